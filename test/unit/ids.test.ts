@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { base62, ID_PREFIXES, isId, newId, randomToken } from '../../domain/ids.ts';
+
+const zeros = (byteCount: number) => new Uint8Array(byteCount);
+const ones = (byteCount: number) => new Uint8Array(byteCount).fill(255);
+
+describe('newId', () => {
+  it('is the prefix and 22 characters for every prefix [D-23]', () => {
+    for (const prefix of ID_PREFIXES) {
+      const id = newId(prefix, Date.UTC(2026, 0, 31), randomBytes);
+      expect(id).toMatch(new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`));
+      expect(isId(prefix, id)).toBe(true);
+    }
+  });
+
+  it('writes time first and randomness after it, at a fixed width [D-23]', () => {
+    // 2^128 - 1 in base 62; the time of 1 ms is 2^80.
+    expect(newId('sub', 2 ** 48 - 1, ones)).toBe('sub_7n42DGM5Tflk9n8mt7Fhc7');
+    expect(newId('sub', 0, zeros)).toBe('sub_0000000000000000000000');
+    expect(newId('sub', 1, zeros) > newId('sub', 0, ones)).toBe(true);
+  });
+
+  it('sorts by time whatever the random bits are [D-23]', () => {
+    const instant = fc.integer({ min: 0, max: 2 ** 48 - 2 });
+    const later = fc.integer({ min: 1, max: 1_000_000_000 });
+    fc.assert(
+      fc.property(instant, later, (atMs, ms) => {
+        const laterMs = Math.min(atMs + ms, 2 ** 48 - 1);
+        return newId('evt', atMs, randomBytes) < newId('evt', laterMs, randomBytes);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('does not repeat itself within one millisecond [D-23]', () => {
+    const ids = Array.from({ length: 10_000 }, () => newId('in', 1_700_000_000_000, randomBytes));
+    expect(new Set(ids).size).toBe(10_000);
+  });
+
+  it.each([-1, 0.5, Number.NaN, 2 ** 48])('refuses %d as a time [D-23]', (atMs) => {
+    expect(() => newId('cus', atMs, zeros)).toThrow('48 bits');
+  });
+
+  it('refuses a random source that gives too little [D-23]', () => {
+    expect(() => newId('cus', 0, () => new Uint8Array(9))).toThrow('bytes asked for');
+  });
+});
+
+describe('isId', () => {
+  it.each([
+    ['another prefix', 'cus_0000000000000000000000'],
+    ['no prefix', '0000000000000000000000'],
+    ['too short', 'sub_000000000000000000000'],
+    ['too long', 'sub_00000000000000000000000'],
+    ['a foreign character', 'sub_000000000000000000000-'],
+    ['a line end', 'sub_0000000000000000000000\n'],
+    ['a number', 7],
+    ['nothing', undefined],
+  ])('refuses %s [D-23]', (_name, value) => {
+    expect(isId('sub', value)).toBe(false);
+  });
+});
+
+describe('base62', () => {
+  it('writes a big-endian number with leading zeros [D-23]', () => {
+    expect(base62(Uint8Array.of(0), 3)).toBe('000');
+    expect(base62(Uint8Array.of(61), 3)).toBe('00z');
+    expect(base62(Uint8Array.of(62), 3)).toBe('010');
+    expect(base62(Uint8Array.of(1, 0), 3)).toBe('048'); // 256 = 4 * 62 + 8
+  });
+
+  it('refuses a number that does not fit instead of cutting it [D-23]', () => {
+    expect(() => base62(Uint8Array.of(62), 1)).toThrow('fits the width');
+  });
+});
+
+describe('randomToken', () => {
+  it('has 22 characters, or as many as asked for, from base 62 only [D-33]', () => {
+    expect(randomToken(randomBytes)).toMatch(/^[0-9A-Za-z]{22}$/);
+    expect(randomToken(randomBytes, 12)).toMatch(/^[0-9A-Za-z]{12}$/);
+    expect(randomToken(randomBytes, 43)).toMatch(/^[0-9A-Za-z]{43}$/);
+  });
+
+  it('skips the bytes that would favour the first characters [D-33]', () => {
+    const bytes = [255, 248, 247, 61, 62, 0];
+    const source = (byteCount: number) =>
+      Uint8Array.from({ length: byteCount }, (_, at) => bytes[at % bytes.length] ?? 0);
+    expect(randomToken(source, 4)).toBe('zz00'); // 247 = 3 * 62 + 61, 61, 62 = 62 + 0, 0
+  });
+
+  it('gives up on a source that never gives a usable byte [D-33]', () => {
+    expect(() => randomToken(ones)).toThrow('below 248');
+  });
+});
