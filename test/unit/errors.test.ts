@@ -11,13 +11,17 @@ interface DocumentedError {
 
 function documentedErrors(): DocumentedError[] {
   const text = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
-  const row = /^\| `(\w+)` \| (\d{3}) \| (yes|no) \| (.+) \|$/gm;
-  return [...text.matchAll(row)].map((match) => ({
-    code: String(match[1]),
-    status: Number(match[2]),
-    retryable: match[3] === 'yes',
-    message: String(match[4]),
-  }));
+  const rows = text.split('\n').filter((line) => line.startsWith('|'));
+  // The first two rows are the head of the table and the line under it.
+  return rows.slice(2).map((row) => {
+    const [code = '', status, repeat, message = ''] = row.slice(1, -1).split('|');
+    return {
+      code: code.trim().replaceAll('`', ''),
+      status: Number(status),
+      retryable: repeat?.trim() === 'yes',
+      message: message.trim(),
+    };
+  });
 }
 
 describe('error catalogue', () => {
