@@ -1,0 +1,237 @@
+import { invariant } from './errors.ts';
+
+/** Units an interval or a trial is counted in, in the interface's order. Rule: IF-2.3. */
+export const INTERVAL_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const;
+
+export type IntervalUnit = (typeof INTERVAL_UNITS)[number];
+
+const DAY_MS = 86_400_000;
+
+/** Start of the year 2200: every date a subscription bills on lies before it. Rule: D-06. */
+export const BILLING_HORIZON_AT = Date.UTC(2200, 0, 1);
+
+/** Largest interval count of each unit: ten years or nearly so. Rule: D-06. */
+export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
+  DAY: 3650,
+  WEEK: 520,
+  MONTH: 120,
+  YEAR: 10,
+};
+
+/** Largest number of cycles. Rule: D-06. */
+export const CYCLE_COUNT_MAX = 1200;
+
+/** Longest trial, in years. Rule: D-06. */
+export const TRIAL_YEARS_MAX = 10;
+
+/**
+ * The instant (epoch ms, UTC) of date `index` in the calendar of an anchor that repeats every
+ * `count` units; index 0 is the anchor. Every date is computed from the anchor, so a month too short
+ * for the anchor's day bills on its last day and the next long month returns to the anchor's day. The
+ * time of day is the anchor's.
+ *
+ * Rule: D-05.
+ */
+export function cycleAt(
+  anchorAt: number,
+  unit: IntervalUnit,
+  count: number,
+  index: number,
+): number {
+  checkStep(anchorAt, count);
+  invariant(Number.isSafeInteger(index) && index >= 0, 'the index of a date counts from 0');
+  const days = fixedDays(unit);
+  if (days !== undefined) return anchorAt + days * DAY_MS * count * index;
+
+  const anchor = civilOf(anchorAt);
+  const month = anchor.month + monthsOf(unit) * count * index;
+  const day = Math.min(anchor.day, daysInMonth(month));
+  return (firstDayOfMonth(month) + day - 1) * DAY_MS + anchor.timeOfDayMs;
+}
+
+/**
+ * The smallest index whose date is strictly after `instant`; 0 while the anchor itself is ahead.
+ * Takes the same time however far the instant is.
+ *
+ * Rule: D-05.
+ */
+export function firstIndexAfter(
+  anchorAt: number,
+  unit: IntervalUnit,
+  count: number,
+  instant: number,
+): number {
+  checkStep(anchorAt, count);
+  invariant(Number.isSafeInteger(instant), 'an instant is a whole number of milliseconds');
+  if (instant < anchorAt) return 0;
+  const days = fixedDays(unit);
+  if (days !== undefined) return Math.floor((instant - anchorAt) / (days * DAY_MS * count)) + 1;
+
+  // The last date whose month is not after the instant's month: the one before it lies in an
+  // earlier month and the one after it in a later month, so only this one needs comparing.
+  const monthsAhead = civilOf(instant).month - civilOf(anchorAt).month;
+  const candidate = Math.floor(monthsAhead / (monthsOf(unit) * count));
+  return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
+}
+
+/** The end of a trial of `count` units that begins at `atMs`; a count of 0 is no trial. Rule: D-05. */
+export function addTrial(atMs: number, unit: IntervalUnit, count: number): number {
+  return count === 0 ? atMs : cycleAt(atMs, unit, count, 1);
+}
+
+/** The instant as ISO 8601 in UTC with milliseconds: `2026-01-31T00:00:00.000Z`. Rule: D-04. */
+export function formatInstant(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+/** True for epoch milliseconds that a request may name: a whole number from 1970 until 2200. */
+export function isInstant(value: unknown): value is number {
+  return (
+    typeof value === 'number' &&
+    Number.isSafeInteger(value) &&
+    value >= 0 &&
+    value < BILLING_HORIZON_AT
+  );
+}
+
+/** What is wrong with an interval count, or null. Rule: D-06. */
+export function intervalCountProblem(unit: IntervalUnit, intervalCount: number): string | null {
+  const max = INTERVAL_COUNT_MAX[unit];
+  return isWholeWithin(intervalCount, 1, max)
+    ? null
+    : `must be an integer from 1 to ${max} for interval ${unit}`;
+}
+
+/** What is wrong with a number of cycles, or null. Rule: D-06. */
+export function cycleCountProblem(cycleCount: number): string | null {
+  return isWholeWithin(cycleCount, 1, CYCLE_COUNT_MAX)
+    ? null
+    : `must be an integer from 1 to ${CYCLE_COUNT_MAX}`;
+}
+
+/** What is wrong with the length of a trial that begins at `startAt`, or null. Rule: D-06. */
+export function trialProblem(startAt: number, unit: IntervalUnit, count: number): string | null {
+  if (!Number.isSafeInteger(count) || count < 0) return 'must be an integer of at least 0';
+  // No unit fits more often into ten years than days; the bound keeps the arithmetic exact.
+  const isShort =
+    count <= TRIAL_YEARS_MAX * 366 &&
+    addTrial(startAt, unit, count) <= addTrial(startAt, 'YEAR', TRIAL_YEARS_MAX);
+  return isShort ? null : `must make a trial of at most ${TRIAL_YEARS_MAX} years`;
+}
+
+/**
+ * What is wrong with `cycleCount` charges of which the first is due at `firstAt`, or null. The other
+ * arguments are within their own bounds.
+ *
+ * Rule: D-06.
+ */
+export function horizonProblem(
+  firstAt: number,
+  unit: IntervalUnit,
+  intervalCount: number,
+  cycleCount: number,
+): string | null {
+  return cycleAt(firstAt, unit, intervalCount, cycleCount - 1) < BILLING_HORIZON_AT
+    ? null
+    : 'the last billing date must be before the year 2200';
+}
+
+/** The terms of a new subscription, under their wire names. */
+export interface Terms {
+  readonly interval: IntervalUnit;
+  readonly intervalCount: number;
+  readonly cycleCount: number;
+  /** Absent means no trial; then the count is not looked at. */
+  readonly trialPeriodInterval?: IntervalUnit | undefined;
+  readonly trialPeriodCount?: number | undefined;
+}
+
+/** A field that breaks a bound, by its wire name. */
+export interface TermsProblem {
+  readonly field: 'intervalCount' | 'cycleCount' | 'trialPeriodCount';
+  readonly message: string;
+}
+
+/**
+ * Every bound the terms break when the subscription begins at `startAt`, in the order of the
+ * fields; empty when there is none. The last billing date is judged when everything else fits, and
+ * counts against `cycleCount`.
+ *
+ * Rule: D-06.
+ */
+export function termsProblems(terms: Terms, startAt: number): TermsProblem[] {
+  const { interval, intervalCount, cycleCount } = terms;
+  const trialUnit = terms.trialPeriodInterval ?? 'DAY';
+  const trialCount = terms.trialPeriodInterval === undefined ? 0 : (terms.trialPeriodCount ?? 0);
+
+  const problems: TermsProblem[] = [];
+  const report = (field: TermsProblem['field'], message: string | null): void => {
+    if (message !== null) problems.push({ field, message });
+  };
+  report('intervalCount', intervalCountProblem(interval, intervalCount));
+  report('cycleCount', cycleCountProblem(cycleCount));
+  report('trialPeriodCount', trialProblem(startAt, trialUnit, trialCount));
+  if (problems.length === 0) {
+    const firstAt = addTrial(startAt, trialUnit, trialCount);
+    report('cycleCount', horizonProblem(firstAt, interval, intervalCount, cycleCount));
+  }
+  return problems;
+}
+
+function checkStep(anchorAt: number, count: number): void {
+  invariant(Number.isSafeInteger(anchorAt), 'an instant is a whole number of milliseconds');
+  invariant(Number.isSafeInteger(count) && count >= 1, 'an interval count is at least 1');
+}
+
+function isWholeWithin(value: number, min: number, max: number): boolean {
+  return Number.isSafeInteger(value) && value >= min && value <= max;
+}
+
+/** Days of the units that always have the same length in UTC. */
+function fixedDays(unit: IntervalUnit): number | undefined {
+  if (unit === 'DAY') return 1;
+  return unit === 'WEEK' ? 7 : undefined;
+}
+
+function monthsOf(unit: IntervalUnit): number {
+  return unit === 'YEAR' ? 12 : 1;
+}
+
+/** A month is one number: 12 times the year plus 0 for January to 11 for December. */
+interface Civil {
+  readonly month: number;
+  readonly day: number;
+  readonly timeOfDayMs: number;
+}
+
+function civilOf(atMs: number): Civil {
+  const dayNumber = Math.floor(atMs / DAY_MS);
+  // The average month is 30.436875 days, so the guess is at most one month off.
+  let month = 1970 * 12 + Math.floor(dayNumber / 30.436875);
+  if (firstDayOfMonth(month) > dayNumber) month -= 1;
+  else if (firstDayOfMonth(month + 1) <= dayNumber) month += 1;
+  return {
+    month,
+    day: dayNumber - firstDayOfMonth(month) + 1,
+    timeOfDayMs: atMs - dayNumber * DAY_MS,
+  };
+}
+
+function daysInMonth(month: number): number {
+  return firstDayOfMonth(month + 1) - firstDayOfMonth(month);
+}
+
+/** Days before each month in a year that is counted from 1 March, so that a leap day comes last. */
+const DAYS_BEFORE_MONTH_FROM_MARCH = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
+
+/** Days from 1 March of the year 0 to 1 January 1970 in the Gregorian calendar. */
+const DAYS_FROM_MARCH_0_TO_1970 = 719_468;
+
+/** Number of the first day of a month; day 0 is 1 January 1970. */
+function firstDayOfMonth(month: number): number {
+  const fromMarch = month - 2;
+  const year = Math.floor(fromMarch / 12);
+  const leapDays = Math.floor(year / 4) - Math.floor(year / 100) + Math.floor(year / 400);
+  const before = DAYS_BEFORE_MONTH_FROM_MARCH[fromMarch - year * 12] ?? 0;
+  return year * 365 + leapDays + before - DAYS_FROM_MARCH_0_TO_1970;
+}

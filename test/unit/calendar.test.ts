@@ -1,0 +1,330 @@
+import fc from 'fast-check';
+import { Temporal } from 'temporal-polyfill';
+import { describe, expect, it } from 'vitest';
+import {
+  addTrial,
+  BILLING_HORIZON_AT,
+  cycleAt,
+  cycleCountProblem,
+  firstIndexAfter,
+  formatInstant,
+  horizonProblem,
+  INTERVAL_COUNT_MAX,
+  INTERVAL_UNITS,
+  intervalCountProblem,
+  type IntervalUnit,
+  isInstant,
+  termsProblems,
+  trialProblem,
+} from '../../domain/calendar.ts';
+
+const at = (iso: string): number => Date.parse(iso);
+
+function dates(anchor: string, unit: IntervalUnit, count: number, length: number): string[] {
+  return Array.from({ length }, (_, index) =>
+    formatInstant(cycleAt(at(anchor), unit, count, index)).slice(0, 10),
+  );
+}
+
+/** An anchor between 1970 and 2190, with month ends and leap days far more often than by chance. */
+const anchors = fc.oneof(
+  fc.integer({ min: 0, max: Date.UTC(2190, 0, 1) }),
+  fc
+    .tuple(
+      fc.integer({ min: 1970, max: 2189 }),
+      fc.integer({ min: 0, max: 11 }),
+      fc.integer({ min: 28, max: 31 }),
+      fc.integer({ min: 0, max: 86_399_999 }),
+    )
+    .map(([year, month, day, ms]) => Date.UTC(year, month, day) + ms),
+);
+
+const steps = fc.constantFrom(...INTERVAL_UNITS).chain((unit) =>
+  fc.record({
+    unit: fc.constant(unit),
+    count: fc.integer({ min: 1, max: INTERVAL_COUNT_MAX[unit] }),
+  }),
+);
+
+function oracle(anchorAt: number, unit: IntervalUnit, count: number, index: number): number {
+  const amount = count * index;
+  const duration = {
+    DAY: { days: amount },
+    WEEK: { weeks: amount },
+    MONTH: { months: amount },
+    YEAR: { years: amount },
+  }[unit];
+  return Temporal.Instant.fromEpochMilliseconds(anchorAt)
+    .toZonedDateTimeISO('UTC')
+    .add(duration, { overflow: 'constrain' }).epochMilliseconds;
+}
+
+describe('cycleAt', () => {
+  it('bills a 31 January anchor on the last day of short months and returns to 31 [D-05]', () => {
+    expect(dates('2027-01-31T09:30:00Z', 'MONTH', 1, 14)).toEqual([
+      '2027-01-31',
+      '2027-02-28',
+      '2027-03-31',
+      '2027-04-30',
+      '2027-05-31',
+      '2027-06-30',
+      '2027-07-31',
+      '2027-08-31',
+      '2027-09-30',
+      '2027-10-31',
+      '2027-11-30',
+      '2027-12-31',
+      '2028-01-31',
+      '2028-02-29',
+    ]);
+  });
+
+  it('bills a 29 February anchor yearly on 28, 28, 28, 29 [D-05]', () => {
+    expect(dates('2024-02-29T00:00:00Z', 'YEAR', 1, 5)).toEqual([
+      '2024-02-29',
+      '2025-02-28',
+      '2026-02-28',
+      '2027-02-28',
+      '2028-02-29',
+    ]);
+  });
+
+  it('has no 29 February in 2100 and has one in 2000 [D-05]', () => {
+    expect(dates('2096-02-29T00:00:00Z', 'YEAR', 4, 3)).toEqual([
+      '2096-02-29',
+      '2100-02-28',
+      '2104-02-29',
+    ]);
+    expect(dates('1999-11-30T00:00:00Z', 'MONTH', 3, 2)).toEqual(['1999-11-30', '2000-02-29']);
+  });
+
+  it('counts several months from the anchor, not from the date before [D-05]', () => {
+    expect(dates('2026-08-31T00:00:00Z', 'MONTH', 3, 5)).toEqual([
+      '2026-08-31',
+      '2026-11-30',
+      '2027-02-28',
+      '2027-05-31',
+      '2027-08-31',
+    ]);
+  });
+
+  it('counts days and weeks as 24 hours, through any leap day [D-05]', () => {
+    expect(dates('2028-02-27T00:00:00Z', 'DAY', 1, 4)).toEqual([
+      '2028-02-27',
+      '2028-02-28',
+      '2028-02-29',
+      '2028-03-01',
+    ]);
+    expect(dates('2026-12-24T00:00:00Z', 'WEEK', 2, 3)).toEqual([
+      '2026-12-24',
+      '2027-01-07',
+      '2027-01-21',
+    ]);
+  });
+
+  it('keeps the anchor to the millisecond at index 0 and its time of day after [D-05]', () => {
+    const anchorAt = at('2026-01-31T23:59:59.999Z');
+    expect(cycleAt(anchorAt, 'MONTH', 1, 0)).toBe(anchorAt);
+    expect(formatInstant(cycleAt(anchorAt, 'MONTH', 1, 1))).toBe('2026-02-28T23:59:59.999Z');
+  });
+
+  it('agrees with Temporal on 100,000 random anchors, units, counts and indexes [D-05]', () => {
+    const index = fc.integer({ min: 0, max: 1199 });
+    fc.assert(
+      fc.property(
+        anchors,
+        steps,
+        index,
+        (anchorAt, { unit, count }, k) =>
+          cycleAt(anchorAt, unit, count, k) === oracle(anchorAt, unit, count, k),
+      ),
+      { numRuns: 100_000 },
+    );
+  });
+
+  it('only ever moves forward [D-05]', () => {
+    const index = fc.integer({ min: 0, max: 1199 });
+    fc.assert(
+      fc.property(
+        anchors,
+        steps,
+        index,
+        (anchorAt, { unit, count }, k) =>
+          cycleAt(anchorAt, unit, count, k) < cycleAt(anchorAt, unit, count, k + 1),
+      ),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it.each([
+    ['a broken anchor', 0.5, 1, 0],
+    ['a count of 0', 0, 0, 1],
+    ['a fractional count', 0, 1.5, 1],
+    ['a negative index', 0, 1, -1],
+  ])('refuses %s [D-05]', (_name, anchorAt, count, index) => {
+    expect(() => cycleAt(anchorAt, 'MONTH', count, index)).toThrow('Invariant violated');
+  });
+});
+
+describe('firstIndexAfter', () => {
+  it('passes over a date at the very instant and not over one a millisecond later [D-05]', () => {
+    const anchorAt = at('2027-01-31T12:00:00Z');
+    const secondAt = at('2027-02-28T12:00:00Z');
+    expect(firstIndexAfter(anchorAt, 'MONTH', 1, anchorAt - 1)).toBe(0);
+    expect(firstIndexAfter(anchorAt, 'MONTH', 1, anchorAt)).toBe(1);
+    expect(firstIndexAfter(anchorAt, 'MONTH', 1, secondAt - 1)).toBe(1);
+    expect(firstIndexAfter(anchorAt, 'MONTH', 1, secondAt)).toBe(2);
+    expect(firstIndexAfter(anchorAt, 'DAY', 7, anchorAt + 7 * 86_400_000)).toBe(2);
+  });
+
+  it('is 0 for any instant before the anchor [D-05]', () => {
+    expect(firstIndexAfter(at('2030-01-01T00:00:00Z'), 'YEAR', 1, 0)).toBe(0);
+  });
+
+  it('finds what a search from 0 finds [D-05]', () => {
+    const search = (anchorAt: number, unit: IntervalUnit, count: number, instant: number) => {
+      let index = 0;
+      while (cycleAt(anchorAt, unit, count, index) <= instant) index += 1;
+      return index;
+    };
+    // Instants around a date, where being one off would show, and anywhere up to it.
+    const offset = fc.oneof(
+      fc.constantFrom(-1, 0, 1),
+      fc.integer({ min: -40 * 86_400_000, max: 40 * 86_400_000 }),
+    );
+    fc.assert(
+      fc.property(
+        anchors,
+        steps,
+        fc.integer({ min: 0, max: 40 }),
+        offset,
+        (anchorAt, { unit, count }, k, ms) => {
+          const instant = cycleAt(anchorAt, unit, count, k) + ms;
+          return (
+            firstIndexAfter(anchorAt, unit, count, instant) ===
+            search(anchorAt, unit, count, instant)
+          );
+        },
+      ),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it('does not search: ten thousand years of daily dates are one step away [D-05]', () => {
+    const farAt = 10_000 * 365 * 86_400_000;
+    expect(firstIndexAfter(0, 'DAY', 1, farAt)).toBe(3_650_001);
+  });
+});
+
+describe('addTrial', () => {
+  it.each([
+    ['2026-01-31T10:00:00.000Z', 'MONTH', 1, '2026-02-28T10:00:00.000Z'],
+    ['2028-02-29T10:00:00.000Z', 'YEAR', 1, '2029-02-28T10:00:00.000Z'],
+    ['2026-11-20T10:00:00.000Z', 'DAY', 7, '2026-11-27T10:00:00.000Z'],
+    ['2026-11-20T10:00:00.000Z', 'WEEK', 2, '2026-12-04T10:00:00.000Z'],
+    ['2026-11-20T10:00:00.000Z', 'WEEK', 0, '2026-11-20T10:00:00.000Z'],
+  ] as const)('from %s, %s × %i ends at %s [D-05]', (startIso, unit, count, endIso) => {
+    expect(formatInstant(addTrial(at(startIso), unit, count))).toBe(endIso);
+  });
+});
+
+describe('instants', () => {
+  it('are written with milliseconds and Z [D-04]', () => {
+    expect(formatInstant(0)).toBe('1970-01-01T00:00:00.000Z');
+    expect(formatInstant(1_769_817_600_001)).toBe('2026-01-31T00:00:00.001Z');
+  });
+
+  it('are whole milliseconds from 1970 until before 2200 [D-04]', () => {
+    expect(BILLING_HORIZON_AT).toBe(at('2200-01-01T00:00:00Z'));
+    const named = [0, BILLING_HORIZON_AT - 1, -1, 1.5, BILLING_HORIZON_AT, Number.NaN, '0', null];
+    expect(named.map(isInstant)).toEqual([true, true, false, false, false, false, false, false]);
+  });
+});
+
+describe('bounds of the terms', () => {
+  const startAt = at('2026-11-20T00:00:00Z');
+
+  it.each([
+    ['DAY', 3650],
+    ['WEEK', 520],
+    ['MONTH', 120],
+    ['YEAR', 10],
+  ] as const)('allow an interval of 1 to %s × %i [D-06]', (unit, max) => {
+    const message = `must be an integer from 1 to ${max} for interval ${unit}`;
+    expect(intervalCountProblem(unit, 1)).toBeNull();
+    expect(intervalCountProblem(unit, max)).toBeNull();
+    expect(intervalCountProblem(unit, max + 1)).toBe(message);
+    expect(intervalCountProblem(unit, 0)).toBe(message);
+    expect(intervalCountProblem(unit, 1.5)).toBe(message);
+  });
+
+  it('allow 1 to 1200 cycles [D-06]', () => {
+    expect([1, 1200].map(cycleCountProblem)).toEqual([null, null]);
+    expect([0, 1201, 2.5].map(cycleCountProblem)).toEqual(
+      Array(3).fill('must be an integer from 1 to 1200'),
+    );
+  });
+
+  it.each([
+    // From 20 November 2026 ten years are 3,653 days: three leap days lie within.
+    ['DAY', 3653],
+    ['WEEK', 521],
+    ['MONTH', 120],
+    ['YEAR', 10],
+  ] as const)('allow a trial of ten years and not one %s more than %i [D-06]', (unit, max) => {
+    expect(trialProblem(startAt, unit, 0)).toBeNull();
+    expect(trialProblem(startAt, unit, max)).toBeNull();
+    expect(trialProblem(startAt, unit, max + 1)).toBe('must make a trial of at most 10 years');
+    expect(trialProblem(startAt, unit, Number.MAX_SAFE_INTEGER)).not.toBeNull();
+    expect(trialProblem(startAt, unit, -1)).toBe('must be an integer of at least 0');
+  });
+
+  it('end billing before the year 2200 [D-06]', () => {
+    // From 20 November 2026 the 174th yearly date is 20 November 2199.
+    expect(horizonProblem(startAt, 'YEAR', 1, 174)).toBeNull();
+    expect(horizonProblem(startAt, 'YEAR', 1, 175)).toBe(
+      'the last billing date must be before the year 2200',
+    );
+    expect(horizonProblem(BILLING_HORIZON_AT - 1, 'DAY', 1, 1)).toBeNull();
+    expect(horizonProblem(BILLING_HORIZON_AT, 'DAY', 1, 1)).not.toBeNull();
+  });
+
+  it('are all reported at once, each with its field [D-06]', () => {
+    const broken = {
+      interval: 'MONTH',
+      intervalCount: 121,
+      cycleCount: 0,
+      trialPeriodInterval: 'YEAR',
+      trialPeriodCount: 11,
+    } as const;
+    expect(termsProblems(broken, startAt)).toEqual([
+      { field: 'intervalCount', message: 'must be an integer from 1 to 120 for interval MONTH' },
+      { field: 'cycleCount', message: 'must be an integer from 1 to 1200' },
+      { field: 'trialPeriodCount', message: 'must make a trial of at most 10 years' },
+    ]);
+  });
+
+  it('count the last billing date from the end of the trial [D-06]', () => {
+    const terms = { interval: 'YEAR', intervalCount: 1, cycleCount: 174 } as const;
+    const trial = { trialPeriodInterval: 'MONTH', trialPeriodCount: 2 } as const;
+    expect(termsProblems(terms, startAt)).toEqual([]);
+    expect(termsProblems({ ...terms, ...trial }, startAt)).toEqual([
+      { field: 'cycleCount', message: 'the last billing date must be before the year 2200' },
+    ]);
+    expect(termsProblems({ ...terms, ...trial, trialPeriodCount: 0 }, startAt)).toEqual([]);
+  });
+
+  it('hold for every date they let through [D-06]', () => {
+    const cycles = fc.integer({ min: 1, max: 1200 });
+    fc.assert(
+      fc.property(anchors, steps, cycles, (anchorAt, { unit, count }, cycleCount) => {
+        const terms = { interval: unit, intervalCount: count, cycleCount };
+        const lastYear = Temporal.Instant.fromEpochMilliseconds(
+          oracle(anchorAt, unit, count, cycleCount - 1),
+        ).toZonedDateTimeISO('UTC').year;
+        return (termsProblems(terms, anchorAt).length === 0) === lastYear < 2200;
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+});
