@@ -1,0 +1,336 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { z } from 'zod';
+
+/** Variables as a process finds them: an empty one counts as absent. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Settings that a process cannot start with. The message names every variable that is wrong and
+ * what it should be, one a line; it never contains a value.
+ */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(['Cannot start: the settings are incomplete or wrong.', ...problems].join('\n  - '));
+    this.problems = problems;
+    // An uncaught one shows its message and nothing else: the stack helps nobody here.
+    this.stack = `${this.name}: ${this.message}`;
+  }
+}
+
+export const QUEUES = ['billing', 'charges', 'webhooks'] as const;
+export type QueueName = (typeof QUEUES)[number];
+
+const port = z.coerce.number().int().min(1).max(65_535);
+const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''));
+const flag = z
+  .enum(['true', 'false', '1', '0', 'on', 'off'])
+  .transform((value) => value === 'true' || value === '1' || value === 'on');
+const secret = z.string().min(32);
+
+/**
+ * Every variable this project reads, with its form and default. Temporal's own connection variables
+ * beyond address and namespace are read by its `envconfig` package.
+ */
+const variables = {
+  NODE_ENV: z.string().optional(),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+
+  HOST: z.string().min(1).default('127.0.0.1'),
+  API_PORT: port.default(8080),
+  GATEWAY_PORT: port.default(8081),
+  POSTGRES_PORT: port.default(54_329),
+  TEMPORAL_PORT: port.default(7233),
+  TEMPORAL_UI_PORT: port.default(8233),
+
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .regex(/^[^\s/:]+:\d+$/, 'must look like host:port')
+    .default('127.0.0.1:7233'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_UI_URL: url.optional(),
+  TASK_QUEUE_PREFIX: z.string().default(''),
+  WORKER_QUEUES: z
+    .string()
+    .default(QUEUES.join(','))
+    .transform((value) => value.split(',').map((name) => name.trim()))
+    .pipe(z.array(z.enum(QUEUES)).min(1)),
+  MAINTENANCE: flag.default(true),
+
+  PUBLIC_URL: url.optional(),
+  GATEWAY_URL: url.optional(),
+  GATEWAY_PUBLIC_URL: url.optional(),
+  CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
+  RATE_LIMIT_PER_SECOND: z.coerce.number().int().positive().default(100),
+  WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
+
+  GATEWAY_KEY: secret,
+  CREDENTIAL_PEPPER: secret,
+  SESSION_KEY: secret,
+  ENCRYPTION_KEY: z
+    .base64()
+    .transform((value) => Buffer.from(value, 'base64'))
+    .refine((key) => key.length === 32, 'must be 32 bytes in Base64'),
+
+  DATA_DIR: z.string().min(1).default('.data'),
+  PERENNIAL_CACHE_DIR: z.string().min(1).optional(),
+  XDG_CACHE_HOME: z.string().min(1).optional(),
+  TEMPORAL_CLI_PATH: z.string().min(1).optional(),
+  TEMPORAL_TEST_SERVER_PATH: z.string().min(1).optional(),
+  PERENNIAL_EXIT_WITH_PARENT: flag.default(false),
+  CI: z.string().optional(),
+} satisfies Record<string, z.ZodType>;
+
+export type VariableName = keyof typeof variables;
+
+/** Names of every variable of {@link variables}; tests compare documents with it. */
+export const VARIABLE_NAMES = Object.keys(variables) as readonly VariableName[];
+
+type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variables)[Key]> };
+
+/**
+ * The process's own variables over those of `.env` in the working directory. This file is the only
+ * reader of `process.env`; everything else gets its settings from here.
+ */
+export function processEnvironment(): Environment {
+  const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
+  return { ...dotEnv, ...process.env };
+}
+
+/** Variables for a child process: this process's own, with `overrides` on top. */
+export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
+  return { ...process.env, ...overrides };
+}
+
+/** True when this process should end with the one that started it (its stdin is a pipe of it). */
+export function exitsWithParent(environment: Environment = processEnvironment()): boolean {
+  return read(['PERENNIAL_EXIT_WITH_PARENT'], environment).PERENNIAL_EXIT_WITH_PARENT;
+}
+
+const SHARED = ['DATABASE_URL', 'LOG_LEVEL', 'NODE_ENV'] as const;
+const SERVER = ['HOST', 'API_PORT', 'GATEWAY_PORT', 'GATEWAY_URL', 'GATEWAY_KEY'] as const;
+const TEMPORAL = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TASK_QUEUE_PREFIX'] as const;
+const HOSTED_PAGES = ['PUBLIC_URL', 'SESSION_KEY', 'CHECKOUT_EXPIRY_HOURS'] as const;
+const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
+
+export type ApiConfig = ReturnType<typeof loadApiConfig>;
+
+/**
+ * Settings of the API process. `host`/`port`: where it listens; `publicUrl`: base of hosted pages as
+ * a payer's browser sees them; `gatewayUrl`: the sandbox gateway as this process reaches it;
+ * `gatewayPublicUrl`: the tokeniser's origin as the browser reaches it. URLs have no trailing slash.
+ *
+ * @throws ConfigError naming every problem at once.
+ */
+export function loadApiConfig(environment: Environment = processEnvironment()) {
+  const names = [
+    ...SHARED,
+    ...SERVER,
+    ...TEMPORAL,
+    ...HOSTED_PAGES,
+    ...WEBHOOKS,
+    'GATEWAY_PUBLIC_URL',
+    'CREDENTIAL_PEPPER',
+    'RATE_LIMIT_PER_SECOND',
+    'TEMPORAL_UI_URL',
+  ] as const;
+  const env = read(names, environment, [refuseLoopbackInProduction]);
+  const gatewayUrl = env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`;
+  return {
+    host: env.HOST,
+    port: env.API_PORT,
+    publicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
+    databaseUrl: env.DATABASE_URL,
+    ...temporalSettings(env),
+    temporalUiUrl: env.TEMPORAL_UI_URL,
+    gatewayUrl,
+    gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
+    gatewayKey: env.GATEWAY_KEY,
+    credentialPepper: env.CREDENTIAL_PEPPER,
+    encryptionKey: env.ENCRYPTION_KEY,
+    sessionKey: env.SESSION_KEY,
+    checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
+    webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    rateLimitPerSecond: env.RATE_LIMIT_PER_SECOND,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
+export type WorkerConfig = ReturnType<typeof loadWorkerConfig>;
+
+/**
+ * Settings of a worker process. `queues` picks which task queues it serves; `isMaintenanceOn` is
+ * false where nobody wants the sweeps (the time-skipping test server).
+ *
+ * @throws ConfigError naming every problem at once.
+ */
+export function loadWorkerConfig(environment: Environment = processEnvironment()) {
+  const names = [
+    ...SHARED,
+    ...SERVER,
+    ...TEMPORAL,
+    ...HOSTED_PAGES,
+    ...WEBHOOKS,
+    'WORKER_QUEUES',
+    'MAINTENANCE',
+  ] as const;
+  const env = read(names, environment, [refuseLoopbackInProduction]);
+  return {
+    databaseUrl: env.DATABASE_URL,
+    ...temporalSettings(env),
+    queues: env.WORKER_QUEUES,
+    isMaintenanceOn: env.MAINTENANCE,
+    publicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
+    gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
+    gatewayKey: env.GATEWAY_KEY,
+    encryptionKey: env.ENCRYPTION_KEY,
+    sessionKey: env.SESSION_KEY,
+    checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
+    webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
+export type GatewayConfig = ReturnType<typeof loadGatewayConfig>;
+
+/**
+ * Settings of the sandbox gateway's own process. `publicUrl` is the tokeniser's origin as a browser
+ * sees it; `apiPublicUrl` is where the tokeniser may send the browser back to.
+ *
+ * @throws ConfigError naming every problem at once.
+ */
+export function loadGatewayConfig(environment: Environment = processEnvironment()) {
+  const names = [...SHARED, ...SERVER, 'PUBLIC_URL', 'GATEWAY_PUBLIC_URL'] as const;
+  const env = read(names, environment);
+  return {
+    host: env.HOST,
+    port: env.GATEWAY_PORT,
+    publicUrl: env.GATEWAY_PUBLIC_URL ?? env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
+    apiPublicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
+    databaseUrl: env.DATABASE_URL,
+    gatewayKey: env.GATEWAY_KEY,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
+export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
+
+/**
+ * Settings of `npm start` and of the servers the tests start. `databaseUrl` or `temporalAddress`,
+ * when given, replace the embedded server of that kind. Paths are absolute.
+ *
+ * @throws ConfigError naming every problem at once.
+ */
+export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
+  const names = [
+    'HOST',
+    'API_PORT',
+    'GATEWAY_PORT',
+    'POSTGRES_PORT',
+    'TEMPORAL_PORT',
+    'TEMPORAL_UI_PORT',
+    'TEMPORAL_NAMESPACE',
+    'TEMPORAL_UI_URL',
+    'PUBLIC_URL',
+    'GATEWAY_URL',
+    'GATEWAY_PUBLIC_URL',
+    'DATA_DIR',
+    'PERENNIAL_CACHE_DIR',
+    'XDG_CACHE_HOME',
+    'TEMPORAL_CLI_PATH',
+    'TEMPORAL_TEST_SERVER_PATH',
+    'LOG_LEVEL',
+    'CI',
+  ] as const;
+  const env = read(names, environment);
+  const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
+  return {
+    host: env.HOST,
+    apiPort: env.API_PORT,
+    gatewayPort: env.GATEWAY_PORT,
+    postgresPort: env.POSTGRES_PORT,
+    temporalPort: env.TEMPORAL_PORT,
+    temporalUiPort: env.TEMPORAL_UI_PORT,
+    temporalNamespace: env.TEMPORAL_NAMESPACE,
+    temporalUiUrl: env.TEMPORAL_UI_URL,
+    publicUrl: env.PUBLIC_URL,
+    gatewayUrl: env.GATEWAY_URL,
+    gatewayPublicUrl: env.GATEWAY_PUBLIC_URL,
+    databaseUrl: replaced.DATABASE_URL,
+    temporalAddress: replaced.TEMPORAL_ADDRESS,
+    dataDir: resolve(env.DATA_DIR),
+    cacheDir: resolve(
+      env.PERENNIAL_CACHE_DIR ?? join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'perennial'),
+    ),
+    temporalCliPath: env.TEMPORAL_CLI_PATH,
+    testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
+    logLevel: env.LOG_LEVEL,
+    isCi: env.CI !== undefined && env.CI !== 'false',
+  };
+}
+
+function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
+  return {
+    temporalAddress: env.TEMPORAL_ADDRESS,
+    temporalNamespace: env.TEMPORAL_NAMESPACE,
+    taskQueuePrefix: env.TASK_QUEUE_PREFIX,
+  };
+}
+
+/** A wildcard address is not one to visit; anything else is named as it is. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+type Check = (environment: Environment) => string | undefined;
+
+const refuseLoopbackInProduction: Check = (environment) => {
+  const isAllowed = flag.safeParse(environment['WEBHOOK_ALLOW_LOOPBACK']).data === true;
+  return isAllowed && environment['NODE_ENV'] === 'production'
+    ? 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production'
+    : undefined;
+};
+
+function read<Name extends VariableName>(
+  names: readonly Name[],
+  environment: Environment,
+  checks: readonly Check[] = [],
+): Read<Name> {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const name of new Set(names)) {
+    const raw = present(environment[name]);
+    const result = variables[name].safeParse(raw);
+    if (result.success) values[name] = result.data;
+    else if (raw === undefined) problems.push(`${name}: is not set, and has no default`);
+    else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join('; ')}`);
+  }
+  for (const check of checks) {
+    const problem = check(environment);
+    if (problem !== undefined) problems.push(problem);
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return values as Read<Name>;
+}
+
+/** As {@link read}, but an absent variable is undefined, whatever its default. */
+function readOptional<Name extends VariableName>(
+  names: readonly Name[],
+  environment: Environment,
+): Partial<Read<Name>> {
+  return read(
+    names.filter((name) => present(environment[name]) !== undefined),
+    environment,
+  );
+}
+
+function present(value: string | undefined): string | undefined {
+  return value === undefined || value.trim() === '' ? undefined : value;
+}

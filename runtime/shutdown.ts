@@ -1,0 +1,120 @@
+import { exitsWithParent } from './config.ts';
+import type { Logger } from './logger.ts';
+
+/** One thing to close when the process ends. */
+export interface Closer {
+  readonly name: string;
+  readonly close: () => unknown;
+  /** Longest wait in ms before the next closer has its turn. Default 5,000. */
+  readonly timeoutMs?: number;
+}
+
+export interface ShutdownOptions {
+  readonly logger: Logger;
+  /** Test seam; default `process.exit`. */
+  readonly exit?: (code: number) => void;
+}
+
+const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
+
+/**
+ * A terminal's Ctrl-C reaches a process twice (from the terminal and from npm), so a second signal
+ * counts as impatience only after this long.
+ */
+const REPEATED_SIGNAL_GRACE_MS = 2_000;
+
+/**
+ * Closes the given things in order when SIGTERM or SIGINT arrives (or, with
+ * `PERENNIAL_EXIT_WITH_PARENT=1`, when stdin ends because the parent is gone) and then exits: 0, or
+ * 1 when a closer threw or did not finish in its time. Each closer is bounded, so the process
+ * always ends, even while the Temporal Runtime traps the same signals. A second signal more than
+ * 2 s later exits at once with 1.
+ *
+ * Returns the same shutdown as a function; calling it again while it runs changes nothing.
+ */
+export function onShutdown(
+  closers: readonly Closer[],
+  options: ShutdownOptions,
+): (reason: string, exitCode?: number) => void {
+  const exit = options.exit ?? ((code: number) => process.exit(code));
+  let startedAt: number | undefined;
+
+  const shutdown = (reason: string, exitCode = 0): void => {
+    if (startedAt !== undefined) return;
+    startedAt = performance.now();
+    void closeInOrder(closers, reason, options.logger).then((allClosed) => {
+      exit(allClosed ? exitCode : 1);
+    });
+  };
+
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (startedAt !== undefined && performance.now() - startedAt > REPEATED_SIGNAL_GRACE_MS) {
+      exit(1);
+      return;
+    }
+    shutdown(signal);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  if (exitsWithParent()) onParentGone(() => shutdown('parent process ended'));
+  return shutdown;
+}
+
+/** Calls back once when stdin, a pipe held by the parent, ends. */
+export function onParentGone(callback: () => void): void {
+  let isGone = false;
+  const gone = (): void => {
+    if (isGone) return;
+    isGone = true;
+    callback();
+  };
+  process.stdin.on('end', gone);
+  process.stdin.on('close', gone);
+  process.stdin.on('error', gone);
+  process.stdin.resume();
+}
+
+/**
+ * Tells the process that started this one that it now does its work. Without such a parent (no IPC
+ * channel) it does nothing.
+ */
+export function announceReady(): void {
+  if (process.send === undefined) return;
+  // The parent may be gone; then nobody waits for the message.
+  process.send({ ready: true }, undefined, undefined, () => undefined);
+}
+
+async function closeInOrder(
+  closers: readonly Closer[],
+  reason: string,
+  logger: Logger,
+): Promise<boolean> {
+  logger.info({ reason }, 'stopping');
+  let allClosed = true;
+  for (const closer of closers) {
+    const failure = await closeOne(closer);
+    if (failure === undefined) continue;
+    allClosed = false;
+    logger.error({ closer: closer.name, error: failure }, 'could not be closed cleanly');
+  }
+  logger.info({ reason, clean: allClosed }, 'stopped');
+  return allClosed;
+}
+
+/** What went wrong, or undefined. */
+async function closeOne(closer: Closer): Promise<string | undefined> {
+  const timeoutMs = closer.timeoutMs ?? DEFAULT_CLOSER_TIMEOUT_MS;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`still open after ${timeoutMs} ms`), timeoutMs);
+  });
+  const closed = (async () => {
+    await closer.close();
+    return undefined;
+  })().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+  try {
+    return await Promise.race([closed, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
