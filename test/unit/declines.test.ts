@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import {
+  DECLINES,
+  declineMessage,
+  isDeclineCode,
+  stopsAutomaticRetries,
+} from '../../domain/declines.ts';
+import type { DeclineCode } from '../../domain/declines.ts';
+
+const codes = Object.keys(DECLINES) as DeclineCode[];
+
+describe('decline table', () => {
+  it('holds exactly the fourteen published codes [D-42]', () => {
+    expect(codes).toEqual([
+      'card_declined',
+      'insufficient_funds',
+      'expired_card',
+      'invalid_cvc',
+      'incorrect_card_number',
+      'lost_card',
+      'stolen_card',
+      'fraudulent',
+      'authentication_required',
+      'processing_error',
+      'issuer_unavailable',
+      'payment_method_removed',
+      'account_closed',
+      'authorisation_revoked',
+    ]);
+  });
+
+  it('calls exactly these seven codes hard [D-42]', () => {
+    expect(codes.filter((code) => DECLINES[code].kind === 'hard').toSorted()).toEqual([
+      'account_closed',
+      'authorisation_revoked',
+      'fraudulent',
+      'incorrect_card_number',
+      'lost_card',
+      'payment_method_removed',
+      'stolen_card',
+    ]);
+  });
+
+  it('stops automatic retries for hard codes and authentication_required only [D-30]', () => {
+    expect(codes.filter(stopsAutomaticRetries).toSorted()).toEqual([
+      'account_closed',
+      'authentication_required',
+      'authorisation_revoked',
+      'fraudulent',
+      'incorrect_card_number',
+      'lost_card',
+      'payment_method_removed',
+      'stolen_card',
+    ]);
+  });
+
+  it('gives every code a sentence of its own [D-42]', () => {
+    const messages = codes.map(declineMessage);
+    expect(new Set(messages).size).toBe(14);
+    for (const message of messages) expect(message).toMatch(/^[A-Z].{10,}\.$/);
+    expect(declineMessage('insufficient_funds')).toBe(
+      'The account does not hold enough money for this payment.',
+    );
+  });
+
+  it('knows its own codes and nothing inherited [D-42]', () => {
+    expect(codes.every(isDeclineCode)).toBe(true);
+    for (const other of ['toString', '', 'CARD_DECLINED', 'do_not_honor', null, 7, undefined]) {
+      expect(isDeclineCode(other)).toBe(false);
+    }
+  });
+});
