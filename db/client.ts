@@ -1,0 +1,44 @@
+import { drizzle } from 'drizzle-orm/postgres-js';
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+
+/** A database or a transaction of it: what every repository function takes first. */
+export type Db = PostgresJsDatabase;
+
+export interface DbHandle {
+  db: Db;
+  /** Waits up to `timeoutMs` for running queries, then closes every connection. */
+  close(timeoutMs?: number): Promise<void>;
+}
+
+export interface DbOptions {
+  url: string;
+  /** Connections kept at the most. */
+  poolSize: number;
+  applicationName: string;
+}
+
+/**
+ * A connection pool. Nothing connects before the first query; a server that went away is connected
+ * to again by the next query. A statement that runs for 15 s or waits 5 s for a lock fails: the
+ * caller's own retry is better than a stuck connection.
+ */
+export function createDb(options: DbOptions): DbHandle {
+  const client = postgres(options.url, {
+    max: options.poolSize,
+    connect_timeout: 5,
+    idle_timeout: 60,
+    // Notices go nowhere: there is nobody to act on "relation already exists".
+    onnotice: () => undefined,
+    connection: {
+      application_name: options.applicationName,
+      TimeZone: 'UTC',
+      statement_timeout: 15_000,
+      lock_timeout: 5_000,
+    },
+  });
+  return {
+    db: drizzle({ client }),
+    close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
+  };
+}

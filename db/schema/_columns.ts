@@ -1,0 +1,28 @@
+import { sql } from 'drizzle-orm';
+import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
+
+/**
+ * An instant: `timestamptz(3)` in Postgres (readable in psql), epoch milliseconds in TypeScript.
+ * Connections run with `TimeZone=UTC`, so the text form always ends in `+00`. Rule: D-04.
+ */
+export const instant = customType<{ data: number; driverData: string }>({
+  dataType: () => 'timestamp(3) with time zone',
+  toDriver: (value) => new Date(value).toISOString(),
+  fromDriver: (value) => Date.parse(`${value.replace(' ', 'T').replace(/\+00$/, '')}Z`),
+});
+
+export const bytes = customType<{ data: Buffer; driverData: Buffer }>({
+  dataType: () => 'bytea',
+});
+
+/** Smallest currency unit, a safe integer. Rule: D-01. */
+export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'number' });
+
+/** ISO 4217, upper case. Rule: D-02. */
+export const currency = (name = 'currency') => char(name, { length: 3 });
+
+export const merchantId = () => text('merchant_id').notNull();
+
+/** SQL list for a CHECK made from the domain's own list of values. */
+export const oneOf = (values: readonly string[]) =>
+  sql.raw(values.map((value) => `'${value}'`).join(', '));

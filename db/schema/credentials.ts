@@ -1,0 +1,21 @@
+import { index, integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { bytes, instant, merchantId } from './_columns.ts';
+import { merchants } from './merchants.ts';
+
+/**
+ * One API credential. Of the secret only HMAC-SHA256(pepper, secret) is kept. Several may live at
+ * once; a rotated one has `expiresAt`. Rule: D-20. Writer: the operator command line.
+ */
+export const credentials = pgTable(
+  'credential',
+  {
+    keyId: text('key_id').primaryKey(),
+    merchantId: merchantId().references(() => merchants.id),
+    secretHash: bytes('secret_hash').notNull(),
+    pepperVersion: integer('pepper_version').notNull(),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at'),
+    revokedAt: instant('revoked_at'),
+  },
+  (table) => [index('credential__merchant__idx').on(table.merchantId)],
+);

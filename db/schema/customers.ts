@@ -1,0 +1,16 @@
+import { jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import { instant, merchantId } from './_columns.ts';
+import { merchants } from './merchants.ts';
+
+/** A payer as the merchant described it. Details come back exactly as given. Rule: D-10a. Writer: the API. */
+export const customers = pgTable(
+  'customer',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    id: text('id').notNull(),
+    details: jsonb('details').$type<CustomerDetails>().notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
+);

@@ -1,0 +1,28 @@
+import { sql } from 'drizzle-orm';
+import { check, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import type { RetryPlan } from '../../domain/retry-plan.ts';
+import { instant, oneOf } from './_columns.ts';
+
+export const MERCHANT_MODES = ['test', 'live'] as const;
+export type MerchantMode = (typeof MERCHANT_MODES)[number];
+
+export interface MerchantSettings {
+  retryPlan: RetryPlan;
+}
+
+/**
+ * One merchant in one mode. A business that has test and live credentials has two rows, so the
+ * wall between merchants is also the wall between test and live records. Rules: D-20, D-21.
+ * Writer: the operator command line.
+ */
+export const merchants = pgTable(
+  'merchant',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    mode: text('mode').$type<MerchantMode>().notNull(),
+    settings: jsonb('settings').$type<MerchantSettings>().notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [check('merchant__mode__ck', sql`${table.mode} in (${oneOf(MERCHANT_MODES)})`)],
+);

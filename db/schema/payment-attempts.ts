@@ -1,0 +1,74 @@
+import { sql } from 'drizzle-orm';
+import {
+  check,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { ATTEMPT_STATES, ATTEMPT_TRIGGERS } from '../../domain/payment-intent.ts';
+import type { AttemptState, AttemptTrigger } from '../../domain/payment-intent.ts';
+import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import { paymentIntents } from './payment-intents.ts';
+
+/**
+ * One try to collect an intent. The row commits before anything leaves the process, with the key the
+ * gateway will see on every send of this attempt. Writer: activities.
+ */
+export const paymentAttempts = pgTable(
+  'payment_attempt',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    intentId: text('intent_id').notNull(),
+    attemptNumber: integer('attempt_number').notNull(),
+    trigger: text('trigger').$type<AttemptTrigger>().notNull(),
+    gateway: text('gateway').notNull(),
+    gatewayKey: text('gateway_key').notNull(),
+    gatewayMethodId: text('gateway_method_id').notNull(),
+    paymentMethodId: text('payment_method_id').notNull(),
+    state: text('state').$type<AttemptState>().notNull(),
+    /** Copied from the intent: what every send of this attempt asks for. */
+    amountMinor: amountMinor().notNull(),
+    currency: currency().notNull(),
+    gatewayChargeId: text('gateway_charge_id'),
+    errorCode: text('error_code'),
+    /** Why the outcome is unknown or needs a person. */
+    reason: text('reason'),
+    /** Business time. */
+    createdAt: instant('created_at').notNull(),
+    /** Real time of the first and of the last send. */
+    firstSentAt: instant('first_sent_at'),
+    lastSentAt: instant('last_sent_at'),
+    settledAt: instant('settled_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    foreignKey({
+      columns: [table.merchantId, table.intentId],
+      foreignColumns: [paymentIntents.merchantId, paymentIntents.id],
+    }),
+    check('payment_attempt__state__ck', sql`${table.state} in (${oneOf(ATTEMPT_STATES)})`),
+    check('payment_attempt__trigger__ck', sql`${table.trigger} in (${oneOf(ATTEMPT_TRIGGERS)})`),
+    uniqueIndex('payment_attempt__gateway_key__uq').on(table.gatewayKey),
+    uniqueIndex('payment_attempt__number__uq').on(
+      table.merchantId,
+      table.intentId,
+      table.attemptNumber,
+    ),
+    // While one attempt's outcome is open, no path can open another.
+    uniqueIndex('payment_attempt__one_open__uq')
+      .on(table.merchantId, table.intentId)
+      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
+    // An intent is paid once.
+    uniqueIndex('payment_attempt__one_success__uq')
+      .on(table.merchantId, table.intentId)
+      .where(sql`${table.state} = 'SUCCEEDED'`),
+    index('payment_attempt__open__idx')
+      .on(table.lastSentAt)
+      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN')`),
+  ],
+);

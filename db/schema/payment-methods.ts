@@ -1,0 +1,45 @@
+import { sql } from 'drizzle-orm';
+import { check, foreignKey, integer, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { instant, merchantId, oneOf } from './_columns.ts';
+import { customers } from './customers.ts';
+
+/** PENDING: redeemed from a token, its first use undecided or declined. Only LIVE ones are shown. */
+export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
+export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
+
+/**
+ * A way to pay that the gateway keeps for us; `gatewayMethodId` is the gateway's name for it. What
+ * the gateway tells of the card is all there is: no number, no CVC. Writer: activities.
+ */
+export const paymentMethods = pgTable(
+  'payment_method',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    customerId: text('customer_id').notNull(),
+    kind: text('kind').$type<'CARD'>().notNull(),
+    gateway: text('gateway').notNull(),
+    gatewayMethodId: text('gateway_method_id').notNull(),
+    brand: text('brand').notNull(),
+    country: text('country'),
+    lastFourDigit: text('last_four_digit').notNull(),
+    expiryMonth: integer('expiry_month').notNull(),
+    expiryYear: integer('expiry_year').notNull(),
+    status: text('status').$type<PaymentMethodStatus>().notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    foreignKey({
+      columns: [table.merchantId, table.customerId],
+      foreignColumns: [customers.merchantId, customers.id],
+    }),
+    // A token redeemed twice is one method.
+    uniqueIndex('payment_method__gateway_method__uq').on(
+      table.merchantId,
+      table.gateway,
+      table.gatewayMethodId,
+    ),
+    check('payment_method__status__ck', sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`),
+  ],
+);

@@ -1,0 +1,93 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  check,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
+import type { SubscriptionState, SubscriptionStatus } from '../../domain/subscription/state.ts';
+import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import { customers } from './customers.ts';
+import { testClocks } from './test-clocks.ts';
+
+export interface ProductPage {
+  name?: string | undefined;
+  description?: string | undefined;
+}
+
+/**
+ * One subscription: what the merchant asked for, and the last recorded state of its workflow.
+ * `state` is whole, so a lost workflow is started again from it; the columns beside it are the same
+ * facts for queries. Writer: the API once (create), from then on only the subscription's own
+ * workflow through its activities, each write guarded by `version`.
+ */
+export const subscriptions = pgTable(
+  'subscription',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    customerId: text('customer_id').notNull(),
+    status: text('status').$type<SubscriptionStatus>().notNull(),
+    version: integer('version').notNull(),
+    /** What wrote `version`: a command id, or `<subscription>:<version>` for what time caused. */
+    lastTransitionId: text('last_transition_id').notNull(),
+    state: jsonb('state').$type<SubscriptionState>().notNull(),
+    amountMinor: amountMinor().notNull(),
+    currency: currency().notNull(),
+    cycleCount: integer('cycle_count').notNull(),
+    cyclesCharged: integer('cycles_charged').notNull(),
+    /** The next instant, in the subscription's own time, at which it has something to do. */
+    wakeAt: instant('wake_at'),
+    testClockId: text('test_clock_id'),
+    clockReachedAt: instant('clock_reached_at'),
+    customerDetails: jsonb('customer_details').$type<CustomerDetails>().notNull(),
+    receiptId: text('receipt_id'),
+    description: text('description'),
+    callbackUrl: text('callback_url'),
+    cancelUrl: text('cancel_url'),
+    metadata: jsonb('metadata').$type<Record<string, string>>(),
+    productPage: jsonb('product_page').$type<ProductPage>(),
+    phoneNumberRequired: boolean('phone_number_required').notNull(),
+    presentmentCurrency: currency('presentment_currency').notNull(),
+    /** Business time: the test clock's where there is one. */
+    createdAt: instant('created_at').notNull(),
+    /** Real time of the insert: what the sweep for missing workflows looks at. */
+    insertedAt: instant('inserted_at').notNull().default(sql`now()`),
+    updatedAt: instant('updated_at').notNull().default(sql`now()`),
+    /** Null until a start was confirmed by Temporal. */
+    workflowStartedAt: instant('workflow_started_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    foreignKey({
+      columns: [table.merchantId, table.customerId],
+      foreignColumns: [customers.merchantId, customers.id],
+    }),
+    foreignKey({
+      columns: [table.merchantId, table.testClockId],
+      foreignColumns: [testClocks.merchantId, testClocks.id],
+    }),
+    check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
+    check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
+    check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
+    // Sweep: rows whose workflow was never confirmed.
+    index('subscription__unstarted__idx')
+      .on(table.insertedAt)
+      .where(sql`${table.workflowStartedAt} is null`),
+    // Sweep: subscriptions that should have moved and did not.
+    index('subscription__wake__idx')
+      .on(table.wakeAt)
+      .where(sql`${table.status} <> 'ENDED' and ${table.testClockId} is null`),
+    // Which subscriptions of a clock have not reached its target.
+    index('subscription__clock__idx')
+      .on(table.merchantId, table.testClockId, table.clockReachedAt)
+      .where(sql`${table.status} <> 'ENDED' and ${table.testClockId} is not null`),
+  ],
+);

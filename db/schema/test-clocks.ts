@@ -1,0 +1,19 @@
+import { pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { instant, merchantId } from './_columns.ts';
+import { merchants } from './merchants.ts';
+
+/**
+ * A clock that stands still until it is advanced. `targetAt` is where it was last sent; it is there
+ * once every subscription on it that is not ENDED has `clockReachedAt >= targetAt`. Rule: D-60.
+ * Writer: the API.
+ */
+export const testClocks = pgTable(
+  'test_clock',
+  {
+    merchantId: merchantId().references(() => merchants.id),
+    id: text('id').notNull(),
+    targetAt: instant('target_at').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
+);

@@ -1,0 +1,52 @@
+import { sql } from 'drizzle-orm';
+import { bigint, check, foreignKey, index, integer, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { instant, merchantId, oneOf } from './_columns.ts';
+import { outboxEvents } from './outbox-events.ts';
+import { webhookConfigs } from './webhook-configs.ts';
+
+/** FAILED: every attempt of the schedule failed. DROPPED: the configuration went away first. */
+export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/**
+ * One event on its way to one configuration; written with the event, so that a dead endpoint of a
+ * merchant holds up no other. Rule: D-54. Writer: with the event, then `deliverPending`.
+ */
+export const webhookDeliveries = pgTable(
+  'webhook_delivery',
+  {
+    merchantId: merchantId(),
+    eventId: text('event_id').notNull(),
+    configId: text('config_id').notNull(),
+    streamId: text('stream_id').notNull(),
+    sequence: bigint('sequence', { mode: 'number' }).notNull(),
+    state: text('state').$type<DeliveryState>().notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    /** Real time, like every instant here. */
+    nextAttemptAt: instant('next_attempt_at').notNull().default(sql`now()`),
+    lastHttpStatus: integer('last_http_status'),
+    lastError: text('last_error'),
+    settledAt: instant('settled_at'),
+    insertedAt: instant('inserted_at').notNull().default(sql`now()`),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.eventId, table.configId] }),
+    foreignKey({
+      columns: [table.merchantId, table.eventId],
+      foreignColumns: [outboxEvents.merchantId, outboxEvents.id],
+    }),
+    foreignKey({
+      columns: [table.merchantId, table.configId],
+      foreignColumns: [webhookConfigs.merchantId, webhookConfigs.id],
+    }),
+    check('webhook_delivery__state__ck', sql`${table.state} in (${oneOf(DELIVERY_STATES)})`),
+    // What is left of a stream for one configuration, in order.
+    index('webhook_delivery__pending_stream__idx')
+      .on(table.merchantId, table.streamId, table.configId, table.sequence)
+      .where(sql`${table.state} = 'PENDING'`),
+    // Sweep: deliveries that are due and not moving.
+    index('webhook_delivery__pending_due__idx')
+      .on(table.nextAttemptAt)
+      .where(sql`${table.state} = 'PENDING'`),
+  ],
+);

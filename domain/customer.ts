@@ -1,0 +1,16 @@
+/** A payer as the merchant gave it; every field optional, returned exactly as given. Rules: IF-2.2, D-11. */
+export interface CustomerDetails {
+  name?: string | null | undefined;
+  email?: string | null | undefined;
+  contactNumber?: string | null | undefined;
+  customerAddress?: CustomerAddress | null | undefined;
+}
+
+export interface CustomerAddress {
+  addressLine1?: string | null | undefined;
+  addressLine2?: string | null | undefined;
+  city?: string | null | undefined;
+  state?: string | null | undefined;
+  country?: string | null | undefined;
+  postalCode?: string | null | undefined;
+}

@@ -1,0 +1,156 @@
+import type { CustomerDetails } from './customer.ts';
+import { declineMessage, isDeclineCode } from './declines.ts';
+import type { IntentStatus } from './payment-intent.ts';
+import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
+
+export const INTENT_EVENT_TYPES = [
+  'intent.checkout_opened',
+  'intent.created',
+  'intent.failed',
+  'intent.refunded',
+  'intent.success',
+] as const;
+
+export const SUBSCRIPTION_EVENT_TYPES = [
+  'subscription.trialing',
+  'subscription.cycle_charged',
+  'subscription.created',
+  'subscription.checkout_opened',
+  'subscription.active',
+  'subscription.unpaid',
+  'subscription.paused',
+  'subscription.ended',
+] as const;
+
+export const SETUP_EVENT_TYPES = ['setup_method.success'] as const;
+
+/** Everything a webhook configuration can subscribe to. Rules: IF-6, D-50. */
+export const EVENT_TYPES = [
+  ...INTENT_EVENT_TYPES,
+  ...SUBSCRIPTION_EVENT_TYPES,
+  ...SETUP_EVENT_TYPES,
+] as const;
+
+export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
+export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** An event as the rules produce it; what only the database knows is added when it is stored. */
+export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
+
+export interface IntentEventDraft {
+  type: IntentEventType;
+  /** Business instant. */
+  at: number;
+  intentId: string;
+  status: IntentStatus;
+  errorCode: string | null;
+}
+
+export interface SubscriptionEventDraft {
+  type: SubscriptionEventType;
+  /** Business instant. */
+  at: number;
+  status: SubscriptionStatus;
+  /** The recurring amount; in cycle_charged what was charged. */
+  amountMinor: number;
+  currency: string;
+  intentId: string | null;
+  cycleNumber: number | null;
+  remainingCycleCount: number;
+  nextPaymentAt: number | null;
+  currentPeriodEndAt: number | null;
+  endReason: EndReason | null;
+}
+
+export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
+  return (INTENT_EVENT_TYPES as readonly string[]).includes(draft.type);
+}
+
+export interface EventEnvelope {
+  eventId: string;
+  /** From 1, per stream. */
+  sequence: number;
+}
+
+export interface IntentFacts {
+  amountMinor: number;
+  currency: string;
+  presentmentCurrency: string;
+  receiptId: string | null;
+  subscriptionId: string | null;
+  customerDetails: CustomerDetails;
+  metadata: Record<string, string> | null;
+  card: EventCard | null;
+}
+
+export interface EventCard {
+  brand: string;
+  country: string | null;
+  lastFourDigit: string;
+  expiryMonth: number;
+  expiryYear: number;
+}
+
+export interface SubscriptionFacts {
+  subscriptionId: string;
+  customerId: string;
+  metadata: Record<string, string> | null;
+}
+
+/** The flat JSON body of an intent event. Rule: D-52. */
+export function intentEventBody(
+  draft: IntentEventDraft,
+  envelope: EventEnvelope,
+  facts: IntentFacts,
+): Record<string, unknown> {
+  const { errorCode } = draft;
+  return {
+    ...head(draft, envelope),
+    intentId: draft.intentId,
+    status: draft.status,
+    amount: facts.amountMinor,
+    currency: facts.currency,
+    presentmentCurrency: facts.presentmentCurrency,
+    receiptId: facts.receiptId,
+    subscriptionId: facts.subscriptionId,
+    paymentMethod: facts.card ? 'CARD' : null,
+    card: facts.card,
+    customerDetails: facts.customerDetails,
+    errorCode,
+    errorMessage: errorCode !== null && isDeclineCode(errorCode) ? declineMessage(errorCode) : null,
+    metadata: facts.metadata ?? {},
+  };
+}
+
+/** The flat JSON body of a subscription event. Rules: D-34, D-52. */
+export function subscriptionEventBody(
+  draft: SubscriptionEventDraft,
+  envelope: EventEnvelope,
+  facts: SubscriptionFacts,
+): Record<string, unknown> {
+  return {
+    ...head(draft, envelope),
+    subscriptionId: facts.subscriptionId,
+    customerId: facts.customerId,
+    status: draft.status,
+    amount: draft.amountMinor,
+    currency: draft.currency,
+    intentId: draft.intentId,
+    cycleNumber: draft.cycleNumber,
+    remainingCycleCount: draft.remainingCycleCount,
+    nextPaymentDate: draft.nextPaymentAt,
+    currentPeriodEnd: draft.currentPeriodEndAt,
+    ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
+    metadata: facts.metadata ?? {},
+  };
+}
+
+function head(draft: EventDraft, envelope: EventEnvelope): Record<string, unknown> {
+  return {
+    eventId: envelope.eventId,
+    eventType: draft.type,
+    eventTime: draft.at,
+    sequence: envelope.sequence,
+  };
+}

@@ -1,0 +1,40 @@
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * What happens after a cycle was declined. Each delay (ms) counts from the automatic attempt before
+ * it; manual retries do not move them. Rule: D-30.
+ */
+export interface RetryPlan {
+  delaysMs: number[];
+  afterExhausted: 'stay_unpaid' | 'end';
+}
+
+export const DEFAULT_RETRY_PLAN: RetryPlan = {
+  delaysMs: [4 * HOUR_MS, 8 * HOUR_MS, 12 * HOUR_MS, 24 * HOUR_MS],
+  afterExhausted: 'stay_unpaid',
+};
+
+/** Earliest distance between two manual retries of one subscription. Rules: IF-8, D-31. */
+export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
+
+/** Card networks fine more re-attempts than this on one debt. Rule: D-30. */
+export const AUTOMATIC_ATTEMPTS_MAX = 15;
+export const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
+
+/**
+ * The instant of the next automatic attempt, or null when the plan is used up or the attempt would
+ * be one too many in 30 days.
+ */
+export function nextAutomaticAttemptAt(
+  plan: RetryPlan,
+  retriesUsed: number,
+  attemptsAt: readonly number[],
+): number | null {
+  const delayMs = plan.delaysMs[retriesUsed];
+  const previousAt = attemptsAt.at(-1);
+  if (delayMs === undefined || previousAt === undefined) return null;
+  const at = previousAt + delayMs;
+  const inWindow = attemptsAt.filter((one) => one > at - AUTOMATIC_ATTEMPTS_WINDOW_MS).length;
+  return inWindow >= AUTOMATIC_ATTEMPTS_MAX ? null : at;
+}

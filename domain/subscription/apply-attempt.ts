@@ -1,0 +1,263 @@
+import { cycleAt, firstIndexAfter } from '../calendar.ts';
+import { isDeclineCode, stopsAutomaticRetries } from '../declines.ts';
+import { formatAmount } from '../money.ts';
+import type { AttemptTrigger } from '../payment-intent.ts';
+import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
+import type { RetryPlan } from '../retry-plan.ts';
+import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
+import type { Change } from './change.ts';
+import type { CommandResult } from './commands.ts';
+import { cycleAmountMinor, newOwedCycle } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+
+/** How long to wait before asking the gateway the n-th time. Rule: reliability ladder, design §4. */
+const LOOKUP_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
+
+/** What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. */
+export type AttemptOutcome =
+  | { kind: 'succeeded' }
+  | { kind: 'declined'; code: string; retryPlan: RetryPlan }
+  | { kind: 'unknown' };
+
+const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
+
+/** The cycle that falls due now, owed from here on; an owed one stays as it is. */
+export function owe(state: SubscriptionState, dueAt: number, newIntentId: string): SubscriptionState {
+  if (state.owed) return state;
+  const cycleNumber = state.cyclesCharged + 1;
+  const amount = cycleAmountMinor(state.terms, cycleNumber);
+  return { ...state, owed: newOwedCycle(cycleNumber, newIntentId, amount, dueAt) };
+}
+
+/**
+ * Opens the next attempt on the owed cycle. Throws when none is owed, an attempt is open, or there
+ * is nothing to pay with: charging out of turn is a bug, never a request to be answered.
+ */
+export function startAttempt(
+  state: SubscriptionState,
+  trigger: AttemptTrigger,
+  by: { commandId: string | null; now: number; realNow: number; paymentMethodId?: string },
+): { owed: OwedCycle; openAttempt: OpenAttempt } {
+  const { owed, openAttempt } = state;
+  const paymentMethodId = by.paymentMethodId ?? state.paymentMethodId;
+  if (!owed || openAttempt || paymentMethodId === null || owed.cycleNumber !== state.cyclesCharged + 1) {
+    throw new Error(`${state.subscriptionId}: no attempt may start (${trigger})`);
+  }
+  const attemptNumber = owed.attempts + 1;
+  return {
+    owed: {
+      ...owed,
+      attempts: attemptNumber,
+      nextRetryAt: trigger === 'manual_retry' ? owed.nextRetryAt : null,
+      automaticAttemptsAt: AUTOMATIC.includes(trigger)
+        ? [...owed.automaticAttemptsAt, by.now]
+        : owed.automaticAttemptsAt,
+    },
+    openAttempt: {
+      attemptNumber,
+      trigger,
+      paymentMethodId,
+      commandId: by.commandId,
+      startedAt: by.now,
+      lookups: 0,
+      lookupAt: by.realNow,
+    },
+  };
+}
+
+/** The open attempt came to `outcome` at `now`. Pure; the caller records it whole. Rules: D-§4, D-40. */
+export function applyOutcome(
+  state: SubscriptionState,
+  outcome: AttemptOutcome,
+  now: number,
+  realNow: number,
+): Change {
+  const { owed, openAttempt } = state;
+  if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
+  if (outcome.kind === 'unknown') {
+    const after = next(
+      state,
+      { openAttempt: postponed(openAttempt, realNow) },
+      { at: now, what: 'payment outcome unknown', why: 'the gateway did not answer' },
+    );
+    return { state: after, events: [], effects: {} };
+  }
+  return outcome.kind === 'succeeded'
+    ? paid(state, owed, openAttempt, now)
+    : declined(state, owed, openAttempt, outcome, now);
+}
+
+/** The gateway was asked once more and could not say: ask later. Not a transition of its own. */
+export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
+  const delay = LOOKUP_DELAYS_MS[Math.min(attempt.lookups, LOOKUP_DELAYS_MS.length - 1)] ?? 10_000;
+  return { ...attempt, lookups: attempt.lookups + 1, lookupAt: realNow + delay };
+}
+
+function paid(state: SubscriptionState, owed: OwedCycle, attempt: OpenAttempt, now: number): Change {
+  const cyclesCharged = state.cyclesCharged + 1;
+  const isLast = cyclesCharged >= state.terms.cycleCount;
+  const calendar = calendarAfterPayment(state, now);
+  const goesOn = state.status === 'PAUSED' ? 'PAUSED' : 'ACTIVE';
+  const alreadyEnded = state.status === 'ENDED';
+  const status = alreadyEnded || isLast ? 'ENDED' : goesOn;
+  // A cancelled checkout whose payment went through all the same has nobody's method to keep.
+  const keepsMethod = attempt.trigger === 'checkout';
+  const after = next(
+    state,
+    {
+      ...calendar,
+      status,
+      endReason: alreadyEnded ? state.endReason : isLast ? 'completed' : null,
+      cyclesCharged,
+      owed: null,
+      openAttempt: null,
+      cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
+      currentPeriodEndAt: dateOf(state, calendar.anchorAt, calendar.nextIndex),
+      ...(keepsMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
+    },
+    {
+      at: now,
+      what: `cycle ${owed.cycleNumber} paid, ${formatAmount(owed.amountMinor, state.terms.currency)}`,
+      why: reasonOf(attempt),
+    },
+  );
+  const cycle = {
+    intentId: owed.intentId,
+    cycleNumber: owed.cycleNumber,
+    amountMinor: owed.amountMinor,
+  };
+  return {
+    state: after,
+    events: [
+      intentEvent('intent.success', owed.intentId, now, 'SUCCESS'),
+      subscriptionEvent('subscription.cycle_charged', after, now, cycle),
+      ...entryEvents(state, after, now),
+    ],
+    effects: keepsMethod ? { livePaymentMethodId: attempt.paymentMethodId } : {},
+  };
+}
+
+/** A first payment makes the calendar; a recovery skips what passed; else it takes one step. */
+function calendarAfterPayment(
+  state: SubscriptionState,
+  now: number,
+): { anchorAt: number; nextIndex: number } {
+  const { anchorAt, terms } = state;
+  if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
+  if (state.status === 'UNPAID') {
+    const nextIndex = firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
+    return { anchorAt, nextIndex };
+  }
+  return { anchorAt, nextIndex: state.nextIndex + 1 };
+}
+
+function dateOf(state: SubscriptionState, anchorAt: number, index: number): number {
+  return cycleAt(anchorAt, state.terms.interval, state.terms.intervalCount, index);
+}
+
+function declined(
+  state: SubscriptionState,
+  owed: OwedCycle,
+  attempt: OpenAttempt,
+  outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
+  now: number,
+): Change {
+  const isOwedOn = state.status !== 'CREATED' && state.status !== 'ENDED';
+  const dunned = isOwedOn ? dunning(state, owed, attempt, outcome) : owed;
+  const gaveUp =
+    isOwedOn &&
+    state.status !== 'PAUSED' &&
+    AUTOMATIC.includes(attempt.trigger) &&
+    dunned.nextRetryAt === null &&
+    !dunned.retriesStopped &&
+    dunned.retryPlan?.afterExhausted === 'end';
+  const status = gaveUp
+    ? 'ENDED'
+    : state.status === 'TRIALING' || state.status === 'ACTIVE'
+      ? 'UNPAID'
+      : state.status;
+  const after = next(
+    state,
+    {
+      status,
+      endReason: gaveUp ? 'retries_exhausted' : state.endReason,
+      openAttempt: null,
+      cooldownUntilAt: gaveUp ? null : state.cooldownUntilAt,
+      owed: { ...dunned, lastDeclineCode: outcome.code },
+    },
+    {
+      at: now,
+      what: `cycle ${owed.cycleNumber} declined (${outcome.code})`,
+      why: reasonOf(attempt),
+    },
+  );
+  return {
+    state: after,
+    events: [
+      intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
+      ...entryEvents(state, after, now),
+    ],
+    effects: {},
+  };
+}
+
+/** Where the retry plan stands after a decline. Rule: D-30. */
+function dunning(
+  state: SubscriptionState,
+  owed: OwedCycle,
+  attempt: OpenAttempt,
+  outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
+): OwedCycle {
+  const stops = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
+  const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
+  if (stops && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
+  // A manual retry, or an attempt with a method since replaced, leaves the plan where it was.
+  if (attempt.trigger === 'manual_retry' || hasNewerMethod) return owed;
+  const startsAnew = attempt.trigger !== 'automatic_retry';
+  const plan = startsAnew || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
+  const retriesUsed = startsAnew ? 0 : owed.retriesUsed;
+  const nextRetryAt =
+    state.status === 'PAUSED'
+      ? null
+      : nextAutomaticAttemptAt(plan, retriesUsed, owed.automaticAttemptsAt);
+  return {
+    ...owed,
+    retryPlan: plan,
+    retriesUsed: nextRetryAt === null ? retriesUsed : retriesUsed + 1,
+    retriesStopped: false,
+    nextRetryAt,
+  };
+}
+
+/** What the command that waits for this attempt is answered. Rules: IF-4.9, D-10a. */
+export function resultOf(
+  attempt: OpenAttempt,
+  outcome: AttemptOutcome,
+  after: SubscriptionState,
+): CommandResult | null {
+  if (outcome.kind === 'unknown') return null;
+  const errorCode = outcome.kind === 'declined' ? outcome.code : null;
+  const success = errorCode === null;
+  if (attempt.trigger !== 'manual_retry') {
+    return { kind: 'checkout', outcome: success ? 'paid' : 'declined', errorCode };
+  }
+  return {
+    kind: 'manualRetry',
+    success,
+    minManualRetryAt:
+      after.status === 'ENDED' ? null : attempt.startedAt + MANUAL_RETRY_COOLDOWN_MS,
+    status: after.status === 'ACTIVE' || after.status === 'ENDED' ? after.status : 'UNPAID',
+    errorCode,
+  };
+}
+
+function reasonOf(attempt: OpenAttempt): string {
+  const reasons: Record<AttemptTrigger, string> = {
+    checkout: 'the payer paid in the checkout',
+    scheduled: 'its date had come',
+    automatic_retry: 'the retry plan said so',
+    manual_retry: 'the merchant asked for a retry',
+    new_method: 'the payer gave another method',
+  };
+  return `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
+}

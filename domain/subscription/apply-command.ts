@@ -1,0 +1,188 @@
+import { addTrial, formatInstant } from '../calendar.ts';
+import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { entryEvents, next } from './change.ts';
+import type { Change } from './change.ts';
+import type { CancelCommand, EditCommand, UnpauseCommand } from './commands.ts';
+import { startAttempt } from './apply-attempt.ts';
+import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
+
+/**
+ * The transitions that commands and passing time cause. Each expects that `judge` allowed the
+ * command, and is pure. Rules: D-§4, D-15, D-30, D-31.
+ */
+
+export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
+  const terms = {
+    ...state.terms,
+    amountMinor: command.newAmountMinor ?? state.terms.amountMinor,
+    cycleCount: command.newCycleCount ?? state.terms.cycleCount,
+    interval: command.interval ?? state.terms.interval,
+    intervalCount: command.intervalCount ?? state.terms.intervalCount,
+  };
+  const moved = command.newNextPaymentAt;
+  const after = next(
+    state,
+    {
+      terms,
+      ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
+      owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
+    },
+    { at: now, what: `edited: ${editedFields(command)}`, why: 'the merchant asked for it' },
+  );
+  return { state: after, events: [], effects: {} };
+}
+
+/** In UNPAID the new date replaces the rest of the retry plan. Rule: D-15. */
+function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
+  const { owed } = state;
+  if (!owed || state.status !== 'UNPAID' || owed.retriesStopped) return owed;
+  return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
+}
+
+function editedFields(command: EditCommand): string {
+  const fields = [
+    command.newAmountMinor !== undefined && `amount ${command.newAmountMinor}`,
+    command.newCycleCount !== undefined && `cycles ${command.newCycleCount}`,
+    command.interval !== undefined && `every ${command.intervalCount} ${command.interval}`,
+    command.newNextPaymentAt !== undefined &&
+      `next payment ${formatInstant(command.newNextPaymentAt)}`,
+  ];
+  return fields.filter((field) => field !== false).join(', ');
+}
+
+export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
+  return end(state, command.reason, now, 'the merchant asked for it');
+}
+
+/** The checkout was not completed in time. */
+export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
+  return end(state, 'checkout_expired', now, 'nobody paid before the checkout expired');
+}
+
+function end(state: SubscriptionState, reason: EndReason, now: number, why: string): Change {
+  const after = next(
+    state,
+    { status: 'ENDED', endReason: reason, cooldownUntilAt: null },
+    { at: now, what: `ended (${reason})`, why },
+  );
+  // The first intent of a subscription that nobody paid is over with it. One with an attempt under
+  // way is not: its outcome still has to be recorded.
+  const unpaidFirst = state.status === 'CREATED' && state.owed && !state.openAttempt;
+  return {
+    state: after,
+    events: entryEvents(state, after, now),
+    effects: unpaidFirst && state.owed ? { cancelledIntentId: state.owed.intentId } : {},
+  };
+}
+
+export function applyPause(state: SubscriptionState, now: number): Change {
+  const owed = state.owed && { ...state.owed, nextRetryAt: null };
+  const after = next(
+    state,
+    { status: 'PAUSED', owed },
+    { at: now, what: 'paused', why: 'the merchant asked for it' },
+  );
+  return { state: after, events: entryEvents(state, after, now), effects: {} };
+}
+
+/** `newNextPaymentAt` is the new anchor; the owed cycle, or else the next one, is charged then. */
+export function applyUnpause(
+  state: SubscriptionState,
+  command: UnpauseCommand,
+  now: number,
+): Change {
+  const after = next(
+    state,
+    { status: 'ACTIVE', anchorAt: command.newNextPaymentAt, nextIndex: 0 },
+    {
+      at: now,
+      what: `resumed, next payment ${formatInstant(command.newNextPaymentAt)}`,
+      why: 'the merchant asked for it',
+    },
+  );
+  return { state: after, events: entryEvents(state, after, now), effects: {} };
+}
+
+/** The retry is accepted: its cooldown starts and its attempt is open. Rule: D-31. */
+export function applyManualRetry(
+  state: SubscriptionState,
+  commandId: string,
+  now: number,
+  realNow: number,
+): Change {
+  const started = startAttempt(state, 'manual_retry', { commandId, now, realNow });
+  const after = next(
+    state,
+    {
+      owed: started.owed,
+      openAttempt: started.openAttempt,
+      cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS,
+    },
+    { at: now, what: 'manual retry accepted', why: 'the merchant asked for it' },
+  );
+  return { state: after, events: [], effects: {} };
+}
+
+export function applyCooldownEnd(state: SubscriptionState): SubscriptionState {
+  return { ...state, cooldownUntilAt: null };
+}
+
+/** A payer saved a method for a subscription that begins with a trial: nothing is charged. */
+export function applyTrialStart(
+  state: SubscriptionState,
+  paymentMethodId: string,
+  now: number,
+): Change {
+  const { trial } = state.terms;
+  if (!trial) throw new Error(`${state.subscriptionId} has no trial`);
+  const anchorAt = addTrial(now, trial.interval, trial.count);
+  const after = next(
+    state,
+    { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0 },
+    { at: now, what: `trial until ${formatInstant(anchorAt)}`, why: 'the payer saved a method' },
+  );
+  return {
+    state: after,
+    events: entryEvents(state, after, now),
+    effects: { livePaymentMethodId: paymentMethodId },
+  };
+}
+
+/**
+ * The payer gave another method. While UNPAID the owed cycle is charged with it at once (unless an
+ * attempt is still open: then right after it). Rules: D-30, D-33.
+ */
+export function applyNewPaymentMethod(
+  state: SubscriptionState,
+  paymentMethodId: string,
+  commandId: string,
+  now: number,
+  realNow: number,
+): Change {
+  const kept = { ...state, paymentMethodId };
+  const owed = state.status === 'UNPAID' ? state.owed : null;
+  let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = {
+    owed: state.owed,
+    openAttempt: state.openAttempt,
+  };
+  if (owed && state.openAttempt) {
+    patch = { ...patch, owed: { ...owed, retriesUsed: 0, retriesStopped: false, nextRetryAt: now } };
+  } else if (owed) {
+    patch = startAttempt(kept, 'new_method', { commandId, now, realNow });
+  }
+  const after = next(
+    state,
+    { paymentMethodId, owed: patch.owed, openAttempt: patch.openAttempt },
+    { at: now, what: 'payment method replaced', why: 'the payer gave another one' },
+  );
+  return {
+    state: after,
+    events: [],
+    effects: {
+      livePaymentMethodId: paymentMethodId,
+      ...(state.paymentMethodId === null || state.paymentMethodId === paymentMethodId
+        ? {}
+        : { deletedPaymentMethodId: state.paymentMethodId }),
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import {
+  cycleCountProblem,
+  formatInstant,
+  horizonProblem,
+  intervalCountProblem,
+} from '../calendar.ts';
+import { amountProblem } from '../currencies.ts';
+import { assertNever } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Command, EditCommand } from './commands.ts';
+import { calendarDate } from './state.ts';
+import type { SubscriptionState, SubscriptionStatus } from './state.ts';
+
+export type Verdict = { ok: true } | Refusal;
+
+export interface Refusal {
+  ok: false;
+  code: ErrorCode;
+  message: string;
+}
+
+const ALLOWED: Verdict = { ok: true };
+
+/**
+ * Whether `command` may be carried out at `now`. Asked twice: before a command is accepted, and
+ * again when its turn comes, because what stood before it may have changed the answer. It also
+ * checks the arguments, which nobody checked when a command came as a signal.
+ * Rules: D-15, D-31, D-32, D-§4.
+ */
+export function judge(state: SubscriptionState, command: Command, now: number): Verdict {
+  switch (command.kind) {
+    case 'cancel':
+      return allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+    case 'pause':
+      return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
+    case 'unpause':
+      return first(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
+        futureDate('newNextPaymentDate', command.newNextPaymentAt, now),
+      );
+    case 'edit':
+      return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
+        judgeEdit(state, command, now),
+      );
+    case 'manualRetry':
+      return judgeManualRetry(state, now);
+    case 'completeCheckout':
+      return first(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
+        now >= state.checkoutExpiresAt && !state.openAttempt
+          ? refuse('operation_not_allowed', 'The checkout has expired.')
+          : noOpenAttempt(state),
+      );
+    case 'replacePaymentMethod':
+      return allowedIn(
+        state,
+        ['TRIALING', 'ACTIVE', 'UNPAID'],
+        'given another payment method',
+      );
+    default:
+      return assertNever(command);
+  }
+}
+
+function judgeManualRetry(state: SubscriptionState, now: number): Verdict {
+  return first(allowedIn(state, ['UNPAID'], 'retried'), () =>
+    first(noOpenAttempt(state), () =>
+      state.cooldownUntilAt !== null && now < state.cooldownUntilAt
+        ? refuse(
+            'bad_request',
+            `Another manual retry is possible from ${formatInstant(state.cooldownUntilAt)}.`,
+          )
+        : ALLOWED,
+    ),
+  );
+}
+
+function judgeEdit(state: SubscriptionState, edit: EditCommand, now: number): Verdict {
+  const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
+  const given = [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount];
+  if (given.every((value) => value === undefined)) {
+    return bad('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
+  }
+  const changesInterval = interval !== undefined || intervalCount !== undefined;
+  if (
+    changesInterval &&
+    (interval === undefined || intervalCount === undefined || newNextPaymentAt === undefined)
+  ) {
+    return bad('interval, intervalCount and newNextPaymentDate are required together.');
+  }
+  const problems = [
+    newAmountMinor === undefined
+      ? null
+      : named('newAmount', amountProblem(newAmountMinor, state.terms.currency)),
+    newCycleCount === undefined ? null : named('newCycleCount', cycleProblem(state, newCycleCount)),
+    interval !== undefined && intervalCount !== undefined
+      ? named('intervalCount', intervalCountProblem(interval, intervalCount))
+      : null,
+  ].filter((problem) => problem !== null);
+  if (problems.length > 0) return bad(problems.join('; '));
+  const dated: Verdict =
+    newNextPaymentAt === undefined
+      ? ALLOWED
+      : futureDate('newNextPaymentDate', newNextPaymentAt, now);
+  return first(dated, () => withinHorizon(state, edit));
+}
+
+function cycleProblem(state: SubscriptionState, cycleCount: number): string | null {
+  if (cycleCount <= state.cyclesCharged) {
+    return `must exceed the ${state.cyclesCharged} cycles already charged`;
+  }
+  return cycleCountProblem(cycleCount);
+}
+
+/** The last billing date stays before the year 2200. Rule: D-06. */
+function withinHorizon(state: SubscriptionState, edit: EditCommand): Verdict {
+  const startAt =
+    edit.newNextPaymentAt ??
+    (state.anchorAt === null ? state.createdAt : calendarDate(state, state.nextIndex));
+  const cycles = (edit.newCycleCount ?? state.terms.cycleCount) - state.cyclesCharged;
+  const problem = horizonProblem(
+    startAt,
+    edit.interval ?? state.terms.interval,
+    edit.intervalCount ?? state.terms.intervalCount,
+    cycles,
+  );
+  return problem === null ? ALLOWED : bad(problem);
+}
+
+function futureDate(field: string, at: unknown, now: number): Verdict {
+  if (typeof at !== 'number' || !Number.isSafeInteger(at)) {
+    return bad(`${field} must be epoch milliseconds.`);
+  }
+  return at > now ? ALLOWED : bad(`${field} must lie in the future.`);
+}
+
+function noOpenAttempt(state: SubscriptionState): Verdict {
+  return state.openAttempt
+    ? refuse('payment_outcome_pending', 'The outcome of a payment is not known yet.')
+    : ALLOWED;
+}
+
+function allowedIn(
+  state: SubscriptionState,
+  statuses: readonly SubscriptionStatus[],
+  done: string,
+): Verdict {
+  return statuses.includes(state.status)
+    ? ALLOWED
+    : refuse('operation_not_allowed', `A subscription that is ${state.status} cannot be ${done}.`);
+}
+
+function first(verdict: Verdict, then: () => Verdict): Verdict {
+  return verdict.ok ? then() : verdict;
+}
+
+function named(field: string, problem: string | null): string | null {
+  return problem === null ? null : `${field} ${problem}`;
+}
+
+function bad(message: string): Refusal {
+  return refuse('bad_request', message);
+}
+
+function refuse(code: ErrorCode, message: string): Refusal {
+  return { ok: false, code, message };
+}

@@ -1,0 +1,79 @@
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type {
+  CancelCommand,
+  CommandResult,
+  CompleteCheckoutCommand,
+  EditCommand,
+  ManualRetryCommand,
+  PauseCommand,
+  ReplacePaymentMethodCommand,
+  UnpauseCommand,
+} from '../../domain/subscription/commands.ts';
+import type { LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
+
+/** The registered type of the workflow; never changes. */
+export const SUBSCRIPTION_WORKFLOW = 'subscription';
+
+export function subscriptionWorkflowId(subscriptionId: string): string {
+  return `subscription/${subscriptionId}`;
+}
+
+/** One run's argument, handed on by continue-as-new and rebuilt from the row by a restart. */
+export interface SubscriptionInput {
+  state: SubscriptionState;
+  /** Where the test clock is for this subscription, and where it was sent; null in real time. */
+  clock: { nowAt: number; targetAt: number } | null;
+  /** Events may be waiting that no run has tried to deliver yet. */
+  deliver: boolean;
+}
+
+/** What a caller sends: a command without its kind. An operator's signal may omit the id too. */
+export type Input<C extends { kind: string; commandId: string }> = Omit<C, 'kind'>;
+export type SignalInput<C extends { kind: string; commandId: string }> = Omit<
+  C,
+  'kind' | 'commandId'
+>;
+
+export const edit = defineUpdate<CommandResult, [Input<EditCommand>]>('edit');
+export const cancel = defineUpdate<CommandResult, [Input<CancelCommand>]>('cancel');
+export const pause = defineUpdate<CommandResult, [Input<PauseCommand>]>('pause');
+export const unpause = defineUpdate<CommandResult, [Input<UnpauseCommand>]>('unpause');
+export const manualRetry = defineUpdate<CommandResult, [Input<ManualRetryCommand>]>('manualRetry');
+export const completeCheckout = defineUpdate<CommandResult, [Input<CompleteCheckoutCommand>]>(
+  'completeCheckout',
+);
+export const replacePaymentMethod = defineUpdate<
+  CommandResult,
+  [Input<ReplacePaymentMethodCommand>]
+>('replacePaymentMethod');
+
+export const editSignal = defineSignal<[SignalInput<EditCommand>]>('edit');
+export const cancelSignal = defineSignal('cancel');
+export const pauseSignal = defineSignal('pause');
+export const unpauseSignal = defineSignal<[SignalInput<UnpauseCommand>]>('unpause');
+export const manualRetrySignal = defineSignal('manualRetry');
+
+/** The test clock was sent to `targetAt`. Repeats and older targets change nothing. */
+export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
+/** Look again at what is due: sent by a sweep that found something late. Changes nothing by itself. */
+export const poke = defineSignal('poke');
+
+export interface UpcomingCharge {
+  at: number;
+  cycleNumber: number;
+  amountMinor: number;
+  currency: string;
+}
+
+export const stateQuery = defineQuery<SubscriptionState>('state');
+export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }]>('upcoming');
+export const timelineQuery = defineQuery<LogEntry[]>('timeline');
+
+export const searchAttributes = {
+  merchantId: defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD),
+  subscriptionStatus: defineSearchAttributeKey('SubscriptionStatus', SearchAttributeType.KEYWORD),
+  nextBillingAt: defineSearchAttributeKey('NextBillingAt', SearchAttributeType.DATETIME),
+  billingCycle: defineSearchAttributeKey('BillingCycle', SearchAttributeType.INT),
+  lastOutcome: defineSearchAttributeKey('LastOutcome', SearchAttributeType.KEYWORD),
+};
