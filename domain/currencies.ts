@@ -1,0 +1,124 @@
+import { ACTIVE_ROWS, INACTIVE_ROWS, TABLE_DATE } from './currency-table.ts';
+
+/** A row of the currency table. Amounts are minor units. Rule: D-02, D-03. */
+export interface Currency {
+  /** Upper-case ISO 4217 code. */
+  readonly code: string;
+  /** English name. */
+  readonly name: string;
+  /** Digits after the decimal point: one unit is 10^exponent minor units. */
+  readonly exponent: number;
+  /** Least amount that may be charged; 0 while the row is not active. */
+  readonly minimum: number;
+  /** Greatest amount that may be charged; 0 while the row is not active. */
+  readonly maximum: number;
+  /** Whether anything may be charged in it. */
+  readonly active: boolean;
+  /** The day the row was true, `YYYY-MM-DD`. */
+  readonly asOf: string;
+}
+
+/** Currencies by code. */
+export type CurrencyTable = ReadonlyMap<string, Currency>;
+
+/** The checked-in table. Rule: D-02. */
+export const CURRENCIES: CurrencyTable = new Map(
+  [
+    ...ACTIVE_ROWS.map(([code, name, exponent, minimum, maximum]): Currency => {
+      return { code, name, exponent, minimum, maximum, active: true, asOf: TABLE_DATE };
+    }),
+    ...INACTIVE_ROWS.map(([code, name, exponent]): Currency => {
+      return { code, name, exponent, minimum: 0, maximum: 0, active: false, asOf: TABLE_DATE };
+    }),
+  ].map((currency) => [currency.code, currency]),
+);
+
+/** The row of an upper-case code, active or not, or undefined when the table has none. Rule: D-02. */
+export function currencyOf(code: string, table: CurrencyTable = CURRENCIES): Currency | undefined {
+  return table.get(code);
+}
+
+/** The upper-case code of what a request calls a currency, or null when it is not three letters. Rule: D-02. */
+export function normaliseCurrency(input: unknown): string | null {
+  return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
+}
+
+/** What is wrong with charging in an upper-case code, or null. Rule: D-02. */
+export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES): string | null {
+  return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
+}
+
+/**
+ * What is wrong with charging this amount of minor units in an upper-case currency code, or null.
+ * The text reads on from the name of the amount's field.
+ *
+ * Rule: D-01, D-02, D-03.
+ */
+export function amountProblem(
+  amountMinor: unknown,
+  code: string,
+  table: CurrencyTable = CURRENCIES,
+): string | null {
+  if (typeof amountMinor !== 'number' || !Number.isSafeInteger(amountMinor)) {
+    return 'must be an integer in the smallest currency unit';
+  }
+  const row = currencyOf(code, table);
+  if (row === undefined || !row.active) return 'must be in a supported currency';
+  // The least minimum is 1, so this refuses negatives, 0 and -0 too.
+  if (amountMinor < row.minimum) return `must be at least ${row.minimum} in ${code}`;
+  if (amountMinor > row.maximum) return `must be at most ${row.maximum} in ${code}`;
+  return null;
+}
+
+/**
+ * The table with the limits of an override file laid over it: a JSON object from code to any of
+ * `minimum`, `maximum`, `active` and `asOf`. A code that was not active needs both limits to become
+ * so. Exponents cannot be overridden: stored amounts would change their meaning.
+ *
+ * Throws an `Error` that names the code and the field for anything else; nothing is applied then.
+ *
+ * Rule: D-03.
+ */
+export function withOverrides(table: CurrencyTable, json: unknown): CurrencyTable {
+  const result = new Map(table);
+  for (const [code, change] of Object.entries(asObject(json, 'the file'))) {
+    const currency = table.get(code);
+    if (currency === undefined) throw overrideError(code, 'is not in the currency table');
+    result.set(code, overridden(currency, asObject(change, code)));
+  }
+  return result;
+}
+
+function overridden(currency: Currency, change: Record<string, unknown>): Currency {
+  const { code } = currency;
+  const known = new Set(['minimum', 'maximum', 'active', 'asOf']);
+  const unknown = Object.keys(change).find((field) => !known.has(field));
+  if (unknown !== undefined) throw overrideError(`${code}.${unknown}`, 'cannot be overridden');
+
+  const { minimum, maximum, active, asOf } = { ...currency, ...change };
+  if (typeof active !== 'boolean') throw overrideError(`${code}.active`, 'must be true or false');
+  if (typeof asOf !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(asOf)) {
+    throw overrideError(`${code}.asOf`, 'must be a date, YYYY-MM-DD');
+  }
+  if (!active) return { ...currency, minimum: 0, maximum: 0, active, asOf };
+  if (!isLimit(minimum)) throw overrideError(`${code}.minimum`, 'must be a positive integer');
+  if (!isLimit(maximum) || maximum < minimum) {
+    throw overrideError(`${code}.maximum`, 'must be an integer of at least the minimum');
+  }
+  return { ...currency, minimum, maximum, active, asOf };
+}
+
+function isLimit(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0; // isSafeInteger is no type guard
+}
+
+function asObject(value: unknown, where: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw overrideError(where, 'must be a JSON object');
+  }
+  return value as Record<string, unknown>; // any JSON object is a record of unknowns
+}
+
+function overrideError(where: string, problem: string): Error {
+  return new Error(`Currency overrides: ${where} ${problem}`);
+}

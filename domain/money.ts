@@ -1,0 +1,27 @@
+import { currencyOf } from './currencies.ts';
+import { invariant } from './errors.ts';
+
+/**
+ * True for an amount in minor units: a safe integer of at least 0, and not -0, which JSON can carry
+ * and which would be written back as 0.
+ *
+ * Rule: D-01.
+ */
+export function isAmountMinor(value: unknown): value is number {
+  return (
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && !Object.is(value, -0)
+  );
+}
+
+/**
+ * The amount for people, with a point and all digits of the currency: `12.34 USD`, `500 JPY`. Throws
+ * for a broken amount and for a code the table does not have; retired codes can be written.
+ */
+export function formatAmount(amountMinor: number, currency: string): string {
+  invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');
+  const exponent = currencyOf(currency)?.exponent;
+  invariant(exponent !== undefined, 'the currency of an amount is in the table');
+  if (exponent === 0) return `${amountMinor} ${currency}`;
+  const digits = String(amountMinor).padStart(exponent + 1, '0');
+  return `${digits.slice(0, -exponent)}.${digits.slice(-exponent)} ${currency}`;
+}
