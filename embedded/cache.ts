@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { identify, isRunning } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+import type { Report } from './progress.ts';
+
+/** Age in ms after which a half-made entry belongs to nobody. */
+const ABANDONED_AFTER_MS = 3_600_000;
+
+const LOCK_POLL_MS = 500;
+
+/**
+ * The folder `<root>/<entry>`, made by `build` if it is not there. `build` gets an empty folder; only
+ * when it has succeeded does that folder get its name, so an entry is whole or absent, whoever dies.
+ * Of several processes asking at once one builds and the others wait for it; should two build after
+ * all (a folder shared between machines), the first to finish wins and both get the same path.
+ */
+export async function cachedFolder(
+  root: string,
+  entry: string,
+  report: Report,
+  build: (folder: string) => Promise<void>,
+): Promise<string> {
+  const target = join(root, entry);
+  if (existsSync(target)) return target;
+  await mkdir(root, { recursive: true });
+  const release = await lock(root, entry, target, report);
+  try {
+    if (existsSync(target)) return target;
+    await removeAbandoned(root, entry);
+    const folder = await mkdtemp(join(root, `.${entry}-`));
+    try {
+      await build(folder);
+      await rename(folder, target);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      if (!existsSync(target)) throw error;
+    }
+    return target;
+  } finally {
+    await release();
+  }
+}
+
+/** Waits for the right to build; returns at once when the entry has appeared meanwhile. */
+async function lock(
+  root: string,
+  entry: string,
+  target: string,
+  report: Report,
+): Promise<() => Promise<void>> {
+  const lockFile = join(root, `.${entry}.lock`);
+  const self = identify(process.pid);
+  let hasSaidSo = false;
+  for (;;) {
+    try {
+      await writeFile(lockFile, JSON.stringify(self), { flag: 'wx' });
+      return () => rm(lockFile, { force: true });
+    } catch (error) {
+      if (!isCode(error, 'EEXIST')) throw error;
+    }
+    const holder = await readHolder(lockFile);
+    if (holder !== undefined && !isRunning(holder)) {
+      await rm(lockFile, { force: true });
+      continue;
+    }
+    if (existsSync(target)) return async () => undefined;
+    if (!hasSaidSo) report(`another process is preparing ${entry}; waiting for it`);
+    hasSaidSo = true;
+    await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+  }
+}
+
+/** Who holds the lock; undefined while it is being written or is gone again. */
+async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined> {
+  try {
+    return JSON.parse(await readFile(lockFile, 'utf8')) as ProcessIdentity;
+  } catch {
+    const age = await stat(lockFile).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    // Its maker died between creating and filling it.
+    return age > 10_000 ? { pid: 0, startedAs: 'never' } : undefined;
+  }
+}
+
+async function removeAbandoned(root: string, entry: string): Promise<void> {
+  for (const name of await readdir(root)) {
+    if (!name.startsWith(`.${entry}-`)) continue;
+    const path = join(root, name);
+    const { mtimeMs } = await stat(path);
+    if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(path, { recursive: true, force: true });
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

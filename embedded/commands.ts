@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { childEnvironment } from '../runtime/config.ts';
+
+export interface CommandOptions {
+  readonly timeoutMs: number;
+  readonly cwd?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Ends the command early when this aborts. */
+  readonly signal?: AbortSignal;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** A command that could not be started, failed, or ran out of time; the message says which. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** As much of a failing command's output as its error shows. */
+const OUTPUT_TAIL_CHARACTERS = 1_500;
+
+/** After SIGTERM, how long a command has before SIGKILL, in ms. */
+const KILL_AFTER_MS = 3_000;
+
+/**
+ * Runs a program to its end and returns what it wrote to stdout.
+ *
+ * @throws CommandError when it is not there, ends with another code than 0, or takes longer than
+ * `timeoutMs` (then it is ended first).
+ */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions,
+): Promise<string> {
+  const child = spawn(command, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: childEnvironment(options.environment ?? {}),
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.uid === undefined ? {} : { uid: options.uid }),
+    ...(options.gid === undefined ? {} : { gid: options.gid }),
+  });
+  let stdout = '';
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-OUTPUT_TAIL_CHARACTERS);
+  });
+
+  let endedFor: string | undefined;
+  let killTimer: NodeJS.Timeout | undefined;
+  const end = (reason: string): void => {
+    endedFor ??= reason;
+    child.kill('SIGTERM');
+    killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
+  };
+  const onAbort = (): void => end('was stopped');
+  const timer = setTimeout(
+    () => end(`took longer than ${options.timeoutMs} ms`),
+    options.timeoutMs,
+  );
+  options.signal?.addEventListener('abort', onAbort, { once: true });
+
+  try {
+    const failure = await new Promise<string | undefined>((resolve) => {
+      child.once('error', (error) => resolve(`could not be started: ${error.message}`));
+      child.once('close', (code, signal) =>
+        resolve(code === 0 ? undefined : `ended with ${code ?? signal}`),
+      );
+    });
+    if (endedFor === undefined && failure === undefined) return stdout;
+    throw new CommandError(`${command} ${endedFor ?? failure}${output && `\n${output.trim()}`}`);
+  } finally {
+    clearTimeout(timer);
+    clearTimeout(killTimer);
+    options.signal?.removeEventListener('abort', onAbort);
+  }
+}

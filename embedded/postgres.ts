@@ -1,0 +1,180 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, chown, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import postgres from 'postgres';
+import { runCommand } from './commands.ts';
+import { postgresCommand, postgresPrograms } from './postgres-programs.ts';
+import type { PostgresPrograms } from './postgres-programs.ts';
+import { commandLineOf, endProcess, identify } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+import type { Report } from './progress.ts';
+import type { Service } from './services.ts';
+
+export interface PostgresSettings {
+  /** Absolute; made when it is not there. */
+  readonly dataFolder: string;
+  readonly logFile: string;
+  readonly port: number;
+  readonly password: string;
+  /** False only for tests: a power cut may then lose data, a killed process does not. */
+  readonly isDurable: boolean;
+}
+
+const USER = 'postgres';
+const INITDB_TIMEOUT_MS = 120_000;
+const READY_WITHIN_MS = 60_000;
+
+/** Fast shutdown first; then immediate, which recovers at the next start; then the hard way. */
+const STOP_STEPS = [
+  { signal: 'SIGINT', waitMs: 5_000 },
+  { signal: 'SIGQUIT', waitMs: 2_000 },
+  { signal: 'SIGKILL', waitMs: 2_000 },
+] as const;
+
+/** Address of a database on the embedded server. */
+export function postgresUrl(
+  settings: Pick<PostgresSettings, 'port' | 'password'>,
+  database: string,
+): string {
+  const password = encodeURIComponent(settings.password);
+  return `postgres://${USER}:${password}@127.0.0.1:${settings.port}/${database}`;
+}
+
+/**
+ * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch it makes
+ * the data folder if there is none, and deals with a server or a lock file that an earlier, killed
+ * start left behind.
+ */
+export function postgresService(settings: PostgresSettings, report: Report): Service {
+  const programs = postgresPrograms();
+  const { dataFolder, port, logFile } = settings;
+  const options: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    ...(settings.isDurable
+      ? {}
+      : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+  };
+  const args = [
+    '-D',
+    dataFolder,
+    ...Object.entries(options).flatMap(([k, v]) => ['-c', `${k}=${v}`]),
+  ];
+  return {
+    name: 'postgres',
+    program: () => postgresCommand(programs, 'postgres', args, dirname(dataFolder)),
+    logFile,
+    isReady: () => answers(postgresUrl(settings, 'postgres')),
+    readyWithinMs: READY_WITHIN_MS,
+    beforeLaunch: async () => {
+      if (!existsSync(join(dataFolder, 'PG_VERSION'))) {
+        await createDataFolder(programs, settings, report);
+      }
+      await clearLeftovers(dataFolder, report);
+    },
+    stopSteps: STOP_STEPS,
+    isOurProgram: false,
+  };
+}
+
+/** Makes the database of `url` when its server does not have it yet. */
+export async function ensureDatabase(url: string): Promise<void> {
+  const target = new URL(url);
+  const name = decodeURIComponent(target.pathname.slice(1));
+  target.pathname = '/postgres';
+  const sql = postgres(target.href, { max: 1, connect_timeout: 5, onnotice: () => undefined });
+  try {
+    const [row] = await sql`select 1 from pg_database where datname = ${name}`;
+    if (row === undefined) await sql.unsafe(`create database "${name.replaceAll('"', '""')}"`);
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+  try {
+    await sql`select 1`;
+    return true;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** Made under another name first, so that a data folder is whole or not there. */
+async function createDataFolder(
+  programs: PostgresPrograms,
+  settings: PostgresSettings,
+  report: Report,
+): Promise<void> {
+  const { dataFolder, password } = settings;
+  const unfinished = `${dataFolder}.unfinished`;
+  const passwordFile = `${dataFolder}.password`;
+  report('creating the database folder');
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(dirname(dataFolder), { recursive: true });
+  await mkdir(unfinished, { mode: 0o700 });
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+  if (programs.owner !== undefined) {
+    const { uid, gid } = programs.owner;
+    await chown(unfinished, uid, gid);
+    await chown(passwordFile, uid, gid);
+  }
+  const args = [
+    `--pgdata=${unfinished}`,
+    `--username=${USER}`,
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+    ...(settings.isDurable ? [] : ['--no-sync']),
+  ];
+  try {
+    const {
+      command,
+      args: allArgs,
+      ...account
+    } = postgresCommand(programs, 'initdb', args, dirname(dataFolder));
+    await runCommand(command, allArgs, { timeoutMs: INITDB_TIMEOUT_MS, cwd: '/', ...account });
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+  await chmod(unfinished, 0o700);
+  await rename(unfinished, dataFolder);
+}
+
+/**
+ * After `kill -9` of the starter its Postgres lives on and holds the folder: it is stopped. After
+ * `kill -9` of Postgres its lock file stays, and when a stranger has got the pid in it since,
+ * Postgres would refuse to start: the file is removed.
+ */
+async function clearLeftovers(dataFolder: string, report: Report): Promise<void> {
+  const lockFile = join(dataFolder, 'postmaster.pid');
+  if (!existsSync(lockFile)) return;
+  const pid = Number.parseInt(readFileSync(lockFile, 'utf8'), 10);
+  const holder = Number.isNaN(pid) ? undefined : serverOn(dataFolder, pid);
+  if (holder === undefined) {
+    report('removing the lock file of a Postgres that was killed');
+    await rm(lockFile, { force: true });
+    return;
+  }
+  report(`stopping the Postgres (pid ${pid}) that an earlier start left behind on this folder`);
+  if (!(await endProcess(holder, STOP_STEPS))) {
+    throw new Error(
+      `Postgres (pid ${pid}) holds ${dataFolder} and cannot be stopped. Stop it first.`,
+    );
+  }
+  // A killed one leaves the file; whoever had it is gone.
+  await rm(lockFile, { force: true });
+}
+
+function serverOn(dataFolder: string, pid: number): ProcessIdentity | undefined {
+  const identity = identify(pid);
+  const commandLine = commandLineOf(pid);
+  const isOurs =
+    commandLine?.includes('postgres') === true && commandLine.includes(`-D ${dataFolder} `);
+  return isOurs ? identity : undefined;
+}

@@ -1,0 +1,55 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { commandLineOf, identify, isRunning } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+
+/** A process started for this data folder, as `processes.json` records it. */
+export interface ProcessRecord extends ProcessIdentity {
+  /** `start` is the starter itself. */
+  readonly name: string;
+  readonly command: string;
+  /** ISO-8601. */
+  readonly startedAt: string;
+}
+
+/**
+ * The record of which processes belong to a data folder, kept in a file so that the next start
+ * recognises what a killed one left behind, and scripts find the worker's or the API's pid.
+ */
+export interface ProcessTable {
+  /** Records that still run. */
+  running(): ProcessRecord[];
+  add(name: string, pid: number): void;
+  remove(name: string): void;
+}
+
+/** Opens the table in `file`; a missing or unreadable file is an empty table. */
+export function openProcessTable(file: string): ProcessTable {
+  const records = (): ProcessRecord[] => {
+    try {
+      const content = JSON.parse(readFileSync(file, 'utf8')) as { processes: ProcessRecord[] };
+      return content.processes;
+    } catch {
+      return [];
+    }
+  };
+  const write = (processes: readonly ProcessRecord[]): void => {
+    mkdirSync(dirname(file), { recursive: true });
+    const temporary = `${file}.${process.pid}.tmp`;
+    writeFileSync(temporary, `${JSON.stringify({ processes }, null, 2)}\n`);
+    renameSync(temporary, file);
+  };
+  const without = (name: string): ProcessRecord[] => records().filter((r) => r.name !== name);
+
+  return {
+    running: () => records().filter(isRunning),
+    add: (name, pid) => {
+      const identity = identify(pid);
+      if (identity === undefined) return;
+      const command = commandLineOf(pid) ?? '';
+      const startedAt = new Date().toISOString();
+      write([...without(name), { name, ...identity, command, startedAt }]);
+    },
+    remove: (name) => write(without(name)),
+  };
+}

@@ -1,0 +1,23 @@
+/** Where the lines about what is being prepared go: the terminal, or a test's log. */
+export type Report = (line: string) => void;
+
+/**
+ * Runs `work` and reports every `everyMs` that it is still at it, with the seconds so far, so that
+ * a long preparation is never a silent one.
+ */
+export async function withStillWorking<T>(
+  report: Report,
+  what: string,
+  work: () => Promise<T>,
+  everyMs = 20_000,
+): Promise<T> {
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    report(`  still ${what} (${Math.round((performance.now() - startedAt) / 1_000)} s)`);
+  }, everyMs);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

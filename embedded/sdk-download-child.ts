@@ -1,0 +1,13 @@
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import type { SdkServer } from './sdk-download.ts';
+
+/** Arguments: which server, and the folder to download it into. Starts the server, then stops it. */
+const [server, downloadDir] = process.argv.slice(2) as [SdkServer, string];
+const executable = { type: 'cached-download', downloadDir } as const;
+
+const environment =
+  server === 'dev-server'
+    ? await TestWorkflowEnvironment.createLocal({ server: { executable } })
+    : await TestWorkflowEnvironment.createTimeSkipping({ server: { executable } });
+await environment.teardown();
+process.exit(0);

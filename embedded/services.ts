@@ -1,0 +1,201 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
+import { childEnvironment } from '../runtime/config.ts';
+import { endProcess, identify } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+import type { ProcessTable } from './process-table.ts';
+import type { Report } from './progress.ts';
+
+/** What to run, and as which account when it is not our own. */
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** A server that this machine runs for us as a child process. */
+export interface Service {
+  readonly name: string;
+  /** Asked before each launch. */
+  readonly program: () => Program;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Everything it writes goes here. */
+  readonly logFile: string;
+  /** True once it serves. Called every 100 ms; `saysReady` is its own message over IPC. */
+  readonly isReady: (saysReady: boolean) => Promise<boolean>;
+  readonly readyWithinMs: number;
+  /** Done before each launch, also before a restart. */
+  readonly beforeLaunch?: () => Promise<void>;
+  /** Signals that end it, in turn, each with the time it has for that. */
+  readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
+  /** True for our own programs: they end when this process, which holds their stdin, is gone. */
+  readonly isOurProgram: boolean;
+}
+
+export interface RunningService {
+  readonly name: string;
+  /** Ends it and does not start it again. Resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceSurroundings {
+  readonly table?: ProcessTable;
+  readonly report: Report;
+}
+
+/** A service that did not come up; the message has the end of its log. */
+export class ServiceFailedError extends Error {
+  override readonly name = 'ServiceFailedError';
+}
+
+/** First wait before a restart in ms; doubled for each death that follows closely. */
+const RESTART_FIRST_MS = 250;
+const RESTART_MOST_MS = 30_000;
+/** A service that lived this long has recovered: the next restart is quick again. */
+const RECOVERED_AFTER_MS = 60_000;
+
+const READY_POLL_MS = 100;
+
+/**
+ * Starts a service, waits until it serves, and starts it again whenever it dies, after a wait that
+ * doubles from 0.25 s to 30 s while deaths follow each other, each with a line that says so.
+ *
+ * @throws ServiceFailedError when it dies or is not ready in time the first time.
+ */
+export async function startService(
+  service: Service,
+  { table, report }: ServiceSurroundings,
+): Promise<RunningService> {
+  let child!: ChildProcess;
+  let identity: ProcessIdentity | undefined;
+  let isStopping = false;
+  let restartTimer: NodeJS.Timeout | undefined;
+  let restartWaitMs = RESTART_FIRST_MS;
+
+  const launch = async (): Promise<void> => {
+    await service.beforeLaunch?.();
+    if (isStopping) return;
+    child = spawnService(service);
+    identity = child.pid === undefined ? undefined : identify(child.pid);
+    if (child.pid !== undefined) table?.add(service.name, child.pid);
+  };
+
+  const startAgain = (what: string): void => {
+    if (isStopping) return;
+    report(`${service.name} ${what}; starting it again in ${restartWaitMs / 1_000} s`);
+    restartTimer = setTimeout(() => void restart(), restartWaitMs);
+    restartWaitMs = Math.min(restartWaitMs * 2, RESTART_MOST_MS);
+  };
+
+  const startAgainWhenItDies = (): void => {
+    const startedAt = performance.now();
+    child.once('exit', (code, signal) => {
+      if (performance.now() - startedAt > RECOVERED_AFTER_MS) restartWaitMs = RESTART_FIRST_MS;
+      startAgain(`died (${signal ?? `code ${code}`})`);
+    });
+  };
+
+  const restart = async (): Promise<void> => {
+    try {
+      await launch();
+    } catch (error) {
+      startAgain(`could not be started (${errorLine(error)})`);
+      return;
+    }
+    startAgainWhenItDies();
+    try {
+      await waitUntilReady(service, child);
+      report(`${service.name} is back (pid ${child.pid})`);
+    } catch (error) {
+      if (!isStopping) report(errorLine(error));
+    }
+  };
+
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    clearTimeout(restartTimer);
+    child?.stdin?.destroy();
+    if (identity !== undefined) await endProcess(identity, service.stopSteps);
+    table?.remove(service.name);
+  };
+
+  try {
+    await launch();
+    await waitUntilReady(service, child);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  startAgainWhenItDies();
+  return { name: service.name, stop };
+}
+
+function spawnService(service: Service): ChildProcess {
+  mkdirSync(dirname(service.logFile), { recursive: true });
+  turnOver(service.logFile);
+  const { command, args, ...account } = service.program();
+  const log = openSync(service.logFile, 'a');
+  try {
+    const child = spawn(command, [...args], {
+      ...account,
+      cwd: service.isOurProgram ? process.cwd() : '/',
+      // Its own process group: a Ctrl-C in the terminal is for the starter, which stops the others
+      // in order.
+      detached: true,
+      stdio: service.isOurProgram ? ['pipe', log, log, 'ipc'] : ['ignore', log, log],
+      env: childEnvironment({
+        ...service.environment,
+        ...(service.isOurProgram ? { PERENNIAL_EXIT_WITH_PARENT: '1' } : {}),
+      }),
+    });
+    // Writing to a child that is just dying must not end this process.
+    child.stdin?.on('error', () => undefined);
+    return child;
+  } finally {
+    closeSync(log);
+  }
+}
+
+async function waitUntilReady(service: Service, child: ChildProcess): Promise<void> {
+  let saysReady = false;
+  let death: string | undefined;
+  child.on('message', () => (saysReady = true));
+  child.once('error', (error) => (death = `could not be started: ${error.message}`));
+  child.once('exit', (code, signal) => (death ??= `ended with ${signal ?? `code ${code}`}`));
+  const deadline = performance.now() + service.readyWithinMs;
+  while (!(await service.isReady(saysReady).catch(() => false))) {
+    if (death !== undefined) throw failed(service, death);
+    if (performance.now() > deadline) {
+      throw failed(service, `is not ready after ${service.readyWithinMs / 1_000} s`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS));
+  }
+  if (death !== undefined) throw failed(service, death);
+}
+
+function failed(service: Service, what: string): ServiceFailedError {
+  const log = relative(process.cwd(), service.logFile);
+  return new ServiceFailedError(
+    `${service.name} ${what}. The end of ${log}:\n${lastLines(service.logFile)}`,
+  );
+}
+
+function lastLines(file: string): string {
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(-12);
+  return lines.map((line) => `  ${line.slice(0, 500)}`).join('\n');
+}
+
+function errorLine(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Size in bytes at which a log becomes `<log>.1` before the next launch. */
+const TURN_OVER_BYTES = 20_000_000;
+
+function turnOver(logFile: string): void {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > TURN_OVER_BYTES) renameSync(logFile, `${logFile}.1`);
+}

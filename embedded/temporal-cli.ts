@@ -1,0 +1,123 @@
+import { constants, existsSync } from 'node:fs';
+import { access, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EmbeddedConfig } from '../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
+
+type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
+
+/** The newest version that installs from the module proxy without a replace directive. */
+export const GO_CLI_VERSION = '1.5.1';
+
+const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
+
+/** Downloading 300 modules and compiling them, on a slow machine, in ms. */
+const GO_INSTALL_TIMEOUT_MS = 30 * 60_000;
+
+/** A component that could not be had; the message names the ways to get it. */
+export class ComponentMissingError extends Error {
+  override readonly name = 'ComponentMissingError';
+}
+
+/**
+ * Path of a Temporal CLI, whose `server start-dev` is the embedded Temporal server. Looked for in
+ * this order: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from
+ * Go modules. The last two end in the cache. Safe to call from several processes at once.
+ *
+ * @throws ComponentMissingError when every way failed.
+ */
+export async function temporalCli(config: CliConfig, report: Report): Promise<string> {
+  if (config.temporalCliPath !== undefined) {
+    await requireExecutable(config.temporalCliPath, 'TEMPORAL_CLI_PATH');
+    return config.temporalCliPath;
+  }
+  return (await onPath('temporal')) ?? inCache(config.cacheDir) ?? (await prepare(config, report));
+}
+
+/** @throws ComponentMissingError when `path`, given by `variable`, cannot be run. */
+export async function requireExecutable(path: string, variable: string): Promise<void> {
+  await access(path, constants.X_OK).catch(() => {
+    throw new ComponentMissingError(`${variable} is ${path}, and that is not a program.`);
+  });
+}
+
+/** Full path of a program on PATH, or undefined. */
+export async function onPath(program: string): Promise<string | undefined> {
+  try {
+    const found = await runCommand('sh', ['-c', `command -v ${program}`], { timeoutMs: 5_000 });
+    return found.trim().startsWith('/') ? found.trim() : undefined;
+  } catch (error) {
+    if (error instanceof CommandError) return undefined;
+    throw error;
+  }
+}
+
+const goEntry = `temporal-cli-${GO_CLI_VERSION}`;
+const sdkEntry = (): string => `temporal-cli-sdk-${sdkVersion()}`;
+
+function inCache(cacheDir: string): string | undefined {
+  return [goEntry, sdkEntry()]
+    .map((entry) => join(cacheDir, entry, 'temporal'))
+    .find((path) => existsSync(path));
+}
+
+async function prepare({ cacheDir }: CliConfig, report: Report): Promise<string> {
+  const failures: string[] = [];
+  for (const way of [fromSdk, fromGo]) {
+    try {
+      return await way(cacheDir, report);
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  throw new ComponentMissingError(
+    [
+      'No Temporal server. Any one of these gives it one:',
+      '  - install the Temporal CLI, so that `temporal` is on PATH, or set TEMPORAL_CLI_PATH to it;',
+      `  - install Go 1.25 or newer, so that it can be built (${GO_MODULE});`,
+      '  - set TEMPORAL_ADDRESS to a Temporal server that runs already.',
+      'What was tried:',
+      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
+    ].join('\n'),
+  );
+}
+
+async function fromSdk(cacheDir: string, report: Report): Promise<string> {
+  const folder = await cachedFolder(cacheDir, sdkEntry(), report, async (building) => {
+    report('looking for a Temporal server to download');
+    const failure = await withStillWorking(report, 'downloading the Temporal server', () =>
+      downloadWithSdk('dev-server', join(building, 'temporal')),
+    );
+    if (failure !== undefined) throw new CommandError(`download: ${failure}`);
+  });
+  return join(folder, 'temporal');
+}
+
+async function fromGo(cacheDir: string, report: Report): Promise<string> {
+  if ((await onPath('go')) === undefined) {
+    throw new CommandError('build from Go modules: `go` is not on PATH');
+  }
+  const folder = await cachedFolder(cacheDir, goEntry, report, async (building) => {
+    report('no download; building the Temporal server from Go modules, once:');
+    report('  about 3 minutes on two cores, longer on a slow line');
+    const binFolder = await mkdtemp(join(tmpdir(), 'perennial-go-'));
+    try {
+      await withStillWorking(report, 'building the Temporal server', () =>
+        runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], {
+          timeoutMs: GO_INSTALL_TIMEOUT_MS,
+          // Outside the checkout, so that no go.mod or go.work of somebody's counts.
+          cwd: binFolder,
+          environment: { GOBIN: building, CGO_ENABLED: '0' },
+        }),
+      );
+    } finally {
+      await rm(binFolder, { recursive: true, force: true });
+    }
+  });
+  return join(folder, 'temporal');
+}

@@ -1,0 +1,147 @@
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EmbeddedConfig } from '../runtime/config.ts';
+import { cachedFolder } from './cache.ts';
+import { CommandError, runCommand } from './commands.ts';
+import { withStillWorking } from './progress.ts';
+import type { Report } from './progress.ts';
+import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
+import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli.ts';
+
+type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
+
+/** Keeps memo over continue-as-new and suggests it from 4,096 events on; older ones do not. */
+export const TEST_SERVER_VERSION = '1.38.0';
+
+const SLF4J_VERSION = '1.7.36';
+
+const MAVEN_TIMEOUT_MS = 10 * 60_000;
+
+const mavenEntry = `temporal-test-server-${TEST_SERVER_VERSION}`;
+const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
+
+/**
+ * Path of Temporal's time-skipping test server, for an `existing-path` executable of the SDK's test
+ * environment. Looked for in this order: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download;
+ * the Java server from Maven. The last two end in the cache. Safe to call from several processes at
+ * once.
+ *
+ * @throws ComponentMissingError when every way failed.
+ */
+export async function temporalTestServer(
+  config: TestServerConfig,
+  report: Report,
+): Promise<string> {
+  if (config.testServerPath !== undefined) {
+    await requireExecutable(config.testServerPath, 'TEMPORAL_TEST_SERVER_PATH');
+    return config.testServerPath;
+  }
+  return inCache(config.cacheDir) ?? (await prepare(config, report));
+}
+
+function inCache(cacheDir: string): string | undefined {
+  return [mavenEntry, sdkEntry()]
+    .map((entry) => join(cacheDir, entry, 'temporal-test-server'))
+    .find((path) => existsSync(path));
+}
+
+async function prepare({ cacheDir }: TestServerConfig, report: Report): Promise<string> {
+  const failures: string[] = [];
+  for (const way of [fromSdk, fromMaven]) {
+    try {
+      return await way(cacheDir, report);
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  throw new ComponentMissingError(
+    [
+      'No time-skipping Temporal test server. Any one of these gives it one:',
+      '  - set TEMPORAL_TEST_SERVER_PATH to one;',
+      '  - let this machine reach the download server of the Temporal SDK;',
+      '  - install Java 11 or newer and Maven, so that it can be fetched.',
+      'What was tried:',
+      ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
+    ].join('\n'),
+  );
+}
+
+async function fromSdk(cacheDir: string, report: Report): Promise<string> {
+  const folder = await cachedFolder(cacheDir, sdkEntry(), report, async (building) => {
+    report('looking for a time-skipping test server to download');
+    const failure = await withStillWorking(report, 'downloading the test server', () =>
+      downloadWithSdk('time-skipping', join(building, 'temporal-test-server')),
+    );
+    if (failure !== undefined) throw new CommandError(`download: ${failure}`);
+  });
+  return join(folder, 'temporal-test-server');
+}
+
+async function fromMaven(cacheDir: string, report: Report): Promise<string> {
+  for (const program of ['java', 'mvn']) {
+    if ((await onPath(program)) === undefined) {
+      throw new CommandError(`Maven: \`${program}\` is not on PATH`);
+    }
+  }
+  const folder = await cachedFolder(cacheDir, mavenEntry, report, async (building) => {
+    report(
+      'no download; fetching the time-skipping test server with Maven, once: about 15 seconds',
+    );
+    await withStillWorking(report, 'fetching the test server', () =>
+      copyJars(join(building, 'lib')),
+    );
+    const wrapper = join(building, 'temporal-test-server');
+    await writeFile(wrapper, WRAPPER);
+    await chmod(wrapper, 0o755);
+  });
+  return join(folder, 'temporal-test-server');
+}
+
+/**
+ * The SDK ends the server by killing the pid it started, so the shell must become the JVM: without
+ * `exec` the JVM would live on. The flags bring it up well within the SDK's limit of 5 s.
+ */
+const WRAPPER = `#!/bin/sh
+exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$(dirname "$0")/lib/*" io.temporal.testserver.TestServer "$@"
+`;
+
+async function copyJars(libFolder: string): Promise<void> {
+  const project = await mkdtemp(join(tmpdir(), 'perennial-maven-'));
+  try {
+    await writeFile(join(project, 'pom.xml'), POM);
+    await runCommand(
+      'mvn',
+      ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${libFolder}`],
+      { timeoutMs: MAVEN_TIMEOUT_MS, cwd: project },
+    );
+  } finally {
+    await rm(project, { recursive: true, force: true });
+  }
+  const jars = await readdir(libFolder).catch(() => []);
+  if (!jars.some((jar) => jar.startsWith(`temporal-test-server-${TEST_SERVER_VERSION}`))) {
+    throw new CommandError('Maven: the test server is not among the jars it fetched');
+  }
+}
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>perennial</groupId>
+  <artifactId>test-server</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>io.temporal</groupId>
+      <artifactId>temporal-test-server</artifactId>
+      <version>${TEST_SERVER_VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId>
+      <artifactId>slf4j-nop</artifactId>
+      <version>${SLF4J_VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+`;
