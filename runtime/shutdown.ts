@@ -24,7 +24,7 @@ const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**
- * Closes the given things in order when SIGTERM or SIGINT arrives (or, with
+ * Closes the given things in order when SIGTERM, SIGINT or SIGHUP arrives (or, with
  * `PERENNIAL_EXIT_WITH_PARENT=1`, when stdin ends because the parent is gone) and then exits: 0, or
  * 1 when a closer threw or did not finish in its time. Each closer is bounded, so the process
  * always ends, even while the Temporal Runtime traps the same signals. A second signal more than
@@ -54,8 +54,7 @@ export function onShutdown(
     }
     shutdown(signal);
   };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
   if (exitsWithParent()) onParentGone(() => shutdown('parent process ended'));
   return shutdown;
 }

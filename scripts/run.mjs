@@ -1,0 +1,124 @@
+#!/usr/bin/env node
+// Runs a command of this project from a checkout in any state: checks the Node version, installs the
+// packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
+// it runs before anything is installed.
+//
+//   node scripts/run.mjs start|test|check|demo|merchant [arguments]
+
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+const LOCK_MARK = resolve(ROOT, 'node_modules/.perennial-lock');
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** Each step of `check`, with what to do when it fails. */
+const CHECKS = [
+  { script: 'check:format', fix: 'npm run format' },
+  { script: 'check:lint', fix: 'npx oxlint --type-aware --fix .' },
+  { script: 'check:types', fix: 'npx tsc --noEmit, and correct what it names' },
+  {
+    script: 'check:arch',
+    fix: 'move the import to where the table in docs/architecture.md allows it',
+  },
+  { script: 'check:unused', fix: 'remove what is unused: npx knip --fix --allow-remove-files' },
+];
+
+const tsx = (file, options) => (args) =>
+  run(process.execPath, ['--import', 'tsx', file, ...args], options);
+
+/** @type {Record<string, (args: string[]) => Promise<number>>} */
+const COMMANDS = {
+  start: tsx('scripts/start.ts', { endsWithUs: true }),
+  demo: tsx('scripts/demo.ts'),
+  merchant: tsx('scripts/merchant.ts'),
+  test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),
+  check,
+};
+
+const [name, ...args] = process.argv.slice(2);
+const command = COMMANDS[name ?? ''];
+if (command === undefined) {
+  fail(`Usage: node scripts/run.mjs ${Object.keys(COMMANDS).join('|')} [arguments]`);
+}
+process.chdir(ROOT);
+checkNodeVersion();
+await installPackages();
+process.exit(await command(args));
+
+function checkNodeVersion() {
+  const wanted = JSON.parse(readFileSync('package.json', 'utf8')).engines.node;
+  const least = wanted.replace('>=', '').split('.').map(Number);
+  const have = process.versions.node.split('.').map(Number);
+  const difference = least.map((part, i) => have[i] - part).find((part) => part !== 0) ?? 0;
+  if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
+}
+
+/** `npm ci` when node_modules is not what package-lock.json says; remembered by the lock's hash. */
+async function installPackages() {
+  const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
+  const platform = `${process.platform}-${process.arch}`;
+  const mark = `${lockHash} ${platform}\n`;
+  if (existsSync(LOCK_MARK) && readFileSync(LOCK_MARK, 'utf8') === mark) return;
+  const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
+  console.log(`packages ${why}; installing them with npm ci (about half a minute)`);
+  rmSync(LOCK_MARK, { force: true });
+  const code = await run('npm', ['ci', '--include=dev', '--no-fund', '--no-audit']);
+  if (code !== 0) fail('npm ci failed; see above. Nothing was started.');
+  writeFileSync(LOCK_MARK, mark);
+}
+
+async function check() {
+  const failures = [];
+  for (const step of CHECKS) {
+    console.log(`\n> ${step.script}`);
+    if ((await run('npm', ['run', '--silent', step.script])) !== 0) failures.push(step);
+  }
+  console.log('');
+  for (const { script, fix } of failures) console.log(`failed: ${script}. To fix it: ${fix}`);
+  if (failures.length === 0) console.log(`check: all ${CHECKS.length} steps passed`);
+  return failures.length === 0 ? 0 : 1;
+}
+
+/**
+ * Runs a program with our terminal, passes on signals, and returns its exit code. With `endsWithUs`
+ * its stdin is a pipe that ends when this process does, however that dies: `start` then stops
+ * everything it started.
+ */
+function run(program, args, { endsWithUs = false } = {}) {
+  return new Promise((done) => {
+    const child = spawn(program, args, {
+      stdio: [endsWithUs ? 'pipe' : 'inherit', 'inherit', 'inherit'],
+      env: endsWithUs ? { ...process.env, PERENNIAL_EXIT_WITH_PARENT: '1' } : process.env,
+    });
+    const pass = (signal) => child.kill(signal);
+    for (const signal of SIGNALS) process.on(signal, pass);
+    const parentWatch = endsWithUs ? watchParent(() => child.kill('SIGTERM')) : undefined;
+    child.on('error', (error) => fail(`${program} could not be started: ${error.message}`));
+    child.on('close', (code, signal) => {
+      clearInterval(parentWatch);
+      for (const name of SIGNALS) process.off(name, pass);
+      done(code ?? (signal === 'SIGINT' ? 130 : 1));
+    });
+  });
+}
+
+/** Under npm, `kill -9` of npm must not leave everything running unseen. */
+function watchParent(onGone) {
+  if (process.env.npm_lifecycle_event === undefined) return undefined;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) onGone();
+  }, 1_000);
+  timer.unref();
+  return timer;
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

@@ -1,0 +1,132 @@
+import { bundleWorkflowCode } from '@temporalio/worker';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { migrate } from '../../db/migrate.ts';
+import { freePort } from '../../embedded/ports.ts';
+import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
+import { startService } from '../../embedded/services.ts';
+import type { RunningService } from '../../embedded/services.ts';
+import { temporalCli } from '../../embedded/temporal-cli.ts';
+import { temporalAddress, temporalService } from '../../embedded/temporal-server.ts';
+import { temporalTestServer } from '../../embedded/test-server.ts';
+import { loadEmbeddedConfig } from '../../runtime/config.ts';
+
+/** What every test on servers can `inject`. */
+export interface TestServers {
+  /** Postgres server, as the URL of its administrative database. */
+  readonly postgresUrl: string;
+  /** `host:port` of a Temporal dev server in memory, with our search attributes. */
+  readonly temporalAddress: string;
+  /** Program of the time-skipping server, for an `existing-path` executable. */
+  readonly testServerPath: string;
+  /** The workflow bundle, for `workflowBundle: { codePath }`. */
+  readonly workflowBundlePath: string;
+}
+
+declare module 'vitest' {
+  interface ProvidedContext extends TestServers {}
+}
+
+export const TEMPLATE_DATABASE = 'perennial_template';
+
+/** Shared by the projects of one run: each calls `setup`, the first starts, the last one stops. */
+interface SharedServers {
+  users: number;
+  readonly started: Promise<{ servers: TestServers; stop: () => Promise<void> }>;
+}
+
+const shared = globalThis as { perennialTestServers?: SharedServers | undefined };
+
+/** Called by vitest once for each project that has files to run. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const state = (shared.perennialTestServers ??= { users: 0, started: startServers() });
+  state.users += 1;
+  const { servers, stop } = await state.started;
+  project.provide('postgresUrl', servers.postgresUrl);
+  project.provide('temporalAddress', servers.temporalAddress);
+  project.provide('testServerPath', servers.testServerPath);
+  project.provide('workflowBundlePath', servers.workflowBundlePath);
+  return async () => {
+    state.users -= 1;
+    if (state.users > 0) return;
+    shared.perennialTestServers = undefined;
+    await stop();
+  };
+}
+
+const say = (line: string): void => console.log(`test servers: ${line}`);
+
+async function startServers(): Promise<{ servers: TestServers; stop: () => Promise<void> }> {
+  const config = loadEmbeddedConfig();
+  const folder = await mkdtemp(join(tmpdir(), 'perennial-test-'));
+  const running: RunningService[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(running.map((service) => service.stop()));
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    // Binaries first and one after the other: preparing them may take minutes and every core.
+    const cli = await temporalCli(config, say);
+    const testServerPath = await temporalTestServer(config, say);
+    const [url, address, workflowBundlePath] = await Promise.all([
+      startPostgres(folder, running),
+      startTemporal(folder, cli, running),
+      bundleWorkflows(folder),
+    ]);
+    return {
+      servers: { postgresUrl: url, temporalAddress: address, testServerPath, workflowBundlePath },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startPostgres(folder: string, running: RunningService[]): Promise<string> {
+  const settings = {
+    dataFolder: join(folder, 'postgres'),
+    logFile: join(folder, 'postgres.log'),
+    port: await freePort(),
+    password: 'test',
+    isDurable: false,
+  };
+  running.push(
+    await startService(
+      postgresService(settings, () => undefined),
+      { report: say },
+    ),
+  );
+  const template = postgresUrl(settings, TEMPLATE_DATABASE);
+  await ensureDatabase(template);
+  await migrate(template);
+  return postgresUrl(settings, 'postgres');
+}
+
+async function startTemporal(
+  folder: string,
+  cli: string,
+  running: RunningService[],
+): Promise<string> {
+  const settings = {
+    cli,
+    host: '127.0.0.1',
+    port: await freePort(),
+    namespace: 'default',
+    logFile: join(folder, 'temporal.log'),
+  };
+  running.push(await startService(temporalService(settings), { report: say }));
+  return temporalAddress(settings);
+}
+
+async function bundleWorkflows(folder: string): Promise<string> {
+  const workflowsPath = resolve('workflows/index.ts');
+  const file = join(folder, 'workflow-bundle.js');
+  if (!existsSync(workflowsPath)) return file;
+  const { code } = await bundleWorkflowCode({ workflowsPath });
+  await writeFile(file, code);
+  return file;
+}
