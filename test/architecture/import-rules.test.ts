@@ -1,0 +1,157 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { cruise } from 'dependency-cruiser';
+import type { ICruiseOptions, ICruiseResult } from 'dependency-cruiser';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const rules: unknown = createRequire(import.meta.url)('../../.dependency-cruiser.cjs');
+const { forbidden, options } = rules as {
+  forbidden: { name: string }[];
+  options: ICruiseOptions;
+};
+
+/** What every fixture project has, so that the imports below resolve to something. */
+const TARGETS = {
+  'domain/money.ts': 'export const money = 1;',
+  'workflows/subscription/messages.ts': 'export const id = 1;',
+  'workflows/subscription/workflow.ts': 'export const subscription = 1;',
+  'activities/index.ts': 'export const create = 1;',
+  'gateways/port.ts': 'export type Gateway = string;',
+  'gateways/sandbox/client.ts': 'export const client = 1;',
+  'db/client.ts': 'export const db = 1;',
+  'api/app.ts': 'export const app = 1;',
+  'runtime/config.ts': 'export const config = 1;',
+  'embedded/postgres.ts': 'export const embedded = 1;',
+  'scripts/demo.ts': 'export const demo = 1;',
+  'worker.ts': 'export const worker = 1;',
+};
+
+/** A file, an import in it that the table forbids, and the rule that must say so. */
+const FORBIDDEN: readonly (readonly [file: string, line: string, rule: string])[] = [
+  ['domain/x.ts', "import '../db/client.ts';", 'domain-imports-nothing'],
+  ['domain/x.ts', "import 'node:crypto';", 'domain-imports-nothing'],
+  ['domain/x.ts', "import type { z } from 'zod';", 'domain-imports-nothing'],
+  [
+    'workflows/payment/messages.ts',
+    "import '../subscription/workflow.ts';",
+    'messages-import-domain-only',
+  ],
+  ['workflows/payment/messages.ts', "import '../../db/client.ts';", 'messages-import-domain-only'],
+  [
+    'workflows/payment/messages.ts',
+    "import '@temporalio/client';",
+    'messages-use-definitions-only',
+  ],
+  [
+    'workflows/payment/workflow.ts',
+    "import '../../db/client.ts';",
+    'workflows-stay-in-the-sandbox',
+  ],
+  ['workflows/payment/workflow.ts', "import '../../api/app.ts';", 'workflows-stay-in-the-sandbox'],
+  [
+    'workflows/payment/workflow.ts',
+    "import '../../activities/index.ts';",
+    'workflows-know-activities-by-type',
+  ],
+  ['workflows/payment/workflow.ts', "import 'drizzle-orm';", 'workflows-use-temporal-only'],
+  ['workflows/payment/steps.ts', "import 'node:fs';", 'workflows-use-no-node'],
+  ['activities/x.ts', "import '../api/app.ts';", 'activities-import'],
+  ['activities/x.ts', "import '../gateways/sandbox/client.ts';", 'activities-see-the-port-only'],
+  [
+    'activities/x.ts',
+    "import '../workflows/subscription/workflow.ts';",
+    'activities-know-workflows-by-type',
+  ],
+  ['activities/x.ts', "import '@temporalio/client';", 'activities-use-temporal-activity'],
+  ['gateways/sandbox/x.ts', "import '../../db/client.ts';", 'gateways-import'],
+  ['gateways/sandbox/x.ts', "import '../../runtime/config.ts';", 'gateways-import'],
+  ['gateways/sandbox/main.ts', "import '../../db/client.ts';", 'gateway-mains-import'],
+  ['gateways/sandbox/x.ts', "import '@temporalio/common';", 'gateways-use-no-temporal'],
+  ['db/x.ts', "import '../runtime/config.ts';", 'db-imports'],
+  ['db/x.ts', "import '@temporalio/client';", 'db-uses-no-temporal'],
+  ['api/x.ts', "import '../activities/index.ts';", 'api-imports'],
+  ['api/x.ts', "import '../runtime/config.ts';", 'api-gets-runtime-injected'],
+  ['api/x.ts', "import '../gateways/sandbox/client.ts';", 'api-sees-gateway-port-and-events'],
+  ['api/x.ts', "import '../workflows/subscription/workflow.ts';", 'api-knows-workflows-by-type'],
+  ['api/x.ts', "import '@temporalio/worker';", 'api-uses-no-worker'],
+  ['runtime/x.ts', "import '../db/client.ts';", 'runtime-imports'],
+  [
+    'runtime/x.ts',
+    "import '../workflows/subscription/workflow.ts';",
+    'runtime-knows-messages-only',
+  ],
+  ['worker.ts', "import './workflows/subscription/workflow.ts';", 'worker-knows-workflows-by-path'],
+  ['embedded/x.ts', "import '../api/app.ts';", 'embedded-imports'],
+  ['api/x.ts', "import '../worker.ts';", 'nobody-imports-entry-points'],
+  ['embedded/x.ts', "import '../scripts/demo.ts';", 'nobody-imports-entry-points'],
+  ['api/x.ts', "import '../embedded/postgres.ts';", 'embedded-is-for-scripts-and-tests'],
+  ['db/x.ts', "import 'zod';", 'zod-at-the-edges'],
+  ['api/x.ts', "import 'fast-check';", 'not-to-dev-packages'],
+  ['domain/money.ts', "import './x.ts';", 'no-cycles'],
+  ['db/x.ts', "import './nowhere.ts';", 'resolvable'],
+];
+
+/** Imports the table allows and that a careless rule would forbid. */
+const ALLOWED: readonly (readonly [file: string, line: string])[] = [
+  ['workflows/payment/messages.ts', "import '@temporalio/common';"],
+  ['workflows/payment/messages.ts', "import '../../domain/money.ts';"],
+  ['workflows/payment/workflow.ts', "import type * as a from '../../activities/index.ts';"],
+  ['workflows/payment/workflow.ts', "import '@temporalio/workflow';"],
+  ['activities/x.ts', "import '../workflows/subscription/messages.ts';"],
+  ['activities/x.ts', "import type { Client } from '@temporalio/client';"],
+  ['api/x.ts', "import type * as w from '../workflows/subscription/workflow.ts';"],
+  ['api/x.ts', "import type * as c from '../runtime/config.ts';"],
+  ['api/main.ts', "import '../runtime/config.ts';"],
+  ['api/x.ts', "import 'zod';"],
+  ['runtime/x.ts', "import '../workflows/subscription/messages.ts';"],
+  ['worker.ts', "import './activities/index.ts';"],
+];
+
+describe('the import rules', () => {
+  let project: string;
+
+  beforeAll(() => {
+    project = mkdtempSync(join(tmpdir(), 'perennial-rules-'));
+    for (const name of ['node_modules', 'package.json', 'tsconfig.json']) {
+      symlinkSync(resolve(name), join(project, name));
+    }
+  });
+  afterAll(() => rmSync(project, { recursive: true }));
+
+  /** Names of the rules that a project with this one extra line breaks. */
+  async function broken(file: string, line: string): Promise<string[]> {
+    const files = { ...TARGETS, 'domain/x.ts': "import './money.ts';", [file]: line };
+    const folders = [...new Set(Object.keys(files).map((name) => name.split('/')[0]!))];
+    for (const folder of folders) rmSync(join(project, folder), { recursive: true, force: true });
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(project, name)), { recursive: true });
+      writeFileSync(join(project, name), `${content}\n`);
+    }
+    const { output } = await cruise(folders, {
+      ...options,
+      baseDir: project,
+      validate: true,
+      ruleSet: { forbidden: forbidden as never },
+    });
+    return [...new Set((output as ICruiseResult).summary.violations.map((v) => v.rule.name))];
+  }
+
+  it('let the fixture project itself pass', async () => {
+    expect(await broken('domain/x.ts', "import './money.ts';")).toEqual([]);
+  });
+
+  it.each(FORBIDDEN)('refuse in %s: %s (%s)', async (file, line, rule) => {
+    expect(await broken(file, line)).toContain(rule);
+  });
+
+  it.each(ALLOWED)('allow in %s: %s', async (file, line) => {
+    expect(await broken(file, line)).toEqual([]);
+  });
+
+  it('are each shown to bite', () => {
+    const shown = new Set(FORBIDDEN.map(([, , rule]) => rule));
+    expect(forbidden.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
+  });
+});
