@@ -1,0 +1,171 @@
+import postgres from 'postgres';
+import type { Sql } from 'postgres';
+
+/** Postgres schema that holds the whole book. Nothing else of the project reads or writes it. */
+const BOOK_SCHEMA = 'sandbox_gateway';
+
+/** Any number, the same in every process that opens the book. */
+const ADVISORY_LOCK = 7_312_026_111;
+
+/** Longest single statement in ms; below the clients' own time limit. */
+const STATEMENT_TIMEOUT_MS = 5_000;
+
+/**
+ * Connects to the database and creates what the book lacks, under an advisory lock, so that several
+ * servers may start at once. Rejects when the database cannot be reached within 10 s.
+ */
+export async function openBook(databaseUrl: string): Promise<Sql> {
+  const sql = postgres(databaseUrl, {
+    // One process on one core keeps few connections busy; the rest would only queue in Postgres.
+    max: 8,
+    connect_timeout: 10,
+    fetch_types: false,
+    onnotice: () => undefined,
+    connection: { application_name: 'sandbox-gateway', statement_timeout: STATEMENT_TIMEOUT_MS },
+  });
+  try {
+    await sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(${ADVISORY_LOCK})`;
+      await tx.unsafe(TABLES);
+      await tx.unsafe(BOOK_CHARGE);
+    });
+  } catch (error) {
+    await sql.end({ timeout: 1 });
+    throw error;
+  }
+  return sql;
+}
+
+/**
+ * Of a card: brand, country, last four, expiry and how it behaves. No number, no CVC, no name.
+ * Tokens and sessions are bearer secrets, so only their SHA-256 is kept. Instants are epoch ms.
+ */
+const TABLES = `
+create schema if not exists ${BOOK_SCHEMA};
+
+create table if not exists ${BOOK_SCHEMA}.token (
+  token_hash   text primary key,
+  session_hash text not null,
+  brand        text not null,
+  country      text not null,
+  last_four    text not null,
+  expiry_month integer not null,
+  expiry_year  integer not null,
+  code         text,
+  code_when    text,
+  expires_at   bigint not null,
+  -- A key redeems one token, and a token is redeemed by one key.
+  used_by_key  text unique
+);
+
+create table if not exists ${BOOK_SCHEMA}.method (
+  id                text primary key,
+  key               text not null unique,
+  token_hash        text not null unique,
+  brand             text not null,
+  country           text not null,
+  last_four         text not null,
+  expiry_month      integer not null,
+  expiry_year       integer not null,
+  charge_code       text,
+  payment_method_id text,
+  customer_id       text,
+  created_at        bigint not null
+);
+
+create table if not exists ${BOOK_SCHEMA}.charge (
+  sequence          bigint generated always as identity primary key,
+  id                text not null unique,
+  -- One charge per key, whoever sends it, however often.
+  key               text not null unique,
+  method_id         text not null,
+  amount_minor      bigint not null check (amount_minor > 0),
+  currency          char(3) not null,
+  merchant_id       text not null,
+  intent_id         text not null,
+  subscription_id   text,
+  payment_method_id text not null,
+  outcome           text not null check (outcome in ('succeeded', 'declined')),
+  code              text check ((code is null) = (outcome = 'succeeded')),
+  sent_count        integer not null default 1,
+  created_at        bigint not null
+);
+create index if not exists charge__subscription_id__idx
+  on ${BOOK_SCHEMA}.charge (subscription_id, sequence);
+
+create table if not exists ${BOOK_SCHEMA}.refund (
+  id           text primary key,
+  key          text not null unique,
+  charge_id    text not null references ${BOOK_SCHEMA}.charge (id),
+  amount_minor bigint not null check (amount_minor > 0),
+  created_at   bigint not null
+);
+create index if not exists refund__charge_id__idx on ${BOOK_SCHEMA}.refund (charge_id);
+
+-- A row is one charge to come that will be declined.
+create table if not exists ${BOOK_SCHEMA}.forced_decline (
+  id                bigint generated always as identity primary key,
+  subscription_id   text,
+  payment_method_id text,
+  code              text not null,
+  check (subscription_id is not null or payment_method_id is not null)
+);
+`;
+
+/**
+ * Decides and books a charge in one round trip and one transaction. The insert claims the key: a
+ * twin waits on the unique index until the first has committed, then reads it. Only the one that
+ * claimed spends a forced decline. A method that is not in the book declines as
+ * `payment_method_removed`.
+ */
+const BOOK_CHARGE = `
+create or replace function ${BOOK_SCHEMA}.book_charge(
+  p_id text, p_key text, p_method_id text, p_amount_minor bigint, p_currency text,
+  p_merchant_id text, p_intent_id text, p_subscription_id text, p_payment_method_id text,
+  p_now bigint
+) returns table (charge_id text, result text, decline_code text, is_replay boolean, is_same boolean)
+language plpgsql as $function$
+#variable_conflict use_column
+declare
+  booked ${BOOK_SCHEMA}.charge;
+  forced_code text;
+begin
+  insert into ${BOOK_SCHEMA}.charge (
+    id, key, method_id, amount_minor, currency, merchant_id, intent_id, subscription_id,
+    payment_method_id, outcome, code, created_at)
+  select p_id, p_key, p_method_id, p_amount_minor, p_currency, p_merchant_id, p_intent_id,
+    p_subscription_id, p_payment_method_id,
+    case when verdict.code is null then 'succeeded' else 'declined' end, verdict.code, p_now
+  from (
+    select case when count(*) = 0 then 'payment_method_removed' else min(charge_code) end as code
+    from ${BOOK_SCHEMA}.method where id = p_method_id
+  ) as verdict
+  on conflict (key) do nothing
+  returning * into booked;
+
+  if not found then
+    update ${BOOK_SCHEMA}.charge set sent_count = sent_count + 1 where key = p_key
+    returning * into booked;
+    return query select booked.id, booked.outcome, booked.code, true,
+      (booked.method_id, booked.amount_minor, booked.currency::text, booked.merchant_id,
+       booked.intent_id, booked.subscription_id, booked.payment_method_id)
+      is not distinct from
+      (p_method_id, p_amount_minor, p_currency, p_merchant_id,
+       p_intent_id, p_subscription_id, p_payment_method_id);
+    return;
+  end if;
+
+  delete from ${BOOK_SCHEMA}.forced_decline where id = (
+    select id from ${BOOK_SCHEMA}.forced_decline
+    where subscription_id = p_subscription_id or payment_method_id = p_payment_method_id
+    order by id limit 1 for update skip locked)
+  returning code into forced_code;
+  if found then
+    update ${BOOK_SCHEMA}.charge set outcome = 'declined', code = forced_code where id = p_id
+    returning * into booked;
+  end if;
+
+  return query select booked.id, booked.outcome, booked.code, false, true;
+end
+$function$;
+`;

@@ -1,0 +1,147 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Sql, TransactionSql } from 'postgres';
+import type { DeclineCode } from '../../domain/declines.ts';
+import type { SavedCard } from '../port.ts';
+import type { ReadCard } from './card-form.ts';
+import { keyReused, newId } from './charge-book.ts';
+import type { TestCardMoment } from './test-cards.ts';
+
+/** A token can be redeemed for ten minutes. */
+const TOKEN_LIFETIME_MS = 10 * 60_000;
+
+/** Spent and expired tokens are kept this long for repeats of the key that redeemed them. */
+const TOKEN_RETENTION_MS = 24 * 3_600_000;
+
+export interface SaveOrder {
+  readonly key: string;
+  readonly token: string;
+  readonly session: string;
+  readonly shouldVerify: boolean;
+  readonly paymentMethodId: string | null;
+  readonly customerId: string | null;
+}
+
+export type SaveResult =
+  | { readonly card: SavedCard; readonly isReplay: boolean }
+  | { readonly refused: DeclineCode; readonly reason: string };
+
+export type CardBook = ReturnType<typeof createCardBook>;
+
+/** One-time tokens and the cards they were redeemed for. */
+export function createCardBook(sql: Sql) {
+  return {
+    /** Issues a one-time token for a read card, good only together with `session`. */
+    async issueToken(read: ReadCard, session: string, now: number): Promise<string> {
+      const token = `ptk_${randomBytes(24).toString('base64url')}`;
+      await sql`
+        insert into sandbox_gateway.token (token_hash, session_hash, brand, country, last_four,
+          expiry_month, expiry_year, code, code_when, expires_at)
+        values (${hash(token)}, ${hash(session)}, ${read.card.brand}, ${read.card.country},
+          ${read.lastFourDigit}, ${read.expiryMonth}, ${read.expiryYear}, ${read.card.code},
+          ${read.card.when}, ${now + TOKEN_LIFETIME_MS})`;
+      return token;
+    },
+
+    /**
+     * Redeems a token for a saved card. The first key that redeems a token owns it: its repeats get
+     * the same result, any other key is refused. A key that redeemed another token is refused with
+     * 422.
+     */
+    save: (order: SaveOrder, now: number): Promise<SaveResult> =>
+      sql.begin((tx) => saveWithin(tx, order, now)),
+
+    /** Forgets tokens whose time is long past. */
+    async forgetOldTokens(now: number): Promise<void> {
+      await sql`
+        delete from sandbox_gateway.token where expires_at < ${now - TOKEN_RETENTION_MS}`;
+    },
+  };
+}
+
+async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Promise<SaveResult> {
+  const tokenHash = hash(order.token);
+  // Repeats of one token queue here.
+  const [token] = await tx<TokenRow[]>`
+    select * from sandbox_gateway.token where token_hash = ${tokenHash} for update`;
+
+  const [saved] = await tx<MethodRow[]>`
+    select * from sandbox_gateway.method where key = ${order.key}`;
+  if (saved !== undefined) {
+    if (saved.token_hash !== tokenHash) throw keyReused();
+    return { card: toCard(saved), isReplay: true };
+  }
+
+  // An unknown token and another session's look the same.
+  if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
+  if (token.used_by_key !== order.key) {
+    if (token.used_by_key !== null) return spent('used');
+    if (Number(token.expires_at) <= now) return spent('expired');
+    if (!(await claim(tx, tokenHash, order.key))) throw keyReused();
+  }
+
+  const code = refusalWhenSaved(token, order.shouldVerify);
+  if (code !== null) return { refused: code, reason: 'card_refused' };
+  const [method] = await tx<MethodRow[]>`
+    insert into sandbox_gateway.method (id, key, token_hash, brand, country, last_four,
+      expiry_month, expiry_year, charge_code, payment_method_id, customer_id, created_at)
+    select ${newId('pm')}, ${order.key}, token_hash, brand, country, last_four, expiry_month,
+      expiry_year, code, ${order.paymentMethodId}, ${order.customerId}, ${now}
+    from sandbox_gateway.token where token_hash = ${tokenHash}
+    returning *`;
+  if (method === undefined) throw new Error('the locked token is gone');
+  return { card: toCard(method), isReplay: false };
+}
+
+/** The token redeems nothing; the payer has to enter the card again. */
+function spent(why: 'unknown' | 'used' | 'expired'): SaveResult {
+  return { refused: 'processing_error', reason: `token_${why}` };
+}
+
+/** False when the key has redeemed another token before. */
+async function claim(tx: TransactionSql, tokenHash: string, key: string): Promise<boolean> {
+  const claimed = await tx`
+    update sandbox_gateway.token set used_by_key = ${key} where token_hash = ${tokenHash}
+      and not exists (select from sandbox_gateway.token where used_by_key = ${key})`;
+  return claimed.count === 1;
+}
+
+function refusalWhenSaved(token: TokenRow, shouldVerify: boolean): DeclineCode | null {
+  if (token.code_when === 'save') return token.code;
+  return shouldVerify && token.code_when === 'charge' ? token.code : null;
+}
+
+interface CardColumns {
+  readonly token_hash: string;
+  readonly brand: string;
+  readonly country: string;
+  readonly last_four: string;
+  readonly expiry_month: number;
+  readonly expiry_year: number;
+}
+
+interface TokenRow extends CardColumns {
+  readonly session_hash: string;
+  readonly code: DeclineCode | null;
+  readonly code_when: TestCardMoment | null;
+  readonly expires_at: string;
+  readonly used_by_key: string | null;
+}
+
+interface MethodRow extends CardColumns {
+  readonly id: string;
+}
+
+function toCard(row: MethodRow): SavedCard {
+  return {
+    gatewayMethodId: row.id,
+    brand: row.brand,
+    country: row.country,
+    lastFourDigit: row.last_four,
+    expiryMonth: row.expiry_month,
+    expiryYear: row.expiry_year,
+  };
+}
+
+function hash(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}

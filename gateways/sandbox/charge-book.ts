@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto';
+import type { Sql, TransactionSql } from 'postgres';
+import type { DeclineCode } from '../../domain/declines.ts';
+import type { ChargeReference, RefundRefusal } from '../port.ts';
+import { RequestRefused } from './http.ts';
+
+/** A charge as the gateway's answers carry it. */
+export interface BookedCharge {
+  readonly id: string;
+  readonly outcome: 'succeeded' | 'declined';
+  readonly code: DeclineCode | null;
+}
+
+/** A charge as the control endpoint lists it. */
+export interface ListedCharge extends BookedCharge {
+  /** Position in the book; later charges have higher ones. */
+  readonly sequence: number;
+  readonly key: string;
+  readonly gatewayMethodId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly reference: ChargeReference;
+  /** How often this key was sent, the first time included. */
+  readonly sentCount: number;
+  readonly refundedMinor: number;
+  readonly createdAt: number;
+}
+
+export interface ChargeOrder {
+  readonly key: string;
+  readonly gatewayMethodId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly reference: ChargeReference;
+}
+
+export interface RefundOrder {
+  readonly key: string;
+  readonly gatewayChargeId: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+}
+
+/** Whose next charges to decline; at least one of the two is given. */
+export interface DeclineOrder {
+  readonly subscriptionId: string | null;
+  readonly paymentMethodId: string | null;
+  readonly code: DeclineCode;
+  readonly count: number;
+}
+
+export interface ListFilter {
+  readonly subscriptionId: string | null;
+  readonly intentId: string | null;
+  /** Only charges with a higher sequence. */
+  readonly after: number;
+  readonly limit: number;
+}
+
+export type ChargeBook = ReturnType<typeof createChargeBook>;
+
+/**
+ * Charges, refunds and asked-for declines. Every write is one transaction, final when the promise
+ * resolves; when it rejects, the write may or may not have happened, and the key tells.
+ */
+export function createChargeBook(sql: Sql) {
+  return {
+    /** Books once per key. A key used for another charge is refused with 422. */
+    async charge(order: ChargeOrder, now: number) {
+      const { reference } = order;
+      const [row] = await sql<BookChargeRow[]>`
+        select * from sandbox_gateway.book_charge(
+          ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
+          ${order.currency}, ${reference.merchantId}, ${reference.intentId},
+          ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})`;
+      if (row === undefined) throw new Error('book_charge answered no row');
+      if (!row.is_same) throw keyReused();
+      const charge: BookedCharge = {
+        id: row.charge_id,
+        outcome: row.result,
+        code: row.decline_code,
+      };
+      return { charge, isReplay: row.is_replay };
+    },
+
+    /** The charge of this key and what faults may match it by, or null. */
+    async find(key: string) {
+      const [row] = await sql<FoundChargeRow[]>`
+        select id, outcome, code, subscription_id as "subscriptionId",
+          payment_method_id as "paymentMethodId"
+        from sandbox_gateway.charge where key = ${key}`;
+      if (row === undefined) return null;
+      const { id, outcome, code, ...target } = row;
+      return { charge: { id, outcome, code } satisfies BookedCharge, target };
+    },
+
+    /**
+     * Gives back all or part of a charge, once per key. Refunds of one charge queue behind its row,
+     * so that two never exceed it together.
+     */
+    refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
+      sql.begin((tx) => refundWithin(tx, order, now)),
+
+    /** Charges in the order they were booked. */
+    async list(filter: ListFilter): Promise<ListedCharge[]> {
+      const rows = await sql<ListedRow[]>`
+        select c.*, (
+          select coalesce(sum(r.amount_minor), 0) from sandbox_gateway.refund r
+          where r.charge_id = c.id) as refunded_minor
+        from sandbox_gateway.charge c
+        where c.sequence > ${filter.after}
+          ${filter.subscriptionId === null ? sql`` : sql`and c.subscription_id = ${filter.subscriptionId}`}
+          ${filter.intentId === null ? sql`` : sql`and c.intent_id = ${filter.intentId}`}
+        order by c.sequence limit ${filter.limit}`;
+      return rows.map(fromRow);
+    },
+
+    /** Declines the next `count` charges that match, oldest order first. Rule: D-61. */
+    async forceDeclines(order: DeclineOrder): Promise<void> {
+      await sql`
+        insert into sandbox_gateway.forced_decline (subscription_id, payment_method_id, code)
+        select ${order.subscriptionId}::text, ${order.paymentMethodId}::text, ${order.code}::text
+        from generate_series(1, ${order.count}::integer)`;
+    },
+  };
+}
+
+export type RefundResult =
+  | { readonly refundId: string; readonly isReplay: boolean }
+  | { readonly refused: RefundRefusal };
+
+async function refundWithin(
+  tx: TransactionSql,
+  order: RefundOrder,
+  now: number,
+): Promise<RefundResult> {
+  const [charge] = await tx<{ outcome: string; currency: string; amount_minor: string }[]>`
+    select outcome, currency, amount_minor from sandbox_gateway.charge
+    where id = ${order.gatewayChargeId} for update`;
+  const [booked] = await tx<RefundRow[]>`
+    select id, charge_id, amount_minor from sandbox_gateway.refund where key = ${order.key}`;
+  if (booked !== undefined) {
+    const isSame =
+      booked.charge_id === order.gatewayChargeId &&
+      Number(booked.amount_minor) === order.amountMinor &&
+      charge?.currency === order.currency;
+    if (!isSame) throw keyReused();
+    return { refundId: booked.id, isReplay: true };
+  }
+
+  if (charge === undefined) return { refused: 'charge_not_found' };
+  if (charge.outcome !== 'succeeded') return { refused: 'charge_not_paid' };
+  if (charge.currency !== order.currency) return { refused: 'currency_differs' };
+  const [sum] = await tx<{ total: string }[]>`
+    select coalesce(sum(amount_minor), 0) as total from sandbox_gateway.refund
+    where charge_id = ${order.gatewayChargeId}`;
+  const leftMinor = Number(charge.amount_minor) - Number(sum?.total ?? 0);
+  if (order.amountMinor > leftMinor) return { refused: 'exceeds_charge' };
+
+  const [row] = await tx<{ id: string }[]>`
+    insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
+    values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor}, ${now})
+    on conflict (key) do nothing
+    returning id`;
+  // Only a refund of another charge can have taken the key meanwhile.
+  if (row === undefined) throw keyReused();
+  return { refundId: row.id, isReplay: false };
+}
+
+interface BookChargeRow {
+  readonly charge_id: string;
+  readonly result: BookedCharge['outcome'];
+  readonly decline_code: DeclineCode | null;
+  readonly is_replay: boolean;
+  readonly is_same: boolean;
+}
+
+interface FoundChargeRow extends BookedCharge {
+  readonly subscriptionId: string | null;
+  readonly paymentMethodId: string;
+}
+
+interface RefundRow {
+  readonly id: string;
+  readonly charge_id: string;
+  readonly amount_minor: string;
+}
+
+interface ListedRow extends BookedCharge {
+  readonly sequence: string;
+  readonly key: string;
+  readonly method_id: string;
+  readonly amount_minor: string;
+  readonly currency: string;
+  readonly merchant_id: string;
+  readonly intent_id: string;
+  readonly subscription_id: string | null;
+  readonly payment_method_id: string;
+  readonly sent_count: number;
+  readonly refunded_minor: string;
+  readonly created_at: string;
+}
+
+function fromRow(row: ListedRow): ListedCharge {
+  return {
+    sequence: Number(row.sequence),
+    id: row.id,
+    key: row.key,
+    outcome: row.outcome,
+    code: row.code,
+    gatewayMethodId: row.method_id,
+    amountMinor: Number(row.amount_minor),
+    currency: row.currency,
+    reference: {
+      merchantId: row.merchant_id,
+      intentId: row.intent_id,
+      subscriptionId: row.subscription_id,
+      paymentMethodId: row.payment_method_id,
+    },
+    sentCount: row.sent_count,
+    refundedMinor: Number(row.refunded_minor),
+    createdAt: Number(row.created_at),
+  };
+}
+
+export function newId(prefix: 'ch' | 'pm' | 're'): string {
+  return `${prefix}_${randomUUID().replaceAll('-', '')}`;
+}
+
+export function keyReused(): RequestRefused {
+  return new RequestRefused(422, 'key_reused', 'This key was used with other parameters.');
+}

@@ -1,0 +1,170 @@
+import { isDeclineCode } from '../../domain/declines.ts';
+import { GatewayRejectedRequest, REFUND_REFUSALS } from '../port.ts';
+import type {
+  ChargeRequest,
+  DecidedCharge,
+  PaymentGateway,
+  SavedCard,
+  SaveMethodOutcome,
+  UnknownOutcome,
+} from '../port.ts';
+import { createExchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { TEST_CARDS } from './test-cards.ts';
+
+export interface SandboxClientOptions {
+  /** The gateway as this process reaches it. */
+  readonly url: string;
+  /** The gateway as a payer's browser reaches it. */
+  readonly publicUrl: string;
+  readonly apiKey: string;
+  /** Longest wait for an answer in ms; default 8,000. */
+  readonly timeoutMs?: number;
+}
+
+export interface SandboxClient extends PaymentGateway {
+  /** Lets open requests finish and closes the connections. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_TIMEOUT_MS = 8_000;
+
+/** More than one worker keeps busy. */
+const CONNECTIONS = 64;
+
+/** The book never forgets a key; a year is what the sandbox promises. */
+const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
+
+/** The sandbox gateway behind the port. Rule: D-20, D-61. */
+export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
+  const exchange = createExchange({
+    url: options.url,
+    bearer: options.apiKey,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    connections: CONNECTIONS,
+  });
+
+  return {
+    name: 'sandbox',
+    capabilities: { lookup: true, refunds: true, keyLifetimeMs: KEY_LIFETIME_MS, mode: 'test' },
+    tokeniserUrl: `${options.publicUrl.replace(/\/$/, '')}/tokenise`,
+    testCards: TEST_CARDS.map(({ number, label }) => ({ number, label })),
+
+    charge: async (request) => {
+      const sent = await exchange.send(chargeCall(request));
+      if (sent.kind === 'not_sent') return sent;
+      const body = accepted(sent);
+      return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
+    },
+
+    lookup: async ({ key, signal }) => {
+      const path = `/v1/charges?key=${encodeURIComponent(key)}`;
+      const sent = await exchange.send({ method: 'GET', path, signal });
+      const body = accepted(sent);
+      if (body?.['state'] === 'absent') return { kind: 'absent' };
+      if (body?.['state'] === 'in_progress') return { kind: 'in_progress' };
+      return decided(body?.['charge']) ?? unknown(sent);
+    },
+
+    refund: async ({ signal, ...order }) => {
+      const sent = await exchange.send({
+        method: 'POST',
+        path: '/v1/refunds',
+        body: order,
+        signal,
+      });
+      if (sent.kind === 'not_sent') return sent;
+      const body = accepted(sent);
+      const refund = record(body?.['refund']);
+      if (typeof refund?.['id'] === 'string') {
+        return { kind: 'refunded', gatewayRefundId: refund['id'] };
+      }
+      const reason = REFUND_REFUSALS.find((each) => each === body?.['refused']);
+      return reason === undefined ? unknown(sent) : { kind: 'refused', reason };
+    },
+
+    saveMethod: async ({ signal, ...order }) => {
+      const sent = await exchange.send({
+        method: 'POST',
+        path: '/v1/methods',
+        body: order,
+        signal,
+      });
+      const body = accepted(sent);
+      return body === null ? unknown(sent) : (saved(body) ?? unknown(sent));
+    },
+
+    close: () => exchange.close(),
+  };
+}
+
+function chargeCall(request: ChargeRequest) {
+  const { key, gatewayMethodId, amountMinor, currency, reference, signal } = request;
+  return {
+    method: 'POST' as const,
+    path: '/v1/charges',
+    headers: { 'idempotency-key': key },
+    body: { gatewayMethodId, amountMinor, currency, reference },
+    signal,
+  };
+}
+
+/**
+ * The body of a 2xx answer, or null when nothing definite came. A refusal in the gateway's own form
+ * throws; a 4xx that someone else put in between proves nothing about the gateway.
+ */
+function accepted(sent: Exchange): Record<string, unknown> | null {
+  if (sent.kind !== 'answered') return null;
+  const body = record(sent.body);
+  if (body === null) return null;
+  if (sent.status >= 200 && sent.status < 300) return body;
+  if (sent.status >= 400 && sent.status < 500 && typeof body['error'] === 'string') {
+    throw new GatewayRejectedRequest(sent.status, body['error']);
+  }
+  return null;
+}
+
+function unknown(sent: Exchange): UnknownOutcome {
+  const reason = sent.kind === 'answered' ? `the gateway answered ${sent.status}` : sent.reason;
+  return { kind: 'unknown', reason };
+}
+
+/** Null when this is not a charge as the gateway writes them. */
+function decided(value: unknown): DecidedCharge | null {
+  const charge = record(value);
+  const id = charge?.['id'];
+  if (typeof id !== 'string') return null;
+  if (charge?.['outcome'] === 'succeeded') return { kind: 'succeeded', gatewayChargeId: id };
+  if (charge?.['outcome'] !== 'declined') return null;
+  const code = charge['code'];
+  // A code of a newer gateway is a decline all the same.
+  return {
+    kind: 'declined',
+    code: isDeclineCode(code) ? code : 'card_declined',
+    gatewayChargeId: id,
+  };
+}
+
+function saved(body: Record<string, unknown>): SaveMethodOutcome | null {
+  const refused = record(body['refused']);
+  const code = refused?.['refused'];
+  if (isDeclineCode(code)) {
+    return { kind: 'refused', code, reason: String(refused?.['reason']) };
+  }
+  const card = record(body['method']);
+  return card !== null && isSavedCard(card) ? { kind: 'saved', card } : null;
+}
+
+function isSavedCard(card: object): card is SavedCard {
+  const { gatewayMethodId, brand, country, lastFourDigit, expiryMonth, expiryYear } =
+    card as Partial<Record<keyof SavedCard, unknown>>;
+  return (
+    [gatewayMethodId, brand, lastFourDigit].every((value) => typeof value === 'string') &&
+    (country === null || typeof country === 'string') &&
+    [expiryMonth, expiryYear].every((value) => Number.isInteger(value))
+  );
+}
+
+function record(value: unknown): Record<string, unknown> | null {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+}

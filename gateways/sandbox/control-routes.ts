@@ -1,0 +1,109 @@
+import { DECLINES } from '../../domain/declines.ts';
+import type { DeclineCode } from '../../domain/declines.ts';
+import type { ChargeBook } from './charge-book.ts';
+import { EFFECTS, FAULTS, OPERATIONS } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
+import { object, oneOf, optionalText, wholeNumber, wrong } from './fields.ts';
+import type { Fields } from './fields.ts';
+import { json, readJson } from './http.ts';
+import type { Route } from './http.ts';
+
+const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
+
+/** Most requests or charges one order may hit. */
+const COUNT_LIMIT = 10_000;
+
+/** Longest delay of an answer in ms. */
+const DELAY_LIMIT_MS = 120_000;
+
+/** Most charges in one page of the book. */
+const PAGE_LIMIT = 1_000;
+
+/**
+ * What only someone on this machine with the gateway key may do: ask for faults and declines, and
+ * read the book. Rule: D-61.
+ */
+export function controlRoutes(options: { charges: ChargeBook; faults: Faults }): Route[] {
+  const { charges, faults } = options;
+  const access = 'key_on_loopback';
+  return [
+    {
+      method: 'POST',
+      path: '/control/faults',
+      access,
+      handle: async ({ request }) => {
+        faults.add(readFault(await readJson(request)));
+        return json(200, {});
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/control/faults',
+      access,
+      handle: async () => {
+        faults.clear();
+        return json(200, {});
+      },
+    },
+    {
+      method: 'POST',
+      path: '/control/declines',
+      access,
+      handle: async ({ request }) => {
+        const fields = await readJson(request);
+        const target = readTarget(fields);
+        if (target.subscriptionId === null && target.paymentMethodId === null) {
+          throw wrong('subscriptionId or paymentMethodId', 'given');
+        }
+        await charges.forceDeclines({
+          ...target,
+          code: oneOf(fields, 'code', DECLINE_CODES),
+          count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+        });
+        return json(200, {});
+      },
+    },
+    {
+      method: 'GET',
+      path: '/control/charges',
+      access,
+      handle: async ({ url }) => {
+        const query = Object.fromEntries(url.searchParams);
+        const listed = await charges.list({
+          subscriptionId: optionalText(query, 'subscriptionId'),
+          intentId: optionalText(query, 'intentId'),
+          after: sequence(query['after']),
+          limit: PAGE_LIMIT,
+        });
+        const last = listed.length === PAGE_LIMIT ? listed.at(-1) : undefined;
+        return json(200, { charges: listed, next: last?.sequence ?? null });
+      },
+    },
+  ];
+}
+
+function readFault(fields: Fields): Fault {
+  const fault = oneOf(fields, 'fault', FAULTS);
+  const isDelay = fault === 'delay';
+  return {
+    operation: oneOf(fields, 'operation', OPERATIONS),
+    fault,
+    effect: fields['effect'] === undefined ? 'done' : oneOf(fields, 'effect', EFFECTS),
+    delayMs: isDelay ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+    ...readTarget(object(fields, 'match')),
+  };
+}
+
+function readTarget(fields: Fields) {
+  return {
+    subscriptionId: optionalText(fields, 'subscriptionId'),
+    paymentMethodId: optionalText(fields, 'paymentMethodId'),
+  };
+}
+
+/** Where the page before ended; 0, below every charge, at the start. */
+function sequence(value: string | undefined): number {
+  if (value === undefined) return 0;
+  return wholeNumber({ after: Number(value) }, 'after', { from: 0, to: Number.MAX_SAFE_INTEGER });
+}

@@ -1,0 +1,137 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** One request as a handler sees it. The body is read by the handler, within a limit it names. */
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly url: URL;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** In place of an answer: the connection is cut and the caller hears nothing. */
+export const LOST = 'lost';
+
+/** What a handler makes of a request. */
+export type Reply = Answer | typeof LOST;
+
+export type Handler = (call: Call) => Promise<Reply>;
+
+/**
+ * Who may call: a payer's browser, a holder of the gateway key, or a holder of the key on this
+ * machine.
+ */
+export type Access = 'public' | 'key' | 'key_on_loopback';
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly access: Access;
+  readonly handle: Handler;
+}
+
+/** A request that is refused as wrong; nothing was done. Becomes `{ error, message }`. */
+export class RequestRefused extends Error {
+  override readonly name = 'RequestRefused';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Sent with every answer, so that a browser neither keeps, frames, guesses nor passes on any. */
+const SECURITY_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex, nofollow',
+};
+
+export function json(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+export function refusal(error: RequestRefused): Answer {
+  return json(error.status, { error: error.code, message: error.message });
+}
+
+export function writeAnswer(response: ServerResponse, answer: Reply): void {
+  if (answer === LOST) {
+    response.destroy();
+    return;
+  }
+  const hasUnreadBody = !response.req.complete;
+  response.writeHead(answer.status, {
+    ...SECURITY_HEADERS,
+    ...answer.headers,
+    'content-length': String(Buffer.byteLength(answer.body)),
+    // What was not read of a refused body must not be taken for the next request.
+    ...(hasUnreadBody ? { connection: 'close' } : {}),
+  });
+  response.end(answer.body);
+}
+
+/**
+ * The body as text, at most `limitBytes` long; a longer one is refused with 413. How long a client
+ * may take is bounded by the server's `requestTimeout`.
+ */
+export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > limitBytes) {
+      throw new RequestRefused(413, 'body_too_large', `A body holds at most ${limitBytes} bytes.`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Refuses any other content type with 415; parameters such as a charset are ignored. */
+export function expectContentType(request: IncomingMessage, expected: string): void {
+  const given = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (given !== expected) {
+    throw new RequestRefused(415, 'content_type_wrong', `The body must be ${expected}.`);
+  }
+}
+
+/** Largest JSON body taken; the requests of the port are a few hundred bytes. */
+const JSON_LIMIT_BYTES = 16_384;
+
+/** The body as a JSON object. */
+export async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
+  expectContentType(request, 'application/json');
+  const text = await readText(request, JSON_LIMIT_BYTES);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new RequestRefused(400, 'body_unreadable', 'The body must be a JSON object.');
+  }
+  return value as Record<string, unknown>;
+}

@@ -1,0 +1,132 @@
+import type { CardBook } from './card-book.ts';
+import type { ChargeBook, ChargeOrder } from './charge-book.ts';
+import type { Faults } from './faults.ts';
+import { currency, object, optionalText, text, wholeNumber } from './fields.ts';
+import type { Fields } from './fields.ts';
+import { json, readJson, RequestRefused } from './http.ts';
+import type { Call, Handler, Route } from './http.ts';
+
+/** Header on an answer that repeats what an earlier request with the same key did. */
+const REPLAYED_HEADER = 'idempotent-replayed';
+
+export interface PaymentRouteOptions {
+  readonly cards: CardBook;
+  readonly charges: ChargeBook;
+  readonly faults: Faults;
+  readonly now: () => number;
+}
+
+/** What a merchant's server asks of the gateway, with the gateway key as bearer. */
+export function paymentRoutes(options: PaymentRouteOptions): Route[] {
+  const { charge, lookup } = chargeHandlers(options);
+  return [
+    { method: 'POST', path: '/v1/charges', access: 'key', handle: charge },
+    { method: 'GET', path: '/v1/charges', access: 'key', handle: lookup },
+    { method: 'POST', path: '/v1/methods', access: 'key', handle: methodHandler(options) },
+    { method: 'POST', path: '/v1/refunds', access: 'key', handle: refundHandler(options) },
+  ];
+}
+
+function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
+  // Keys that arrived and are not answered yet, with how many requests carry each.
+  const inFlight = new Map<string, number>();
+
+  const charge: Handler = async (call) => {
+    const key = idempotencyKey(call);
+    inFlight.set(key, (inFlight.get(key) ?? 0) + 1);
+    try {
+      const order = chargeOrder(key, await readJson(call.request));
+      return await faults.serve('charge', order.reference, async () => {
+        const { charge: booked, isReplay } = await charges.charge(order, now());
+        return json(200, { charge: booked }, replayed(isReplay));
+      });
+    } finally {
+      const left = (inFlight.get(key) ?? 1) - 1;
+      if (left === 0) inFlight.delete(key);
+      else inFlight.set(key, left);
+    }
+  };
+
+  const lookup: Handler = async ({ url }) => {
+    const key = text(Object.fromEntries(url.searchParams), 'key');
+    // Asked before the book is read: a charge that is then neither in flight nor booked is absent.
+    const isInFlight = inFlight.has(key);
+    const found = await charges.find(key);
+    const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };
+    return faults.serve('lookup', target, async () => {
+      if (found !== null) return json(200, { state: 'booked', charge: found.charge });
+      return json(200, { state: isInFlight ? 'in_progress' : 'absent' });
+    });
+  };
+
+  return { charge, lookup };
+}
+
+function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
+  return async ({ request }) => {
+    const fields = await readJson(request);
+    const reference = object(fields, 'reference');
+    const order = {
+      key: text(fields, 'key'),
+      token: text(fields, 'token'),
+      session: text(fields, 'session'),
+      shouldVerify: fields['verify'] === true,
+      paymentMethodId: optionalText(reference, 'paymentMethodId'),
+      customerId: optionalText(reference, 'customerId'),
+    };
+    const target = { subscriptionId: null, paymentMethodId: order.paymentMethodId };
+    return faults.serve('methods', target, async () => {
+      const result = await cards.save(order, now());
+      if ('refused' in result) return json(200, { refused: result });
+      return json(200, { method: result.card }, replayed(result.isReplay));
+    });
+  };
+}
+
+function refundHandler({ charges, faults, now }: PaymentRouteOptions): Handler {
+  return async ({ request }) => {
+    const fields = await readJson(request);
+    const order = {
+      key: text(fields, 'key'),
+      gatewayChargeId: text(fields, 'gatewayChargeId'),
+      amountMinor: amountMinor(fields),
+      currency: currency(fields, 'currency'),
+    };
+    const anyone = { subscriptionId: null, paymentMethodId: null };
+    return faults.serve('refund', anyone, async () => {
+      const result = await charges.refund(order, now());
+      if ('refused' in result) return json(200, { refused: result.refused });
+      return json(200, { refund: { id: result.refundId } }, replayed(result.isReplay));
+    });
+  };
+}
+
+function idempotencyKey({ request }: Call): string {
+  const key = request.headers['idempotency-key'];
+  if (typeof key === 'string' && /^[a-zA-Z0-9\-_:.]{1,255}$/.test(key)) return key;
+  throw new RequestRefused(400, 'key_invalid', 'A charge needs an Idempotency-Key header.');
+}
+
+function chargeOrder(key: string, fields: Fields): ChargeOrder {
+  const reference = object(fields, 'reference');
+  return {
+    key,
+    gatewayMethodId: text(fields, 'gatewayMethodId'),
+    amountMinor: amountMinor(fields),
+    currency: currency(fields, 'currency'),
+    reference: {
+      merchantId: text(reference, 'merchantId'),
+      intentId: text(reference, 'intentId'),
+      subscriptionId: optionalText(reference, 'subscriptionId'),
+      paymentMethodId: text(reference, 'paymentMethodId'),
+    },
+  };
+}
+
+function amountMinor(fields: Fields): number {
+  return wholeNumber(fields, 'amountMinor', { from: 1, to: Number.MAX_SAFE_INTEGER });
+}
+
+function replayed(isReplay: boolean): Record<string, string> {
+  return isReplay ? { [REPLAYED_HEADER]: 'true' } : {};
+}

@@ -1,0 +1,160 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { openBook } from './book-schema.ts';
+import { createCardBook } from './card-book.ts';
+import { createChargeBook } from './charge-book.ts';
+import { controlRoutes } from './control-routes.ts';
+import { createFaults } from './faults.ts';
+import { json, refusal, RequestRefused, writeAnswer } from './http.ts';
+import type { Access, Reply, Route } from './http.ts';
+import { paymentRoutes } from './payment-routes.ts';
+import { tokeniserRoute } from './tokeniser.ts';
+
+export interface SandboxGatewayOptions {
+  readonly databaseUrl: string;
+  /** Bearer for everything but the tokeniser. */
+  readonly apiKey: string;
+  /** Where the tokeniser may send a browser back to. Read at every request. */
+  readonly allowedReturnOrigins: readonly string[];
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 0: any free one, named by `url`. */
+  readonly port?: number;
+  /** Clock for token and card expiry, epoch ms; default the real one. */
+  readonly now?: () => number;
+  /** Told of every failure that became a 500, with the route; never with anything of the body. */
+  readonly onFailure?: (error: unknown, route: string) => void;
+}
+
+export interface SandboxGateway {
+  /** Origin it listens at. */
+  readonly url: string;
+  /** Stops taking requests, lets those at work finish for at most 3 s, and leaves the database. */
+  close(): Promise<void>;
+}
+
+/** How long a client may take to send a request, in ms. */
+const REQUEST_TIMEOUT_MS = 15_000;
+
+/** Longer than clients keep an idle connection, so that they close first. */
+const KEEP_ALIVE_MS = 65_000;
+
+const CLOSE_GRACE_MS = 3_000;
+
+/**
+ * Starts the sandbox gateway: a payment gateway of its own that moves no money, with its book in
+ * schema `sandbox_gateway`. Rejects when the database or the port cannot be had; then nothing stays
+ * open.
+ */
+export async function createSandboxGateway(
+  options: SandboxGatewayOptions,
+): Promise<SandboxGateway> {
+  const now = options.now ?? Date.now;
+  const closing = new AbortController();
+  const sql = await openBook(options.databaseUrl);
+  const cards = createCardBook(sql);
+  const charges = createChargeBook(sql);
+  const faults = createFaults(closing.signal);
+
+  const routes: Route[] = [
+    { method: 'GET', path: '/health', access: 'public', handle: async () => json(200, {}) },
+    tokeniserRoute({ cards, allowedReturnOrigins: options.allowedReturnOrigins, now }),
+    ...paymentRoutes({ cards, charges, faults, now }),
+    ...controlRoutes({ charges, faults }),
+  ];
+  const server = createServer(createListener(routes, options));
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.headersTimeout = REQUEST_TIMEOUT_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+
+  try {
+    await cards.forgetOldTokens(now());
+    server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
+    await once(server, 'listening');
+  } catch (error) {
+    await sql.end({ timeout: 1 });
+    throw error;
+  }
+
+  return {
+    url: originOf(server.address() as AddressInfo),
+    close: async () => {
+      closing.abort();
+      await stop(server);
+      await sql.end({ timeout: 1 });
+    },
+  };
+}
+
+/** Finds the route, checks the caller, and turns every failure into an answer. */
+function createListener(routes: readonly Route[], options: SandboxGatewayOptions) {
+  const isKey = keyCheck(options.apiKey);
+
+  const answer = async (request: IncomingMessage, url: URL): Promise<Reply> => {
+    const atPath = routes.filter((route) => route.path === url.pathname);
+    if (atPath.length === 0) throw new RequestRefused(404, 'route_not_found', 'No such route.');
+    const route = atPath.find((each) => each.method === request.method);
+    if (route === undefined) {
+      throw new RequestRefused(405, 'method_not_allowed', 'No such method on this route.');
+    }
+    expectAccess(route.access, request, isKey);
+    return route.handle({ request, url });
+  };
+
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    const target = request.url ?? '/';
+    const url = URL.canParse(target, 'http://gateway') ? new URL(target, 'http://gateway') : null;
+    const answered =
+      url === null
+        ? Promise.resolve(json(400, { error: 'url_unreadable' }))
+        : answer(request, url).catch((error: unknown) => {
+            if (error instanceof RequestRefused) return refusal(error);
+            options.onFailure?.(error, `${request.method ?? ''} ${url.pathname}`);
+            return json(500, { error: 'internal_error' });
+          });
+    void answered.then((result) => writeAnswer(response, result));
+  };
+}
+
+function expectAccess(
+  access: Access,
+  request: IncomingMessage,
+  isKey: (given: string) => boolean,
+): void {
+  if (access === 'public') return;
+  if (access === 'key_on_loopback' && !isLoopback(request.socket.remoteAddress)) {
+    throw new RequestRefused(403, 'loopback_only', 'This route is open on this machine only.');
+  }
+  const [scheme, given] = (request.headers.authorization ?? '').split(' ', 2);
+  if (scheme?.toLowerCase() !== 'bearer' || given === undefined || !isKey(given)) {
+    throw new RequestRefused(401, 'unauthorized', 'The gateway key is missing or wrong.');
+  }
+}
+
+/** Compares digests, so that neither length nor content shows in the time it takes. */
+function keyCheck(expected: string): (given: string) => boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const wanted = digest(expected);
+  return (given) => timingSafeEqual(digest(given), wanted);
+}
+
+function isLoopback(address: string | undefined): boolean {
+  const plain = (address ?? '').replace(/^::ffff:/, '');
+  return plain === '::1' || /^127\.\d+\.\d+\.\d+$/.test(plain);
+}
+
+async function stop(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+  await closed;
+  clearTimeout(cut);
+}
+
+function originOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,102 @@
+import { readCard } from './card-form.ts';
+import type { CardBook } from './card-book.ts';
+import { expectContentType, readText, RequestRefused } from './http.ts';
+import type { Answer, Call, Route } from './http.ts';
+
+/** A card form is a few hundred bytes. */
+const FORM_LIMIT_BYTES = 8_192;
+
+const SESSION_LIMIT = 255;
+const RETURN_URL_LIMIT = 2_048;
+
+export interface TokeniserOptions {
+  readonly cards: CardBook;
+  /** Read at every request, so that a caller may add to it. */
+  readonly allowedReturnOrigins: readonly string[];
+  readonly now: () => number;
+}
+
+/**
+ * `POST /tokenise`: the only place where a card number exists, in memory, for one request. Takes the
+ * hosted page's form (`name`, `number`, `expiry`, `cvc`, `session`, `return_url`) and sends the
+ * browser back with 303: with `payment_token`, or with `payment_error` and a decline code when the
+ * card cannot be used; then nothing was stored. Neither the fields nor the body are ever logged, and
+ * no error carries them. A `return_url` of a foreign origin is a 400 page. Rule: D-61.
+ */
+export function tokeniserRoute(options: TokeniserOptions): Route {
+  return {
+    method: 'POST',
+    path: '/tokenise',
+    access: 'public',
+    handle: async (call) => {
+      try {
+        return await tokenise(call, options);
+      } catch (error) {
+        if (error instanceof RequestRefused) return refusalPage(error);
+        throw error;
+      }
+    },
+  };
+}
+
+async function tokenise({ request }: Call, options: TokeniserOptions): Promise<Answer> {
+  expectContentType(request, 'application/x-www-form-urlencoded');
+  const form = new URLSearchParams(await readText(request, FORM_LIMIT_BYTES));
+  const returnUrl = readReturnUrl(form.get('return_url') ?? '', options.allowedReturnOrigins);
+  const session = form.get('session') ?? '';
+  if (session === '' || session.length > SESSION_LIMIT) {
+    throw new RequestRefused(400, 'session_invalid', 'The form names no checkout session.');
+  }
+
+  const now = options.now();
+  const read = readCard(
+    {
+      number: form.get('number') ?? '',
+      expiry: form.get('expiry') ?? '',
+      cvc: form.get('cvc') ?? '',
+    },
+    now,
+  );
+  if (typeof read === 'string') return sendBack(returnUrl, { payment_error: read });
+  return sendBack(returnUrl, { payment_token: await options.cards.issueToken(read, session, now) });
+}
+
+/** Refuses what does not lead back to a page of ours: this would be an open redirect otherwise. */
+function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
+  const url = value.length <= RETURN_URL_LIMIT && URL.canParse(value) ? new URL(value) : null;
+  if (
+    url === null ||
+    url.username !== '' ||
+    url.password !== '' ||
+    !allowedOrigins.some((allowed) => new URL(allowed).origin === url.origin)
+  ) {
+    throw new RequestRefused(
+      400,
+      'return_url_invalid',
+      'The form does not lead back to an allowed site.',
+    );
+  }
+  return url;
+}
+
+function sendBack(
+  returnUrl: URL,
+  result: { payment_token: string } | { payment_error: string },
+): Answer {
+  returnUrl.searchParams.delete('payment_token');
+  returnUrl.searchParams.delete('payment_error');
+  for (const [name, value] of Object.entries(result)) returnUrl.searchParams.set(name, value);
+  return { status: 303, headers: { location: returnUrl.href }, body: '' };
+}
+
+/** Holds nothing of the request. */
+function refusalPage(error: RequestRefused): Answer {
+  return {
+    status: error.status,
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+    body:
+      '<!doctype html><html lang="en"><meta charset="utf-8"><title>Card not accepted</title>' +
+      `<h1>Card not accepted</h1><p>${error.message}</p>` +
+      '<p>Nothing was charged and nothing was stored. Go back and try again.</p></html>\n',
+  };
+}

@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
+import { API_KEY, startSandbox } from './gateway-sandbox-harness.ts';
+import type { Sandbox } from './gateway-sandbox-harness.ts';
+
+let sandbox: Sandbox;
+let gatewayMethodId: string;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  const token = await sandbox.issueToken('4242424242424242', 'cs_1');
+  const saved = await sandbox.gateway.saveMethod({ key: 'save:1', token, session: 'cs_1' });
+  if (saved.kind !== 'saved') throw new Error(saved.kind);
+  ({ gatewayMethodId } = saved.card);
+});
+afterAll(() => sandbox.close());
+
+const request = (key: string, subscriptionId: string | null, paymentMethodId = 'pmt_1') => ({
+  key,
+  gatewayMethodId,
+  amountMinor: 1_999,
+  currency: 'USD',
+  reference: { merchantId: 'mer_1', intentId: 'in_1', subscriptionId, paymentMethodId },
+});
+
+const bookOf = async (query: string) => {
+  const response = await sandbox.call('GET', `/control/charges?${query}`);
+  return (await response.json()) as { charges: Record<string, unknown>[]; next: number | null };
+};
+
+describe('the book at /control/charges', () => {
+  it('lists a subscription in order with outcomes, refunds and how often a key was sent [D-61]', async () => {
+    await sandbox.call('POST', '/control/declines', {
+      subscriptionId: 'sub_book',
+      code: 'insufficient_funds',
+      count: 1,
+    });
+    await sandbox.gateway.charge(request('charge:in_1:1', 'sub_book'));
+    await sandbox.gateway.charge(request('charge:in_other:1', 'sub_other'));
+    const paid = await sandbox.gateway.charge(request('charge:in_1:2', 'sub_book'));
+    await sandbox.gateway.charge(request('charge:in_1:2', 'sub_book'));
+    if (paid.kind !== 'succeeded') throw new Error(paid.kind);
+    const { gatewayChargeId } = paid;
+    await sandbox.gateway.refund({
+      key: 'refund:1',
+      gatewayChargeId,
+      amountMinor: 500,
+      currency: 'USD',
+    });
+
+    const { charges, next } = await bookOf('subscriptionId=sub_book');
+    const reference = {
+      merchantId: 'mer_1',
+      intentId: 'in_1',
+      subscriptionId: 'sub_book',
+      paymentMethodId: 'pmt_1',
+    };
+    const shared = { gatewayMethodId, amountMinor: 1_999, currency: 'USD', reference };
+    const any = { createdAt: expect.any(Number), sequence: expect.any(Number) };
+    expect(charges).toEqual([
+      {
+        ...shared,
+        ...any,
+        id: expect.any(String),
+        key: 'charge:in_1:1',
+        outcome: 'declined',
+        code: 'insufficient_funds',
+        sentCount: 1,
+        refundedMinor: 0,
+      },
+      {
+        ...shared,
+        ...any,
+        id: gatewayChargeId,
+        key: 'charge:in_1:2',
+        outcome: 'succeeded',
+        code: null,
+        sentCount: 2,
+        refundedMinor: 500,
+      },
+    ]);
+    expect(next).toBeNull();
+    const after = Number(charges[0]?.['sequence']);
+    const rest = await bookOf(`subscriptionId=sub_book&after=${after}`);
+    expect(rest.charges.map((charge) => charge['key'])).toEqual(['charge:in_1:2']);
+  });
+});
+
+describe('a repeated request', () => {
+  it('is marked as replayed, the first is not [D-32]', async () => {
+    const send = () =>
+      fetch(`${sandbox.server.url}/v1/charges`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${API_KEY}`,
+          'content-type': 'application/json',
+          'idempotency-key': 'charge:in_replay:1',
+        },
+        body: JSON.stringify(request('charge:in_replay:1', null)),
+      });
+    const [first, second] = [await send(), await send()];
+    expect(first.headers.get('idempotent-replayed')).toBeNull();
+    expect(second.headers.get('idempotent-replayed')).toBe('true');
+    expect(await second.json()).toEqual(await first.json());
+  });
+});
+
+describe('what can be asked for at /control', () => {
+  it('declines the next charges of one payment method and of no other [D-61]', async () => {
+    await sandbox.call('POST', '/control/declines', {
+      paymentMethodId: 'pmt_steered',
+      code: 'stolen_card',
+      count: 1,
+    });
+    const other = await sandbox.gateway.charge(request('charge:in_2:1', null, 'pmt_free'));
+    expect(other.kind).toBe('succeeded');
+    expect(
+      await sandbox.gateway.charge(request('charge:in_3:1', null, 'pmt_steered')),
+    ).toMatchObject({ kind: 'declined', code: 'stolen_card' });
+  });
+
+  it('hits only what matches, only as often as asked, and forgets faults on DELETE [D-61]', async () => {
+    const fault = { operation: 'charge', fault: 'error_500', count: 5 };
+    await sandbox.call('POST', '/control/faults', {
+      ...fault,
+      match: { subscriptionId: 'sub_hit' },
+    });
+    const charge = async (key: string, subscriptionId: string) =>
+      (await sandbox.gateway.charge(request(key, subscriptionId))).kind;
+    expect(await charge('charge:in_4:1', 'sub_missed')).toBe('succeeded');
+    expect(await charge('charge:in_5:1', 'sub_hit')).toBe('unknown');
+    await sandbox.call('DELETE', '/control/faults');
+    expect(await charge('charge:in_6:1', 'sub_hit')).toBe('succeeded');
+  });
+
+  it.each([
+    ['POST', '/control/faults', { operation: 'charge', fault: 'delay', count: 1 }, 'delayMs'],
+    ['POST', '/control/faults', { operation: 'pay', fault: 'error_500', count: 1 }, 'operation'],
+    ['POST', '/control/faults', { operation: 'charge', fault: 'error_500', count: 0 }, 'count'],
+    ['POST', '/control/declines', { code: 'card_declined', count: 1 }, 'subscriptionId or'],
+    ['POST', '/control/declines', { paymentMethodId: 'p', code: 'no', count: 1 }, 'code'],
+    ['GET', '/control/charges?after=x', undefined, 'after'],
+  ])('refuses %s %s %j by the name of the field [D-61]', async (method, path, body, field) => {
+    const response = await sandbox.call(method, path, body);
+    expect(response.status).toBe(400);
+    const answer = (await response.json()) as { error: string; message: string };
+    expect(answer.error).toBe('field_invalid');
+    expect(answer.message).toContain(field);
+  });
+});
+
+describe('who may call', () => {
+  it.each([
+    ['POST', '/v1/charges'],
+    ['GET', '/v1/charges?key=k'],
+    ['POST', '/v1/methods'],
+    ['POST', '/v1/refunds'],
+    ['POST', '/control/faults'],
+    ['DELETE', '/control/faults'],
+    ['POST', '/control/declines'],
+    ['GET', '/control/charges'],
+  ])('refuses %s %s without the gateway key [D-20]', async (method, path) => {
+    for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: 'Basic abc' }]) {
+      const response = await fetch(sandbox.server.url + path, { method, headers });
+      expect(response.status).toBe(401);
+    }
+  });
+
+  it('opens /health to anyone and nothing else that it does not know [D-20]', async () => {
+    const status = async (method: string, path: string) =>
+      (await fetch(sandbox.server.url + path, { method })).status;
+    expect(await status('GET', '/health')).toBe(200);
+    expect(await status('DELETE', '/health')).toBe(405);
+    expect(await status('GET', '/')).toBe(404);
+  });
+
+  it('tells a client with a wrong key that it is at fault, not the card [D-20]', async () => {
+    const { url } = sandbox.server;
+    const stranger = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong' });
+    await expect(stranger.charge(request('charge:in_7:1', null))).rejects.toEqual(
+      new GatewayRejectedRequest(401, 'unauthorized'),
+    );
+    await stranger.close();
+  });
+});
+
+describe('the book over restarts', () => {
+  it('is the same for a second server that starts on it at once [D-32]', async () => {
+    const first = await sandbox.gateway.charge(request('charge:in_8:1', 'sub_restart'));
+    const options = {
+      databaseUrl: sandbox.database.url,
+      apiKey: 'another-key',
+      allowedReturnOrigins: [],
+    };
+    const servers = await Promise.all([
+      createSandboxGateway(options),
+      createSandboxGateway(options),
+    ]);
+    for (const { url, close } of servers) {
+      const client = createSandboxClient({ url, publicUrl: url, apiKey: 'another-key' });
+      expect(await client.lookup({ key: 'charge:in_8:1' })).toEqual(first);
+      expect(await client.charge(request('charge:in_8:1', 'sub_restart'))).toEqual(first);
+      await client.close();
+      await close();
+    }
+  });
+});

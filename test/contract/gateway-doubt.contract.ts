@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { chargeRequest } from './gateway-harness.ts';
+import type { Current } from './gateway-harness.ts';
+
+/** The request left, and nobody can know from here what became of it. Rule: D-32. */
+export function describeDoubt(current: Current): void {
+  const faults = () => {
+    const { faults: driver } = current();
+    if (driver === null) throw new Error('this harness said that it can fail');
+    return driver;
+  };
+
+  it.each(['lose_answer', 'error_500'] as const)(
+    'calls a charge after %s unknown; a look-up and a resend find the one charge [D-32]',
+    async (fault) => {
+      const harness = current();
+      const request = await chargeRequest(harness);
+      await faults().once({ operation: 'charge', fault });
+      expect((await harness.gateway.charge(request)).kind).toBe('unknown');
+      const found = await harness.gateway.lookup({ key: request.key });
+      expect(found.kind).toBe('succeeded');
+      expect(await harness.gateway.charge(request)).toEqual(found);
+      expect(await harness.book(request.subscriptionId)).toMatchObject([
+        { key: request.key, sentCount: 2 },
+      ]);
+    },
+  );
+
+  it.each(['lose_answer', 'error_500'] as const)(
+    'finds out by look-up that a charge never happened after %s [D-32]',
+    async (fault) => {
+      const harness = current();
+      const request = await chargeRequest(harness);
+      await faults().once({ operation: 'charge', fault, effect: 'none' });
+      expect((await harness.gateway.charge(request)).kind).toBe('unknown');
+      expect(await harness.gateway.lookup({ key: request.key })).toEqual({ kind: 'absent' });
+      expect((await harness.gateway.charge(request)).kind).toBe('succeeded');
+      expect(await harness.book(request.subscriptionId)).toMatchObject([{ sentCount: 1 }]);
+    },
+  );
+
+  it('makes one charge of a resend that overtakes the delayed first send [D-32]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    await faults().once({ operation: 'charge', fault: 'delay', delayMs: 2_000 });
+    expect((await harness.impatient.charge(request)).kind).toBe('unknown');
+    const resent = await harness.gateway.charge(request);
+    expect(resent.kind).toBe('succeeded');
+    // The first send is carried out after all: wait for it.
+    await expect
+      .poll(async () => (await harness.book(request.subscriptionId))[0]?.sentCount, {
+        timeout: 10_000,
+      })
+      .toBe(2);
+    expect(await harness.book(request.subscriptionId)).toHaveLength(1);
+    expect(await harness.gateway.lookup({ key: request.key })).toEqual(resent);
+  });
+
+  it('says of a charge that it is still at work, never that it is absent [D-32]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    await faults().once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
+    expect((await harness.impatient.charge(request)).kind).toBe('unknown');
+    expect(await harness.gateway.lookup({ key: request.key })).toEqual({ kind: 'in_progress' });
+    const resent = await harness.gateway.charge(request);
+    expect(await harness.gateway.lookup({ key: request.key })).toEqual(resent);
+  });
+
+  it('finds nothing out from a look-up that fails [D-32]', async () => {
+    const { gateway } = current();
+    await faults().once({ operation: 'lookup', fault: 'lose_answer' });
+    expect((await gateway.lookup({ key: 'charge:in_none:1' })).kind).toBe('unknown');
+  });
+
+  it('saves one card when the answer to saving was lost [D-61]', async () => {
+    const { gateway, issueToken, payingCard } = current();
+    const token = await issueToken(payingCard, 'cs_lost');
+    const request = { key: `save:${randomUUID()}`, token, session: 'cs_lost' };
+    await faults().once({ operation: 'methods', fault: 'lose_answer' });
+    expect((await gateway.saveMethod(request)).kind).toBe('unknown');
+    expect((await gateway.saveMethod(request)).kind).toBe('saved');
+  });
+
+  it('gives back once when the answer to a refund was lost [D-40]', async () => {
+    const harness = current();
+    const charge = await harness.gateway.charge(await chargeRequest(harness));
+    if (charge.kind !== 'succeeded') throw new Error(charge.kind);
+    const { gatewayChargeId } = charge;
+    const refund = { key: `refund:${randomUUID()}`, gatewayChargeId, currency: 'USD' };
+    await faults().once({ operation: 'refund', fault: 'lose_answer' });
+    const send = () => harness.gateway.refund({ ...refund, amountMinor: 1_999 });
+    expect((await send()).kind).toBe('unknown');
+    expect((await send()).kind).toBe('refunded');
+  });
+
+  it('declines the next two charges that were asked to decline, a resend uses up none [D-61]', async () => {
+    const harness = current();
+    const first = await chargeRequest(harness);
+    await faults().decline(first.subscriptionId, 'insufficient_funds', 1);
+    await faults().decline(first.subscriptionId, 'lost_card', 1);
+    const codes: unknown[] = [];
+    for (const attempt of [1, 2, 3]) {
+      const request = { ...first, key: `${first.key}:${attempt}` };
+      const outcome = await harness.gateway.charge(request);
+      expect(await harness.gateway.charge(request)).toEqual(outcome);
+      codes.push('code' in outcome ? outcome.code : outcome.kind);
+    }
+    expect(codes).toEqual(['insufficient_funds', 'lost_card', 'succeeded']);
+  });
+
+  it('spends one asked-for decline on ten twins of one charge [D-61]', async () => {
+    const harness = current();
+    const first = await chargeRequest(harness);
+    await faults().decline(first.subscriptionId, 'card_declined', 2);
+    const twins = await Promise.all(
+      Array.from({ length: 10 }, () => harness.gateway.charge(first)),
+    );
+    expect(new Set(twins.map((twin) => twin.kind))).toEqual(new Set(['declined']));
+    const next = async (attempt: number) =>
+      (await harness.gateway.charge({ ...first, key: `${first.key}:${attempt}` })).kind;
+    expect(await next(2)).toBe('declined');
+    expect(await next(3)).toBe('succeeded');
+  });
+}

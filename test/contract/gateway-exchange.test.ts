@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import { createExchange } from '../../gateways/sandbox/exchange.ts';
+
+type Answering = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A server that notes what reaches it and an exchange with it. */
+async function start(answering: Answering, changes: { timeoutMs?: number } = {}) {
+  const arrived: string[] = [];
+  const server = createServer((request, response) => {
+    arrived.push(`${request.method} ${request.url}`);
+    request.resume().on('end', () => answering(request, response));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const exchange = createExchange({
+    url,
+    bearer: 'key',
+    timeoutMs: 30_000,
+    connections: 1,
+    ...changes,
+  });
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await exchange.close();
+  });
+  return { arrived, exchange, server, url };
+}
+
+const post = (path: string, signal?: AbortSignal) =>
+  ({ method: 'POST', path, body: { n: 1 }, signal }) as const;
+
+const reference = { merchantId: 'm', intentId: 'i', subscriptionId: null, paymentMethodId: 'p' };
+const charge = {
+  key: 'charge:in_1:1',
+  gatewayMethodId: 'pm_1',
+  amountMinor: 100,
+  currency: 'USD',
+  reference,
+};
+
+describe('one HTTP exchange', () => {
+  it('was not sent when nobody listens [D-32]', async () => {
+    const { exchange, server, url } = await start(() => undefined);
+    server.close();
+    await once(server, 'close');
+    expect(await exchange.send(post('/'))).toMatchObject({ kind: 'not_sent' });
+    const client = createSandboxClient({ url, publicUrl: url, apiKey: 'key' });
+    expect((await client.charge(charge)).kind).toBe('not_sent');
+    expect((await client.lookup({ key: 'k' })).kind).toBe('unknown');
+    expect((await client.saveMethod({ key: 'k', token: 't', session: 's' })).kind).toBe('unknown');
+    await client.close();
+  });
+
+  it('was not sent when the name does not resolve [D-32]', async () => {
+    const url = 'http://gateway.invalid:1';
+    const exchange = createExchange({ url, bearer: 'key', timeoutMs: 30_000, connections: 1 });
+    expect(await exchange.send(post('/'))).toMatchObject({ kind: 'not_sent' });
+    await exchange.close();
+  });
+
+  it('is broken when the connection is cut before the answer, and is sent once only [D-32]', async () => {
+    const { arrived, exchange } = await start((request, response) => {
+      if (request.url === '/ok') response.end('{}');
+      else request.socket.destroy();
+    });
+    // Also on a connection that was good before, where clients like to try again by themselves.
+    expect(await exchange.send(post('/ok'))).toEqual({ kind: 'answered', status: 200, body: {} });
+    expect(await exchange.send(post('/cut'))).toMatchObject({ kind: 'broken' });
+    expect(await exchange.send({ method: 'GET', path: '/look' })).toMatchObject({ kind: 'broken' });
+    expect(arrived).toEqual(['POST /ok', 'POST /cut', 'GET /look']);
+  });
+
+  it('is broken when the answer stops half-way [D-32]', async () => {
+    const { exchange } = await start((request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('{"charge"', () => request.socket.destroy());
+    });
+    expect(await exchange.send(post('/'))).toMatchObject({ kind: 'broken' });
+  });
+
+  it('is broken at the deadline once it was sent [D-32]', async () => {
+    const { arrived, exchange } = await start(() => undefined, { timeoutMs: 1_000 });
+    expect(await exchange.send(post('/slow'))).toEqual({
+      kind: 'broken',
+      reason: 'no answer within 1000 ms',
+    });
+    expect(arrived).toEqual(['POST /slow']);
+  });
+
+  it('was not sent, and never leaves, when the caller gives up while it queues [D-32]', async () => {
+    const waiting: ServerResponse[] = [];
+    const { arrived, exchange } = await start((_request, response) => waiting.push(response));
+    const first = exchange.send(post('/first'));
+    const caller = new AbortController();
+    const second = exchange.send(post('/second', caller.signal));
+    caller.abort();
+    expect(await second).toEqual({ kind: 'not_sent', reason: 'the caller gave up' });
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.end('{}');
+    expect((await first).kind).toBe('answered');
+    const third = exchange.send(post('/third'));
+    await expect.poll(() => waiting.length).toBe(2);
+    waiting[1]?.end('{}');
+    expect((await third).kind).toBe('answered');
+    expect(arrived).toEqual(['POST /first', 'POST /third']);
+  });
+
+  it('is broken when the caller gives up after it was sent [D-32]', async () => {
+    const caller = new AbortController();
+    const { exchange } = await start(() => caller.abort());
+    expect(await exchange.send(post('/', caller.signal))).toMatchObject({ kind: 'broken' });
+  });
+
+  it.each([
+    ['a page of a proxy', 404, 'text/html', '<h1>Not found</h1>'],
+    ['an error of a proxy', 403, 'application/json', '{"message":"blocked"}'],
+    ['a 500', 500, 'application/json', '{"error":"internal_error"}'],
+    ['a 200 that is no charge', 200, 'application/json', '{"charge":{"outcome":"succeeded"}}'],
+    ['an empty 200', 200, 'application/json', ''],
+  ])('leaves the outcome of a charge unknown after %s [D-32]', async (_, status, type, body) => {
+    const { url } = await start((_request, response) => {
+      response.writeHead(status, { 'content-type': type }).end(body);
+    });
+    const client = createSandboxClient({ url, publicUrl: url, apiKey: 'key' });
+    expect((await client.charge(charge)).kind).toBe('unknown');
+    expect((await client.lookup({ key: 'k' })).kind).toBe('unknown');
+    await client.close();
+  });
+});

@@ -1,0 +1,106 @@
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
+import type { SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
+import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { GatewayHarness } from './gateway-harness.ts';
+
+/** Bearer of everything but the tokeniser. */
+export const API_KEY = 'gateway-key-of-the-contract-tests-0001';
+
+/** The only origin the tokeniser of these tests sends a browser back to. */
+export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
+
+/** The sandbox gateway on a database of its own, its client, and plain HTTP to it. */
+export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
+  const database = await createTestDatabase();
+  const server = await createSandboxGateway({
+    databaseUrl: database.url,
+    apiKey: API_KEY,
+    allowedReturnOrigins: [RETURN_ORIGIN],
+    ...options,
+  });
+  const client = (timeoutMs: number) =>
+    createSandboxClient({ url: server.url, publicUrl: server.url, apiKey: API_KEY, timeoutMs });
+  const gateway = client(30_000);
+  const impatient = client(750);
+
+  /** A request with the gateway key. */
+  const call = (method: string, path: string, body?: unknown) =>
+    fetch(server.url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${API_KEY}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+
+  /** What a browser does with the card form, redirects not followed. */
+  const submitCard = (fields: Readonly<Record<string, string>>) =>
+    fetch(`${server.url}/tokenise`, {
+      method: 'POST',
+      redirect: 'manual',
+      body: new URLSearchParams({
+        name: 'Ada Example',
+        number: '4242 4242 4242 4242',
+        expiry: '12/34',
+        cvc: '123',
+        session: 'cs_1',
+        return_url: `${RETURN_ORIGIN}/checkout/cs_1`,
+        ...fields,
+      }),
+    });
+
+  const issueToken = async (number: string, session: string): Promise<string> => {
+    const cvc = number.startsWith('37') ? '1234' : '123';
+    const response = await submitCard({ number, session, cvc });
+    const token = new URL(response.headers.get('location') ?? '').searchParams.get('payment_token');
+    if (token === null) throw new Error(`no token for ${number}: ${response.status}`);
+    return token;
+  };
+
+  const close = async (): Promise<void> => {
+    await Promise.all([gateway.close(), impatient.close()]);
+    await server.close();
+    await database.drop();
+  };
+
+  return { gateway, impatient, server, database, call, submitCard, issueToken, close };
+}
+
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
+/** The sandbox as the contract suite wants an adapter. */
+export async function startSandboxHarness(): Promise<GatewayHarness> {
+  const sandbox = await startSandbox();
+  const control = async (path: string, body: unknown): Promise<void> => {
+    const response = await sandbox.call('POST', path, body);
+    if (response.status !== 200) throw new Error(`${path}: ${await response.text()}`);
+  };
+  return {
+    gateway: sandbox.gateway,
+    impatient: sandbox.impatient,
+    issueToken: sandbox.issueToken,
+    payingCard: '4242424242424242',
+    decliningCards: TEST_CARDS.flatMap(({ number, code, when }) =>
+      code === null || when === 'save' ? [] : [{ number, code }],
+    ),
+    faults: {
+      once: (order) => control('/control/faults', { ...order, count: 1 }),
+      decline: (subscriptionId, code, count) =>
+        control('/control/declines', { subscriptionId, code, count }),
+    },
+    book: async (subscriptionId) => {
+      const response = await sandbox.call(
+        'GET',
+        `/control/charges?subscriptionId=${subscriptionId}`,
+      );
+      const { charges } = (await response.json()) as {
+        charges: { key: string; outcome: string; amountMinor: number; sentCount: number }[];
+      };
+      return charges;
+    },
+    close: sandbox.close,
+  };
+}

@@ -1,0 +1,254 @@
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readCard } from '../../gateways/sandbox/card-form.ts';
+import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
+import { RETURN_ORIGIN, startSandbox } from './gateway-sandbox-harness.ts';
+import type { Sandbox } from './gateway-sandbox-harness.ts';
+
+let sandbox: Sandbox;
+let sql: postgres.Sql;
+// Tokens and cards expire by this clock.
+let now = Date.UTC(2026, 10, 20);
+const failures: string[] = [];
+
+beforeAll(async () => {
+  sandbox = await startSandbox({
+    now: () => now,
+    onFailure: (error, route) => failures.push(`${route}: ${String(error)}`),
+  });
+  sql = postgres(sandbox.database.url, { max: 1 });
+});
+afterAll(async () => {
+  await sql.end();
+  await sandbox.close();
+  expect(failures).toEqual([]);
+});
+
+/** Every row of every table of the book, as text. */
+async function everyRow(): Promise<string> {
+  const tables = await sql<{ name: string }[]>`
+    select table_name as name from information_schema.tables
+    where table_schema = 'sandbox_gateway' order by 1`;
+  expect(tables.map((table) => table.name)).toEqual([
+    'charge',
+    'forced_decline',
+    'method',
+    'refund',
+    'token',
+  ]);
+  const rows: string[] = [];
+  for (const { name } of tables) {
+    const found = await sql<{ line: string }[]>`
+      select t::text as line from ${sql(`sandbox_gateway.${name}`)} t`;
+    rows.push(...found.map((row) => row.line));
+  }
+  return rows.join('\n');
+}
+
+const locationOf = (response: Response) => new URL(response.headers.get('location') ?? '');
+
+describe('POST /tokenise', () => {
+  it('sends the browser back with a one-time token and keeps the rest of the address [D-61]', async () => {
+    const response = await sandbox.submitCard({
+      return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined`,
+    });
+    expect(response.status).toBe(303);
+    const location = locationOf(response);
+    expect(location.origin + location.pathname).toBe(`${RETURN_ORIGIN}/checkout/cs_1`);
+    expect([...location.searchParams.keys()]).toEqual(['step', 'payment_token']);
+    expect(location.searchParams.get('payment_token')).toMatch(/^ptk_[\w-]{32}$/);
+  });
+
+  it('answers with headers that keep it out of frames, caches and referrers [D-61]', async () => {
+    const { headers } = await sandbox.submitCard({});
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+  });
+
+  it('refuses a number outside the test list and leaves no row of it anywhere [D-61]', async () => {
+    const before = await everyRow();
+    // Both pass the checksum of card numbers.
+    for (const number of ['4532015112830366', '4532 0151 1283 0366', '6011-0000-0000-0004']) {
+      const location = locationOf(await sandbox.submitCard({ number }));
+      expect(location.search).toBe('?payment_error=incorrect_card_number');
+    }
+    const after = await everyRow();
+    expect(after).toBe(before);
+    expect(after).not.toContain('4532015112830366');
+  });
+
+  it('keeps nothing of an accepted card but brand, country, last four and expiry [D-61]', async () => {
+    await sandbox.submitCard({ session: 'cs_kept', name: 'Grace Kept', cvc: '987' });
+    const columns = await sql<{ name: string }[]>`
+      select column_name as name from information_schema.columns
+      where table_schema = 'sandbox_gateway' and table_name = 'token' order by ordinal_position`;
+    expect(columns.map((column) => column.name)).toEqual([
+      'token_hash',
+      'session_hash',
+      'brand',
+      'country',
+      'last_four',
+      'expiry_month',
+      'expiry_year',
+      'code',
+      'code_when',
+      'expires_at',
+      'used_by_key',
+    ]);
+    const rows = await everyRow();
+    for (const secret of ['4242424242424242', '4242 4242', 'Grace', 'cs_kept']) {
+      expect(rows).not.toContain(secret);
+    }
+    expect(rows).toContain('visa,US,4242,12,2034');
+  });
+
+  it.each([
+    ['a past expiry', { expiry: '10/26' }, 'expired_card'],
+    ['an unreadable expiry', { expiry: '13/30' }, 'expired_card'],
+    ['a CVC of two digits', { cvc: '12' }, 'invalid_cvc'],
+    ['a CVC with a letter', { cvc: '12a' }, 'invalid_cvc'],
+    ['a CVC of three digits on American Express', { number: '378282246310005' }, 'invalid_cvc'],
+    ['no number at all', { number: '' }, 'incorrect_card_number'],
+  ])(
+    'sends the browser back with a code for %s and stores nothing [D-61]',
+    async (_, fields, code) => {
+      const before = await everyRow();
+      const response = await sandbox.submitCard(fields);
+      expect(response.status).toBe(303);
+      expect(locationOf(response).search).toBe(`?payment_error=${code}`);
+      expect(await everyRow()).toBe(before);
+    },
+  );
+
+  it.each([
+    ['another host', 'https://evil.example/checkout'],
+    ['another port', 'http://127.0.0.1:8081/checkout'],
+    ['another scheme', 'https://127.0.0.1:8080/checkout'],
+    ['a name before an @', 'http://127.0.0.1:8080@evil.example/'],
+    ['credentials', 'http://user:pw@127.0.0.1:8080/'],
+    ['a script', 'javascript:alert(1)'],
+    ['a path only', '/checkout/cs_1'],
+    ['nothing', ''],
+  ])('answers 400 and no redirect to a return address with %s [D-61]', async (_, return_url) => {
+    const before = await everyRow();
+    const response = await sandbox.submitCard({ return_url });
+    expect(response.status).toBe(400);
+    expect(response.headers.get('location')).toBeNull();
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const page = await response.text();
+    expect(page).toContain('does not lead back to an allowed site');
+    expect(page).not.toContain('4242');
+    expect(await everyRow()).toBe(before);
+  });
+
+  it('refuses a form without a session, a long body and another content type [D-61]', async () => {
+    expect((await sandbox.submitCard({ session: '' })).status).toBe(400);
+    expect((await sandbox.submitCard({ name: 'x'.repeat(9_000) })).status).toBe(413);
+    const asJson = await fetch(`${sandbox.server.url}/tokenise`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(asJson.status).toBe(415);
+  });
+
+  it('refuses a token after ten minutes, not a moment before [D-61]', async () => {
+    const save = (token: string) =>
+      sandbox.gateway.saveMethod({ key: `save:${token.slice(4)}`, token, session: 'cs_late' });
+    const early = await sandbox.issueToken('4242424242424242', 'cs_late');
+    const late = await sandbox.issueToken('4242424242424242', 'cs_late');
+    now += 10 * 60_000 - 1;
+    expect((await save(early)).kind).toBe('saved');
+    now += 1;
+    expect(await save(late)).toEqual({
+      kind: 'refused',
+      code: 'processing_error',
+      reason: 'token_expired',
+    });
+    // What was redeemed in time can be asked for again later.
+    expect((await save(early)).kind).toBe('saved');
+  });
+});
+
+describe('test cards', () => {
+  const save = async (number: string, verify: boolean) => {
+    const session = `cs_${number}_${verify}`;
+    const token = await sandbox.issueToken(number, session);
+    return sandbox.gateway.saveMethod({ key: `save:${session}`, token, session, verify });
+  };
+
+  it('refuses exactly 4242 4242 4242 4241 when a card is only saved [D-61]', async () => {
+    const refused: unknown[] = [];
+    for (const { number } of TEST_CARDS) {
+      const outcome = await save(number, false);
+      if (outcome.kind !== 'saved') refused.push([number, outcome]);
+    }
+    expect(refused).toEqual([
+      [
+        '4242424242424241',
+        { kind: 'refused', code: 'incorrect_card_number', reason: 'card_refused' },
+      ],
+    ]);
+  });
+
+  it('refuses a declining card when it is verified, and saves 0341 all the same [D-61]', async () => {
+    expect(await save('4000000000000002', true)).toEqual({
+      kind: 'refused',
+      code: 'card_declined',
+      reason: 'card_refused',
+    });
+    const saved = await save('4000000000000341', true);
+    if (saved.kind !== 'saved') throw new Error(saved.kind);
+    const { gatewayMethodId } = saved.card;
+    const charge = (attempt: number) =>
+      sandbox.gateway.charge({
+        key: `charge:in_0341:${attempt}`,
+        gatewayMethodId,
+        amountMinor: 1_000,
+        currency: 'USD',
+        reference: { merchantId: 'm', intentId: 'i', subscriptionId: null, paymentMethodId: 'p' },
+      });
+    expect(await charge(1)).toMatchObject({ kind: 'declined', code: 'card_declined' });
+    expect(await charge(2)).toMatchObject({ kind: 'declined', code: 'card_declined' });
+  });
+
+  it('repeats a refusal for the key that got it [D-61]', async () => {
+    const token = await sandbox.issueToken('4242424242424241', 'cs_repeat');
+    const request = { key: 'save:cs_repeat', token, session: 'cs_repeat' };
+    const first = await sandbox.gateway.saveMethod(request);
+    expect(first.kind).toBe('refused');
+    expect(await sandbox.gateway.saveMethod(request)).toEqual(first);
+  });
+});
+
+describe('reading a typed card', () => {
+  const at = Date.UTC(2026, 10, 20);
+  const read = (expiry: string, number = '4242-4242 4242 4242') =>
+    readCard({ number, expiry, cvc: ' 123 ' }, at);
+
+  it.each(['12/27', '12 / 27', ' 12/27 ', '1227', '12/2027', '122027'])(
+    'takes the expiry written as "%s" [D-61]',
+    (expiry) => {
+      expect(read(expiry)).toMatchObject({ expiryMonth: 12, expiryYear: 2027 });
+    },
+  );
+
+  it.each(['', '12', '12/7', '00/27', '13/27', '12/27/30', '12-27-2027', 'ab/cd'])(
+    'does not take the expiry "%s" [D-61]',
+    (expiry) => {
+      expect(read(expiry)).toBe('expired_card');
+    },
+  );
+
+  it('takes a card until its month has ended in UTC [D-61]', () => {
+    const lastMoment = Date.UTC(2026, 11, 1) - 1;
+    const typed = { number: '4242424242424242', expiry: '11/26', cvc: '123' };
+    expect(readCard(typed, lastMoment)).toMatchObject({ lastFourDigit: '4242' });
+    expect(readCard(typed, lastMoment + 1)).toBe('expired_card');
+  });
+});

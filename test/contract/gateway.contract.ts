@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import { describeDoubt } from './gateway-doubt.contract.ts';
+import { chargeRequest, savedMethod } from './gateway-harness.ts';
+import type { Current, GatewayHarness } from './gateway-harness.ts';
+
+/** The promises of `gateways/port.ts`, as every adapter has to keep them. */
+export function describeGatewayContract(
+  name: string,
+  start: () => Promise<GatewayHarness>,
+  abilities: { readonly canFail: boolean },
+): void {
+  describe(`${name} as a payment gateway`, () => {
+    let harness: GatewayHarness;
+    beforeAll(async () => {
+      harness = await start();
+    });
+    afterAll(() => harness.close());
+
+    describeCharging(() => harness);
+    describeRefunds(() => harness);
+    describeSaving(() => harness);
+    describe.runIf(abilities.canFail)('when it fails', () => {
+      describeDoubt(() => harness);
+    });
+  });
+}
+
+function describeCharging(current: Current): void {
+  it('charges the amount and says which charge it was [D-40]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    const outcome = await harness.gateway.charge(request);
+    expect(outcome).toEqual({ kind: 'succeeded', gatewayChargeId: expect.any(String) });
+    expect(await harness.book(request.subscriptionId)).toMatchObject([
+      { key: request.key, outcome: 'succeeded', amountMinor: 1_999 },
+    ]);
+  });
+
+  it('makes one charge of a key sent twice and answers both with it [D-32]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    const first = await harness.gateway.charge(request);
+    expect(first.kind).toBe('succeeded');
+    expect(await harness.gateway.charge(request)).toEqual(first);
+    expect(await harness.book(request.subscriptionId)).toHaveLength(1);
+  });
+
+  it('does the same without a subscription [D-40]', async () => {
+    const harness = current();
+    const reference = {
+      merchantId: 'mer_1',
+      intentId: 'in_1',
+      subscriptionId: null,
+      paymentMethodId: 'pmt_1',
+    };
+    const request = await chargeRequest(harness, { reference });
+    const first = await harness.gateway.charge(request);
+    expect(first.kind).toBe('succeeded');
+    expect(await harness.gateway.charge(request)).toEqual(first);
+  });
+
+  it('makes one charge of a key sent ten times at once [D-32]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () => harness.gateway.charge(request)),
+    );
+    expect(outcomes[0]?.kind).toBe('succeeded');
+    for (const outcome of outcomes) expect(outcome).toEqual(outcomes[0]);
+    expect(await harness.book(request.subscriptionId)).toHaveLength(1);
+  });
+
+  it.each([
+    ['amount', { amountMinor: 2_000 }],
+    ['currency', { currency: 'EUR' }],
+  ])(
+    'refuses a key that comes again with another %s and charges nothing [D-32]',
+    async (_, other) => {
+      const harness = current();
+      const request = await chargeRequest(harness);
+      await harness.gateway.charge(request);
+      await expect(harness.gateway.charge({ ...request, ...other })).rejects.toThrow(
+        GatewayRejectedRequest,
+      );
+      expect(await harness.book(request.subscriptionId)).toMatchObject([{ amountMinor: 1_999 }]);
+    },
+  );
+
+  it('declines with the code of the card, and again with the same key [D-42]', async () => {
+    const harness = current();
+    expect(harness.decliningCards.length).toBeGreaterThan(0);
+    for (const { number, code } of harness.decliningCards) {
+      const gatewayMethodId = await savedMethod(harness, number);
+      const request = await chargeRequest(harness, { gatewayMethodId });
+      const outcome = await harness.gateway.charge(request);
+      expect(outcome).toMatchObject({ kind: 'declined', code });
+      expect(await harness.gateway.charge(request)).toEqual(outcome);
+    }
+  });
+
+  it('declines a method it does not keep as removed [D-42]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness, { gatewayMethodId: 'pm_nobody' });
+    expect(await harness.gateway.charge(request)).toMatchObject({
+      kind: 'declined',
+      code: 'payment_method_removed',
+    });
+  });
+
+  it('looks up what became of a key, paid or declined [D-32]', async ({ skip }) => {
+    const harness = current();
+    skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
+    for (const number of [harness.payingCard, harness.decliningCards[0]?.number ?? '']) {
+      const gatewayMethodId = await savedMethod(harness, number);
+      const request = await chargeRequest(harness, { gatewayMethodId });
+      const outcome = await harness.gateway.charge(request);
+      expect(await harness.gateway.lookup({ key: request.key })).toEqual(outcome);
+    }
+  });
+
+  it('says of a key that never came that it is absent [D-32]', async ({ skip }) => {
+    const { gateway } = current();
+    skip(!gateway.capabilities.lookup, 'this adapter has no look-up');
+    expect(await gateway.lookup({ key: `charge:in_${randomUUID()}:1` })).toEqual({
+      kind: 'absent',
+    });
+  });
+
+  it('sends nothing for a caller that has given up already [D-32]', async () => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    const outcome = await harness.gateway.charge({ ...request, signal: AbortSignal.abort() });
+    expect(outcome.kind).toBe('not_sent');
+    expect(await harness.book(request.subscriptionId)).toEqual([]);
+  });
+}
+
+function describeRefunds(current: Current): void {
+  const paid = async () => {
+    const { gateway } = current();
+    const request = await chargeRequest(current());
+    const charge = await gateway.charge(request);
+    if (charge.kind !== 'succeeded') throw new Error(`not paid: ${charge.kind}`);
+    return { gateway, gatewayChargeId: charge.gatewayChargeId, currency: 'USD' };
+  };
+  const key = () => `refund:${randomUUID()}`;
+
+  it('gives back a part, then the rest, and not one unit more [D-40]', async () => {
+    const { gateway, ...charge } = await paid();
+    const refund = (amountMinor: number) => gateway.refund({ ...charge, key: key(), amountMinor });
+    expect(await refund(500)).toEqual({ kind: 'refunded', gatewayRefundId: expect.any(String) });
+    expect(await refund(1_500)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
+    expect((await refund(1_499)).kind).toBe('refunded');
+    expect(await refund(1)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
+  });
+
+  it('gives back once per key [D-40]', async () => {
+    const { gateway, ...charge } = await paid();
+    const request = { ...charge, key: key(), amountMinor: 1_000 };
+    const first = await gateway.refund(request);
+    expect(first.kind).toBe('refunded');
+    expect(await gateway.refund(request)).toEqual(first);
+    await expect(gateway.refund({ ...request, amountMinor: 999 })).rejects.toThrow(
+      GatewayRejectedRequest,
+    );
+    // 999 of 1,999 are left, whatever was repeated.
+    const rest = { ...charge, key: key(), amountMinor: 1_000 };
+    expect(await gateway.refund(rest)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
+  });
+
+  it('never gives back too much when two ask at once [D-40]', async () => {
+    const { gateway, ...charge } = await paid();
+    const outcomes = await Promise.all(
+      [1, 2, 3, 4].map(() => gateway.refund({ ...charge, key: key(), amountMinor: 800 })),
+    );
+    expect(outcomes.map((outcome) => outcome.kind).toSorted()).toEqual([
+      'refunded',
+      'refunded',
+      'refused',
+      'refused',
+    ]);
+  });
+
+  it('refuses a refund of nothing, of a decline and in another currency [D-40]', async () => {
+    const harness = current();
+    const { gateway, ...charge } = await paid();
+    const refund = { ...charge, amountMinor: 100 };
+    expect(await gateway.refund({ ...refund, key: key(), gatewayChargeId: 'ch_nobody' })).toEqual({
+      kind: 'refused',
+      reason: 'charge_not_found',
+    });
+    expect(await gateway.refund({ ...refund, key: key(), currency: 'EUR' })).toEqual({
+      kind: 'refused',
+      reason: 'currency_differs',
+    });
+    const gatewayMethodId = await savedMethod(harness, harness.decliningCards[0]?.number ?? '');
+    const declined = await gateway.charge(await chargeRequest(harness, { gatewayMethodId }));
+    const gatewayChargeId = 'gatewayChargeId' in declined ? declined.gatewayChargeId : null;
+    expect(
+      await gateway.refund({ ...refund, key: key(), gatewayChargeId: gatewayChargeId ?? '' }),
+    ).toEqual({ kind: 'refused', reason: 'charge_not_paid' });
+  });
+}
+
+function describeSaving(current: Current): void {
+  it('saves a card once per key and tells what it is [D-36]', async () => {
+    const { gateway, issueToken, payingCard } = current();
+    const token = await issueToken(payingCard, 'cs_twice');
+    const request = { key: `save:${randomUUID()}`, token, session: 'cs_twice' };
+    const [first, second] = await Promise.all([
+      gateway.saveMethod(request),
+      gateway.saveMethod(request),
+    ]);
+    expect(first).toMatchObject({
+      kind: 'saved',
+      card: { lastFourDigit: payingCard.slice(-4), expiryMonth: 12 },
+    });
+    expect(second).toEqual(first);
+    expect(await gateway.saveMethod(request)).toEqual(first);
+  });
+
+  it('takes a token once only [D-61]', async () => {
+    const { gateway, issueToken, payingCard } = current();
+    const token = await issueToken(payingCard, 'cs_1');
+    const save = () => gateway.saveMethod({ key: `save:${randomUUID()}`, token, session: 'cs_1' });
+    expect((await save()).kind).toBe('saved');
+    expect(await save()).toMatchObject({ kind: 'refused', code: 'processing_error' });
+  });
+
+  it('takes a token with its own session only, and leaves it good for that one [D-61]', async () => {
+    const { gateway, issueToken, payingCard } = current();
+    const token = await issueToken(payingCard, 'cs_own');
+    const save = (session: string) =>
+      gateway.saveMethod({ key: `save:${randomUUID()}`, token, session });
+    expect(await save('cs_other')).toMatchObject({ kind: 'refused', code: 'processing_error' });
+    expect((await save('cs_own')).kind).toBe('saved');
+  });
+
+  it('refuses a key that comes again with another token [D-61]', async () => {
+    const { gateway, issueToken, payingCard } = current();
+    const key = `save:${randomUUID()}`;
+    const save = async () =>
+      gateway.saveMethod({ key, token: await issueToken(payingCard, 'cs_2'), session: 'cs_2' });
+    expect((await save()).kind).toBe('saved');
+    await expect(save()).rejects.toThrow(GatewayRejectedRequest);
+  });
+}
