@@ -252,7 +252,7 @@ ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_conf
 CREATE INDEX "credential__merchant__idx" ON "credential" USING btree ("merchant_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("merchant_id","gateway","gateway_method_id");--> statement-breakpoint
 CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inserted_at") WHERE "subscription"."workflow_started_at" is null;--> statement-breakpoint
-CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is null;--> statement-breakpoint
+CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" USING btree ("merchant_id","subscription_id","cycle_number") WHERE "payment_intent"."cycle_number" is not null;--> statement-breakpoint
 CREATE INDEX "payment_intent__customer__idx" ON "payment_intent" USING btree ("merchant_id","customer_id");--> statement-breakpoint

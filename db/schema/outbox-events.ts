@@ -18,7 +18,9 @@ export const outboxEvents = pgTable(
     body: text('body').notNull(),
     /** Business time. */
     occurredAt: instant('occurred_at').notNull(),
-    insertedAt: instant('inserted_at').notNull().default(sql`now()`),
+    insertedAt: instant('inserted_at')
+      .notNull()
+      .default(sql`now()`),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

@@ -1,5 +1,13 @@
 import { sql } from 'drizzle-orm';
-import { check, foreignKey, integer, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  check,
+  foreignKey,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import { instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 
@@ -40,6 +48,9 @@ export const paymentMethods = pgTable(
       table.gateway,
       table.gatewayMethodId,
     ),
-    check('payment_method__status__ck', sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`),
+    check(
+      'payment_method__status__ck',
+      sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`,
+    ),
   ],
 );

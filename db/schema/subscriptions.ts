@@ -59,8 +59,12 @@ export const subscriptions = pgTable(
     /** Business time: the test clock's where there is one. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the insert: what the sweep for missing workflows looks at. */
-    insertedAt: instant('inserted_at').notNull().default(sql`now()`),
-    updatedAt: instant('updated_at').notNull().default(sql`now()`),
+    insertedAt: instant('inserted_at')
+      .notNull()
+      .default(sql`now()`),
+    updatedAt: instant('updated_at')
+      .notNull()
+      .default(sql`now()`),
     /** Null until a start was confirmed by Temporal. */
     workflowStartedAt: instant('workflow_started_at'),
   },
@@ -84,7 +88,7 @@ export const subscriptions = pgTable(
     // Sweep: subscriptions that should have moved and did not.
     index('subscription__wake__idx')
       .on(table.wakeAt)
-      .where(sql`${table.status} <> 'ENDED' and ${table.testClockId} is null`),
+      .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),
     // Which subscriptions of a clock have not reached its target.
     index('subscription__clock__idx')
       .on(table.merchantId, table.testClockId, table.clockReachedAt)

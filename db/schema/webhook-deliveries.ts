@@ -1,5 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { bigint, check, foreignKey, index, integer, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  check,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core';
 import { instant, merchantId, oneOf } from './_columns.ts';
 import { outboxEvents } from './outbox-events.ts';
 import { webhookConfigs } from './webhook-configs.ts';
@@ -23,11 +32,15 @@ export const webhookDeliveries = pgTable(
     state: text('state').$type<DeliveryState>().notNull(),
     attempts: integer('attempts').notNull().default(0),
     /** Real time, like every instant here. */
-    nextAttemptAt: instant('next_attempt_at').notNull().default(sql`now()`),
+    nextAttemptAt: instant('next_attempt_at')
+      .notNull()
+      .default(sql`now()`),
     lastHttpStatus: integer('last_http_status'),
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
-    insertedAt: instant('inserted_at').notNull().default(sql`now()`),
+    insertedAt: instant('inserted_at')
+      .notNull()
+      .default(sql`now()`),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.eventId, table.configId] }),

@@ -22,47 +22,73 @@ export type AttemptOutcome =
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 
 /** The cycle that falls due now, owed from here on; an owed one stays as it is. */
-export function owe(state: SubscriptionState, dueAt: number, newIntentId: string): SubscriptionState {
+export function owe(
+  state: SubscriptionState,
+  dueAt: number,
+  newIntentId: string,
+): SubscriptionState {
   if (state.owed) return state;
   const cycleNumber = state.cyclesCharged + 1;
   const amount = cycleAmountMinor(state.terms, cycleNumber);
   return { ...state, owed: newOwedCycle(cycleNumber, newIntentId, amount, dueAt) };
 }
 
+export interface AttemptStart {
+  trigger: AttemptTrigger;
+  /** The command that waits for the outcome. */
+  commandId: string | null;
+  now: number;
+  realNow: number;
+  /** Only in the checkout, where the subscription has no method yet. */
+  paymentMethodId?: string;
+}
+
 /**
- * Opens the next attempt on the owed cycle. Throws when none is owed, an attempt is open, or there
- * is nothing to pay with: charging out of turn is a bug, never a request to be answered.
+ * Opens the next attempt on the owed cycle: recorded before anything is sent, so that whoever takes
+ * over knows of it. Throws when none is owed, an attempt is open, or there is nothing to pay with:
+ * charging out of turn is a bug, never a request to be answered.
  */
-export function startAttempt(
+export function openAttempt(state: SubscriptionState, start: AttemptStart): Change {
+  return { state: next(state, attemptPatch(state, start), null), events: [], effects: {} };
+}
+
+export function attemptPatch(
   state: SubscriptionState,
-  trigger: AttemptTrigger,
-  by: { commandId: string | null; now: number; realNow: number; paymentMethodId?: string },
+  start: AttemptStart,
 ): { owed: OwedCycle; openAttempt: OpenAttempt } {
-  const { owed, openAttempt } = state;
-  const paymentMethodId = by.paymentMethodId ?? state.paymentMethodId;
-  if (!owed || openAttempt || paymentMethodId === null || owed.cycleNumber !== state.cyclesCharged + 1) {
-    throw new Error(`${state.subscriptionId}: no attempt may start (${trigger})`);
+  const { owed } = state;
+  const paymentMethodId = start.paymentMethodId ?? state.paymentMethodId;
+  const isTurn = owed !== null && owed.cycleNumber === state.cyclesCharged + 1;
+  if (!isTurn || state.openAttempt || paymentMethodId === null) {
+    throw new Error(`${state.subscriptionId}: no attempt may start (${start.trigger})`);
   }
-  const attemptNumber = owed.attempts + 1;
+  const isAutomatic = AUTOMATIC.includes(start.trigger);
   return {
     owed: {
       ...owed,
-      attempts: attemptNumber,
-      nextRetryAt: trigger === 'manual_retry' ? owed.nextRetryAt : null,
-      automaticAttemptsAt: AUTOMATIC.includes(trigger)
-        ? [...owed.automaticAttemptsAt, by.now]
+      attempts: owed.attempts + 1,
+      nextRetryAt: isAutomatic ? null : owed.nextRetryAt,
+      automaticAttemptsAt: isAutomatic
+        ? [...owed.automaticAttemptsAt, start.now]
         : owed.automaticAttemptsAt,
     },
     openAttempt: {
-      attemptNumber,
-      trigger,
+      attemptNumber: owed.attempts + 1,
+      trigger: start.trigger,
       paymentMethodId,
-      commandId: by.commandId,
-      startedAt: by.now,
+      commandId: start.commandId,
+      startedAt: start.now,
       lookups: 0,
-      lookupAt: by.realNow,
+      lookupAt: start.realNow,
     },
   };
+}
+
+/** The cycle's intent was made before, under another id: whoever made it first is right. */
+export function withIntent(state: SubscriptionState, intentId: string): SubscriptionState {
+  return state.owed && state.owed.intentId !== intentId
+    ? { ...state, owed: { ...state.owed, intentId } }
+    : state;
 }
 
 /** The open attempt came to `outcome` at `now`. Pure; the caller records it whole. Rules: D-§4, D-40. */
@@ -93,7 +119,12 @@ export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   return { ...attempt, lookups: attempt.lookups + 1, lookupAt: realNow + delay };
 }
 
-function paid(state: SubscriptionState, owed: OwedCycle, attempt: OpenAttempt, now: number): Change {
+function paid(
+  state: SubscriptionState,
+  owed: OwedCycle,
+  attempt: OpenAttempt,
+  now: number,
+): Change {
   const cyclesCharged = state.cyclesCharged + 1;
   const isLast = cyclesCharged >= state.terms.cycleCount;
   const calendar = calendarAfterPayment(state, now);

@@ -3,7 +3,7 @@ import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import { entryEvents, next } from './change.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, EditCommand, UnpauseCommand } from './commands.ts';
-import { startAttempt } from './apply-attempt.ts';
+import { attemptPatch } from './apply-attempt.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
@@ -110,12 +110,10 @@ export function applyManualRetry(
   now: number,
   realNow: number,
 ): Change {
-  const started = startAttempt(state, 'manual_retry', { commandId, now, realNow });
   const after = next(
     state,
     {
-      owed: started.owed,
-      openAttempt: started.openAttempt,
+      ...attemptPatch(state, { trigger: 'manual_retry', commandId, now, realNow }),
       cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS,
     },
     { at: now, what: 'manual retry accepted', why: 'the merchant asked for it' },
@@ -166,9 +164,12 @@ export function applyNewPaymentMethod(
     openAttempt: state.openAttempt,
   };
   if (owed && state.openAttempt) {
-    patch = { ...patch, owed: { ...owed, retriesUsed: 0, retriesStopped: false, nextRetryAt: now } };
+    patch = {
+      ...patch,
+      owed: { ...owed, retriesUsed: 0, retriesStopped: false, nextRetryAt: now },
+    };
   } else if (owed) {
-    patch = startAttempt(kept, 'new_method', { commandId, now, realNow });
+    patch = attemptPatch(kept, { trigger: 'new_method', commandId, now, realNow });
   }
   const after = next(
     state,

@@ -1,6 +1,6 @@
 import type { EventDraft, IntentEventDraft, SubscriptionEventType } from '../events.ts';
 import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
-import type { SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { LogEntry, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /** A transition: the next state, what merchants hear of it, and what else changes with it. */
 export interface Change {
@@ -21,17 +21,17 @@ export interface Effects {
 
 type Patch = Partial<Omit<SubscriptionState, 'version' | 'log' | 'schemaVersion'>>;
 
-/** `state` with `patch`, one version later, with its line of the log. */
+/** `state` with `patch`, one version later, with its line of the log if it is worth one. */
 export function next(
   state: SubscriptionState,
   patch: Patch,
-  line: { at: number; what: string; why: string },
+  line: LogEntry | null,
 ): SubscriptionState {
   return {
     ...state,
     ...patch,
     version: state.version + 1,
-    log: [...state.log, line].slice(-LOG_ENTRIES_MAX),
+    log: line ? [...state.log, line].slice(-LOG_ENTRIES_MAX) : state.log,
   };
 }
 
@@ -84,4 +84,3 @@ export function intentEvent(
 ): IntentEventDraft {
   return { type, at, intentId, status, errorCode };
 }
-

@@ -43,6 +43,17 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
   return first.step;
 }
 
+/**
+ * When the subscription next has something to do by itself, for its row: a sweep finds the ones that
+ * should have moved and did not. An open attempt is due in real time.
+ */
+export function wakeAt(state: SubscriptionState): number | null {
+  if (state.openAttempt) return state.openAttempt.lookupAt;
+  if (state.status === 'ENDED') return null;
+  const instants = duties(state).map((duty) => duty.at);
+  return instants.length === 0 ? null : Math.min(...instants);
+}
+
 interface Duty {
   at: number;
   reason: string;

@@ -9,7 +9,8 @@ import type { SubscriptionState } from './state.ts';
  */
 export function describe(state: SubscriptionState): string {
   const { terms } = state;
-  const every = terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}`;
+  const every =
+    terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}`;
   return [
     `**${state.status}** · ${sentence(state)}`,
     `${formatAmount(terms.amountMinor, terms.currency)} every ${every.toLowerCase()} · ` +

@@ -50,11 +50,7 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
           : noOpenAttempt(state),
       );
     case 'replacePaymentMethod':
-      return allowedIn(
-        state,
-        ['TRIALING', 'ACTIVE', 'UNPAID'],
-        'given another payment method',
-      );
+      return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'given another payment method');
     default:
       return assertNever(command);
   }

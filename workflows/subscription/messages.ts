@@ -1,4 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import type { SearchAttributePair, SearchAttributeUpdatePair } from '@temporalio/common';
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type {
   CancelCommand,
@@ -10,7 +11,9 @@ import type {
   ReplacePaymentMethodCommand,
   UnpauseCommand,
 } from '../../domain/subscription/commands.ts';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 
 /** The registered type of the workflow; never changes. */
 export const SUBSCRIPTION_WORKFLOW = 'subscription';
@@ -59,13 +62,6 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
 /** Look again at what is due: sent by a sweep that found something late. Changes nothing by itself. */
 export const poke = defineSignal('poke');
 
-export interface UpcomingCharge {
-  at: number;
-  cycleNumber: number;
-  amountMinor: number;
-  currency: string;
-}
-
 export const stateQuery = defineQuery<SubscriptionState>('state');
 export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }]>('upcoming');
 export const timelineQuery = defineQuery<LogEntry[]>('timeline');
@@ -77,3 +73,26 @@ export const searchAttributes = {
   billingCycle: defineSearchAttributeKey('BillingCycle', SearchAttributeType.INT),
   lastOutcome: defineSearchAttributeKey('LastOutcome', SearchAttributeType.KEYWORD),
 };
+
+/** What operators filter subscriptions by. No personal data: these are stored in the clear. */
+export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
+  const nextAt = nextPaymentAt(state);
+  return [
+    { key: searchAttributes.merchantId, value: state.merchantId },
+    { key: searchAttributes.subscriptionStatus, value: state.status },
+    { key: searchAttributes.billingCycle, value: state.cyclesCharged },
+    { key: searchAttributes.lastOutcome, value: lastOutcome(state) },
+    ...(nextAt === null ? [] : [{ key: searchAttributes.nextBillingAt, value: new Date(nextAt) }]),
+  ];
+}
+
+/** The same for a workflow that ends: nothing is billed next. */
+export function clearedAttributesOf(state: SubscriptionState): SearchAttributeUpdatePair[] {
+  return [...attributesOf(state), { key: searchAttributes.nextBillingAt, value: null }];
+}
+
+function lastOutcome(state: SubscriptionState): string {
+  if (state.openAttempt && state.openAttempt.lookups > 0) return 'unknown';
+  if (state.owed?.lastDeclineCode) return state.owed.lastDeclineCode;
+  return state.cyclesCharged > 0 ? 'paid' : 'none';
+}

@@ -1,0 +1,21 @@
+import { createChargingActivities } from './charging.ts';
+import type { ChargingDeps } from './charging.ts';
+import { createMaintenanceActivities } from './maintenance.ts';
+import type { MaintenanceDeps } from './maintenance.ts';
+import { createTransitionActivities } from './transitions.ts';
+import type { TransitionDeps } from './transitions.ts';
+import { createWebhookActivities } from './webhooks.ts';
+import type { WebhookDeps } from './webhooks.ts';
+
+export type ActivityDeps = ChargingDeps & TransitionDeps & WebhookDeps & MaintenanceDeps;
+export type Activities = ReturnType<typeof createActivities>;
+
+/** Every activity, over what they need of the outside. */
+export function createActivities(deps: ActivityDeps) {
+  return {
+    ...createChargingActivities(deps),
+    ...createTransitionActivities(deps),
+    ...createWebhookActivities(deps),
+    ...createMaintenanceActivities(deps),
+  };
+}

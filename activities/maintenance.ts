@@ -1,0 +1,73 @@
+import type { Db } from '../db/client.ts';
+import { stalledStreams } from '../db/repositories/deliveries.ts';
+import type { SubscriptionRef } from '../db/repositories/subscriptions.ts';
+import { behindTheirClock, neverStarted, overdue } from '../db/repositories/sweeps.ts';
+
+/** What the sweeps need of subscription workflows. */
+export interface Reviver {
+  revive(ref: SubscriptionRef): Promise<void>;
+  restore(ref: SubscriptionRef): Promise<void>;
+  advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
+  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
+  /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
+  lostSince(sinceAt: number): Promise<SubscriptionRef[]>;
+}
+
+export interface MaintenanceDeps {
+  db: Db;
+  reviver: Reviver;
+}
+
+/** How many were found and acted on, by what was wrong with them. In a healthy system: zeros. */
+export type SweepReport = Record<
+  'neverStarted' | 'lost' | 'overdue' | 'behindTheirClock' | 'stalledStreams' | 'failed',
+  number
+>;
+
+/** One sweep takes at most this many of each kind; the next takes the rest. */
+const LIMIT = 200;
+
+/**
+ * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
+ * writes no attempt and calls no gateway. Running it twice at once does no harm. Design §5.
+ */
+export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
+  return {
+    async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
+      const report: SweepReport = {
+        neverStarted: 0,
+        lost: 0,
+        overdue: 0,
+        behindTheirClock: 0,
+        stalledStreams: 0,
+        failed: 0,
+      };
+      const each = async <T>(
+        kind: keyof SweepReport,
+        found: readonly T[],
+        act: (one: T) => Promise<void>,
+      ): Promise<void> => {
+        for (const one of found) {
+          // One that cannot be helped now holds up no other; the next sweep finds it again.
+          await act(one).then(
+            () => (report[kind] += 1),
+            () => (report.failed += 1),
+          );
+        }
+      };
+      const revive = (ref: SubscriptionRef) => reviver.revive(ref);
+      await each('neverStarted', await neverStarted(db, LIMIT), revive);
+      await each('lost', await reviver.lostSince(input.nowAt - input.lookBackMs), (ref) =>
+        reviver.restore(ref),
+      );
+      await each('overdue', await overdue(db, LIMIT), revive);
+      await each('behindTheirClock', await behindTheirClock(db, LIMIT), (one) =>
+        reviver.advanceClock(one, one.targetAt),
+      );
+      await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
+        reviver.wakeStream(stream),
+      );
+      return report;
+    },
+  };
+}

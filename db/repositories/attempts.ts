@@ -1,0 +1,234 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { newId } from '../../domain/ids.ts';
+import { chargeKey } from '../../domain/payment-intent.ts';
+import { intentEvent } from '../../domain/subscription/change.ts';
+import { withIntent } from '../../domain/subscription/apply-attempt.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Db } from '../client.ts';
+import { paymentAttempts } from '../schema/payment-attempts.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import { appendDrafts } from './subscription-events.ts';
+import { recordTransition } from './subscriptions.ts';
+import type { Recorded, Transition } from './subscriptions.ts';
+
+export type Attempt = typeof paymentAttempts.$inferSelect;
+export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
+
+/** A subscription whose attempt is open, as `openAttempt` leaves it. */
+export interface ChargeableState extends SubscriptionState {
+  owed: OwedCycle;
+  openAttempt: OpenAttempt;
+}
+
+export function isChargeable(state: SubscriptionState): state is ChargeableState {
+  return state.owed !== null && state.openAttempt !== null;
+}
+
+/**
+ * The open attempt's row, committed before anything leaves the process, in one transaction with the
+ * transition that opened it (none when it was recorded earlier) and with its cycle's intent, if that
+ * is not there yet. Running it again gives the same row. Answers `repeated` or `stale` when the
+ * subscription moved on without the caller: then nothing may be sent.
+ */
+export async function openAttemptRow(
+  db: Db,
+  state: ChargeableState,
+  opening: Omit<Transition, 'change'> | null,
+): Promise<Opened> {
+  return db.transaction(async (tx) => {
+    const intentId = await ensureIntent(tx, state);
+    const known = withIntent(state, intentId);
+    if (opening) {
+      const transition = { ...opening, change: { state: known, events: [], effects: {} } };
+      const recorded = await recordTransition(tx, transition);
+      const goesOn =
+        recorded.kind === 'recorded' ||
+        (recorded.kind === 'repeated' && recorded.state.version === state.version);
+      if (!goesOn) return recorded;
+    } else {
+      const current = await lockedState(tx, state);
+      if (current.version !== state.version) return { kind: 'stale', state: current };
+    }
+    return { kind: 'opened', attempt: await ensureAttempt(tx, state, intentId) };
+  });
+}
+
+async function lockedState(tx: Db, state: SubscriptionState): Promise<SubscriptionState> {
+  const [row] = await tx
+    .select({ state: subscriptions.state })
+    .from(subscriptions)
+    .where(
+      and(
+        eq(subscriptions.merchantId, state.merchantId),
+        eq(subscriptions.id, state.subscriptionId),
+      ),
+    )
+    .for('update');
+  if (!row) throw new Error(`no subscription ${state.subscriptionId}`);
+  return row.state;
+}
+
+/** One intent per cycle: whoever inserted it first gave it its id. Rule: D-40. */
+async function ensureIntent(tx: Db, state: ChargeableState): Promise<string> {
+  const { owed, merchantId, subscriptionId } = state;
+  const cycle = and(
+    eq(paymentIntents.merchantId, merchantId),
+    eq(paymentIntents.subscriptionId, subscriptionId),
+    eq(paymentIntents.cycleNumber, owed.cycleNumber),
+  );
+  const [existing] = await tx.select({ id: paymentIntents.id }).from(paymentIntents).where(cycle);
+  if (existing) return existing.id;
+  const [terms] = await tx
+    .select({
+      presentmentCurrency: subscriptions.presentmentCurrency,
+      customerDetails: subscriptions.customerDetails,
+      receiptId: subscriptions.receiptId,
+      metadata: subscriptions.metadata,
+    })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+  if (!terms) throw new Error(`no subscription ${subscriptionId}`);
+  const inserted = await tx
+    .insert(paymentIntents)
+    .values({
+      ...terms,
+      merchantId,
+      id: owed.intentId,
+      subscriptionId,
+      cycleNumber: owed.cycleNumber,
+      customerId: state.customerId,
+      amountMinor: owed.amountMinor,
+      currency: state.terms.currency,
+      status: 'CREATED',
+      createdAt: state.openAttempt.startedAt,
+      dueAt: owed.dueAt,
+    })
+    .onConflictDoNothing()
+    .returning({ id: paymentIntents.id });
+  if (inserted.length > 0) {
+    const created = intentEvent(
+      'intent.created',
+      owed.intentId,
+      state.openAttempt.startedAt,
+      'CREATED',
+    );
+    await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
+    return owed.intentId;
+  }
+  const [twin] = await tx.select({ id: paymentIntents.id }).from(paymentIntents).where(cycle);
+  if (!twin) throw new Error(`${owed.intentId} is another cycle's intent`);
+  return twin.id;
+}
+
+async function ensureAttempt(tx: Db, state: ChargeableState, intentId: string): Promise<Attempt> {
+  const { merchantId, owed, openAttempt } = state;
+  const isSame = and(
+    eq(paymentAttempts.merchantId, merchantId),
+    eq(paymentAttempts.intentId, intentId),
+    eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
+  );
+  const [existing] = await tx.select().from(paymentAttempts).where(isSame);
+  if (existing) return existing;
+  const method = await methodOf(tx, merchantId, openAttempt.paymentMethodId);
+  const [attempt] = await tx
+    .insert(paymentAttempts)
+    .values({
+      merchantId,
+      id: newId('att', openAttempt.startedAt, randomBytes),
+      intentId,
+      attemptNumber: openAttempt.attemptNumber,
+      trigger: openAttempt.trigger,
+      gateway: method.gateway,
+      gatewayKey: chargeKey(intentId, openAttempt.attemptNumber),
+      gatewayMethodId: method.gatewayMethodId,
+      paymentMethodId: openAttempt.paymentMethodId,
+      state: 'CREATED',
+      amountMinor: owed.amountMinor,
+      currency: state.terms.currency,
+      createdAt: openAttempt.startedAt,
+    })
+    .returning();
+  if (!attempt) throw new Error('insert returned no row');
+  await tx
+    .update(paymentIntents)
+    .set({ status: 'PENDING', paymentMethodId: openAttempt.paymentMethodId })
+    .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+  return attempt;
+}
+
+async function methodOf(tx: Db, merchantId: string, id: string) {
+  const [method] = await tx
+    .select({ gateway: paymentMethods.gateway, gatewayMethodId: paymentMethods.gatewayMethodId })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+  if (!method) throw new Error(`no payment method ${id}`);
+  return method;
+}
+
+/** The request is about to leave the process; from here on only the gateway knows. */
+export async function markSending(db: Db, attempt: Attempt): Promise<void> {
+  await db
+    .update(paymentAttempts)
+    .set({
+      state: 'SENDING',
+      firstSentAt: sql`coalesce(${paymentAttempts.firstSentAt}, now())`,
+      lastSentAt: sql`now()`,
+    })
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+}
+
+const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+
+export type Settlement =
+  | { kind: 'succeeded'; gatewayChargeId: string }
+  | { kind: 'declined'; code: string; gatewayChargeId: string | null }
+  | { kind: 'unknown'; reason: string };
+
+/**
+ * Writes the attempt's outcome and its intent's, inside the caller's transaction. A settled attempt
+ * is never changed. `nowAt` is business time.
+ */
+export async function settleAttempt(
+  tx: Db,
+  attempt: Attempt,
+  settlement: Settlement,
+  nowAt: number,
+): Promise<void> {
+  const isDecided = settlement.kind !== 'unknown';
+  const states = { succeeded: 'SUCCEEDED', declined: 'DECLINED', unknown: 'UNKNOWN' } as const;
+  await tx
+    .update(paymentAttempts)
+    .set({
+      state: states[settlement.kind],
+      gatewayChargeId: isDecided ? settlement.gatewayChargeId : null,
+      errorCode: settlement.kind === 'declined' ? settlement.code : null,
+      reason: settlement.kind === 'unknown' ? settlement.reason : null,
+      settledAt: isDecided ? sql`now()` : null,
+    })
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+  if (!isDecided) return;
+  const isPaid = settlement.kind === 'succeeded';
+  await tx
+    .update(paymentIntents)
+    .set({
+      status: isPaid ? 'SUCCESS' : 'FAILED',
+      errorCode: isPaid ? null : settlement.code,
+      ...(isPaid ? { succeededAt: nowAt } : {}),
+    })
+    .where(
+      and(
+        eq(paymentIntents.merchantId, attempt.merchantId),
+        eq(paymentIntents.id, attempt.intentId),
+      ),
+    );
+}
+
+function isAttempt(attempt: Attempt) {
+  return and(
+    eq(paymentAttempts.merchantId, attempt.merchantId),
+    eq(paymentAttempts.id, attempt.id),
+  );
+}

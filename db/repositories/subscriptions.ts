@@ -1,0 +1,229 @@
+import { and, eq, sql } from 'drizzle-orm';
+import type { Change, Effects } from '../../domain/subscription/change.ts';
+import type { CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
+import { wakeAt } from '../../domain/subscription/decide.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Db } from '../client.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import { subscriptionCommands } from '../schema/subscription-commands.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import { testClocks } from '../schema/test-clocks.ts';
+import { appendDrafts } from './subscription-events.ts';
+
+export interface SubscriptionRef {
+  merchantId: string;
+  subscriptionId: string;
+}
+
+/** A transition to record: `change` leads from version `change.state.version - 1` to the next. */
+export interface Transition {
+  change: Change;
+  /** A command's id, or `<subscription>:<version>` for what time caused. */
+  transitionId: string;
+  command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
+  nowAt: number;
+}
+
+/**
+ * `repeated`: this very transition, or this command, was recorded before. `stale`: the row has moved
+ * on without the caller. In both the row's state is the truth to go on from.
+ */
+export type Recorded =
+  | { kind: 'recorded' }
+  | { kind: 'repeated'; state: SubscriptionState; result: CommandResult | null }
+  | { kind: 'stale'; state: SubscriptionState };
+
+/**
+ * Records a transition whole, in one transaction (the caller's, if `db` is one): the row guarded by
+ * its version, the command with its result, what else changes with it, and its events. Changes
+ * nothing unless it answers `recorded`.
+ */
+export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
+  const { change, command } = transition;
+  const { state } = change;
+  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
+  return db.transaction(async (tx) => {
+    const known = command && (await findCommand(tx, ref, command.commandId));
+    if (known) return { kind: 'repeated', state: await loadState(tx, ref), result: known.result };
+    const moved = await tx
+      .update(subscriptions)
+      .set({ ...rowOf(state), lastTransitionId: transition.transitionId, updatedAt: sql`now()` })
+      .where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))
+      .returning({ id: subscriptions.id });
+    if (moved.length === 0) return whyNot(tx, ref, transition);
+    if (command) {
+      const { commandId, kind, result } = command;
+      await tx
+        .insert(subscriptionCommands)
+        .values({ ...ref, commandId, kind, result, acceptedAt: transition.nowAt });
+    }
+    await applyEffects(tx, ref.merchantId, change.effects);
+    await appendDrafts(tx, ref, change.events);
+    return { kind: 'recorded' };
+  });
+}
+
+/** The columns that repeat what `state` says. */
+export function rowOf(state: SubscriptionState) {
+  return {
+    status: state.status,
+    version: state.version,
+    state,
+    amountMinor: state.terms.amountMinor,
+    currency: state.terms.currency,
+    cycleCount: state.terms.cycleCount,
+    cyclesCharged: state.cyclesCharged,
+    wakeAt: wakeAt(state),
+  };
+}
+
+/** The outcome that a command was waiting for. Setting it again changes nothing. */
+export async function settleCommand(
+  tx: Db,
+  ref: SubscriptionRef,
+  commandId: string,
+  result: CommandResult,
+): Promise<void> {
+  await tx
+    .update(subscriptionCommands)
+    .set({ result })
+    .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
+}
+
+/** What is known of a command: null when it was never carried out. */
+export async function findCommand(
+  db: Db,
+  ref: SubscriptionRef,
+  commandId: string,
+): Promise<{ result: CommandResult | null } | null> {
+  const [row] = await db
+    .select({ result: subscriptionCommands.result })
+    .from(subscriptionCommands)
+    .where(isCommand(ref, commandId));
+  return row ?? null;
+}
+
+export interface Snapshot {
+  state: SubscriptionState;
+  clock: { nowAt: number; targetAt: number } | null;
+}
+
+/** What a workflow is started from. Null for an unknown subscription. */
+export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
+  const [row] = await db
+    .select({
+      state: subscriptions.state,
+      createdAt: subscriptions.createdAt,
+      reachedAt: subscriptions.clockReachedAt,
+      targetAt: testClocks.targetAt,
+    })
+    .from(subscriptions)
+    .leftJoin(
+      testClocks,
+      and(
+        eq(testClocks.merchantId, subscriptions.merchantId),
+        eq(testClocks.id, subscriptions.testClockId),
+      ),
+    )
+    .where(isRow(ref));
+  if (!row) return null;
+  const { state, targetAt } = row;
+  const nowAt = row.reachedAt ?? row.createdAt;
+  return { state, clock: targetAt === null ? null : { nowAt, targetAt } };
+}
+
+/** A clocked subscription has done everything due up to `reachedAt`. Never goes back. Rule: D-60. */
+export async function recordClockReached(
+  db: Db,
+  ref: SubscriptionRef,
+  reachedAt: number,
+): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ clockReachedAt: reachedAt, updatedAt: sql`now()` })
+    .where(
+      and(
+        isRow(ref),
+        sql`coalesce(${subscriptions.clockReachedAt}, '-infinity') < ${new Date(reachedAt).toISOString()}`,
+      ),
+    );
+}
+
+/** Temporal confirmed that the workflow exists. */
+export async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ workflowStartedAt: sql`now()` })
+    .where(and(isRow(ref), sql`${subscriptions.workflowStartedAt} is null`));
+}
+
+async function loadState(tx: Db, ref: SubscriptionRef): Promise<SubscriptionState> {
+  const [row] = await tx
+    .select({ state: subscriptions.state })
+    .from(subscriptions)
+    .where(isRow(ref));
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  return row.state;
+}
+
+async function whyNot(tx: Db, ref: SubscriptionRef, transition: Transition): Promise<Recorded> {
+  const [row] = await tx
+    .select({ state: subscriptions.state, lastTransitionId: subscriptions.lastTransitionId })
+    .from(subscriptions)
+    .where(isRow(ref));
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  const isSame =
+    row.state.version === transition.change.state.version &&
+    row.lastTransitionId === transition.transitionId;
+  return isSame
+    ? { kind: 'repeated', state: row.state, result: transition.command?.result ?? null }
+    : { kind: 'stale', state: row.state };
+}
+
+async function applyEffects(tx: Db, merchantId: string, effects: Effects): Promise<void> {
+  if (effects.cancelledIntentId !== undefined) {
+    await tx
+      .update(paymentIntents)
+      .set({ status: 'CANCELLED' })
+      .where(
+        and(
+          eq(paymentIntents.merchantId, merchantId),
+          eq(paymentIntents.id, effects.cancelledIntentId),
+        ),
+      );
+  }
+  if (effects.deletedPaymentMethodId !== undefined) {
+    await setMethodStatus(tx, merchantId, effects.deletedPaymentMethodId, 'DELETED');
+  }
+  if (effects.livePaymentMethodId !== undefined) {
+    await setMethodStatus(tx, merchantId, effects.livePaymentMethodId, 'LIVE');
+  }
+}
+
+async function setMethodStatus(
+  tx: Db,
+  merchantId: string,
+  id: string,
+  status: 'LIVE' | 'DELETED',
+): Promise<void> {
+  await tx
+    .update(paymentMethods)
+    .set({ status })
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+}
+
+function isRow(ref: SubscriptionRef) {
+  return and(
+    eq(subscriptions.merchantId, ref.merchantId),
+    eq(subscriptions.id, ref.subscriptionId),
+  );
+}
+
+function isCommand(ref: SubscriptionRef, commandId: string) {
+  return and(
+    eq(subscriptionCommands.merchantId, ref.merchantId),
+    eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
+    eq(subscriptionCommands.commandId, commandId),
+  );
+}

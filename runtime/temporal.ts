@@ -1,0 +1,64 @@
+import { Client, Connection } from '@temporalio/client';
+import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import type { Logger } from './logger.ts';
+
+export interface TemporalSettings {
+  temporalAddress: string;
+  temporalNamespace: string;
+}
+
+/**
+ * How to reach Temporal: address and namespace from our settings, everything else (API key, TLS,
+ * profiles) from Temporal's own variables, so that the same processes run against a local server, a
+ * cluster and Temporal Cloud.
+ */
+export function temporalConnectionOptions(settings: TemporalSettings) {
+  const { connectionOptions } = loadClientConnectConfig();
+  return { ...connectionOptions, address: settings.temporalAddress };
+}
+
+export interface TemporalClient {
+  client: Client;
+  close(): Promise<void>;
+}
+
+/** A client that connects with its first call: the API starts and answers without Temporal. */
+export function createTemporalClient(settings: TemporalSettings): TemporalClient {
+  const connection = Connection.lazy(temporalConnectionOptions(settings));
+  const client = new Client({ connection, namespace: settings.temporalNamespace });
+  return { client, close: () => connection.close() };
+}
+
+const LEVELS = {
+  TRACE: 'trace',
+  DEBUG: 'debug',
+  INFO: 'info',
+  WARN: 'warn',
+  ERROR: 'error',
+} as const satisfies Record<LogLevel, keyof Logger>;
+
+/** Our logger in the form the Temporal SDK writes to. */
+export function temporalLogger(logger: Logger): TemporalLogger {
+  const write = (level: LogLevel, message: string, meta?: object): void => {
+    logger[LEVELS[level]](plain(meta), message);
+  };
+  return {
+    log: write,
+    trace: (message, meta) => write('TRACE', message, meta),
+    debug: (message, meta) => write('DEBUG', message, meta),
+    info: (message, meta) => write('INFO', message, meta),
+    warn: (message, meta) => write('WARN', message, meta),
+    error: (message, meta) => write('ERROR', message, meta),
+  };
+}
+
+/** The SDK's fields hold bigints, which JSON cannot write. */
+function plain(meta: object | undefined): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(meta ?? {}).map(([key, value]: [string, unknown]) => [
+      key,
+      typeof value === 'bigint' ? value.toString() : value,
+    ]),
+  );
+}

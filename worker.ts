@@ -1,0 +1,111 @@
+import { fileURLToPath } from 'node:url';
+import { WorkflowIdConflictPolicy } from '@temporalio/client';
+import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { WorkerOptions } from '@temporalio/worker';
+import { createActivities } from './activities/index.ts';
+import { createDb } from './db/client.ts';
+import { migrate } from './db/migrate.ts';
+import { createSandboxClient } from './gateways/sandbox/client.ts';
+import { loadWorkerConfig } from './runtime/config.ts';
+import type { QueueName } from './runtime/config.ts';
+import { createLogger } from './runtime/logger.ts';
+import { createSealing } from './runtime/sealing.ts';
+import { announceReady, onShutdown } from './runtime/shutdown.ts';
+import { createSubscriptionWorkflows } from './runtime/subscription-workflows.ts';
+import {
+  createTemporalClient,
+  temporalConnectionOptions,
+  temporalLogger,
+} from './runtime/temporal.ts';
+import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from './workflows/maintenance/messages.ts';
+
+/** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
+const POOL_SIZE = 20;
+/** How long running activities may take to finish after a stop was asked for. */
+const GRACE_MS = 20_000;
+
+const config = loadWorkerConfig();
+const logger = createLogger({ name: 'worker', level: config.logLevel });
+
+// Signals are ours: the shutdown below stops the workers in its turn.
+Runtime.install({
+  logger: temporalLogger(logger),
+  shutdownSignals: [],
+  telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
+});
+
+await migrate(config.databaseUrl);
+const { db, close: closeDb } = createDb({
+  url: config.databaseUrl,
+  poolSize: POOL_SIZE,
+  applicationName: 'perennial-worker',
+});
+const temporal = createTemporalClient(config);
+const workflows = createSubscriptionWorkflows({
+  client: temporal.client,
+  db,
+  taskQueuePrefix: config.taskQueuePrefix,
+  logger,
+});
+const gateway = createSandboxClient({
+  url: config.gatewayUrl,
+  publicUrl: config.gatewayUrl,
+  apiKey: config.gatewayKey,
+  timeoutMs: 5_000,
+});
+const activities = createActivities({
+  db,
+  gateway,
+  reviver: workflows,
+  sealing: createSealing(config.encryptionKey),
+  wakeStream: (stream) => workflows.wakeStream(stream),
+  allowLoopback: config.webhookAllowLoopback,
+});
+
+const connection = await NativeConnection.connect(temporalConnectionOptions(config));
+const workers = await Promise.all(config.queues.map((queue) => Worker.create(optionsOf(queue))));
+const running = Promise.all(workers.map((worker) => worker.run()));
+
+if (config.isMaintenanceOn && config.queues.includes('billing')) {
+  await temporal.client.workflow.start(MAINTENANCE_WORKFLOW, {
+    workflowId: maintenanceWorkflowId(config.taskQueuePrefix),
+    taskQueue: `${config.taskQueuePrefix}billing`,
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+  });
+}
+
+const shutdown = onShutdown(
+  [
+    {
+      name: 'workers',
+      timeoutMs: GRACE_MS + 5_000,
+      close: async () => {
+        for (const worker of workers) worker.shutdown();
+        await running;
+      },
+    },
+    { name: 'temporal client', close: () => temporal.close() },
+    { name: 'temporal connection', close: () => connection.close() },
+    { name: 'database', close: () => closeDb() },
+  ],
+  { logger },
+);
+running.catch((error: unknown) => {
+  logger.fatal({ error: error instanceof Error ? error.message : String(error) }, 'worker failed');
+  shutdown('worker failed', 1);
+});
+logger.info({ queues: config.queues }, 'ready');
+announceReady();
+
+function optionsOf(queue: QueueName): WorkerOptions {
+  const shared: WorkerOptions = {
+    connection,
+    namespace: config.temporalNamespace,
+    taskQueue: `${config.taskQueuePrefix}${queue}`,
+    shutdownGraceTime: GRACE_MS,
+    // A worker that died holds its cached workflows back for this long.
+    stickyQueueScheduleToStartTimeout: '5s',
+  };
+  if (queue !== 'billing') return { ...shared, activities };
+  return { ...shared, workflowsPath: fileURLToPath(new URL('./workflows/', import.meta.url)) };
+}

@@ -1,0 +1,3 @@
+/** The registry of workflow types. The exported name is the type's name for ever. */
+export { subscription } from './subscription/workflow.ts';
+export { maintenance } from './maintenance/workflow.ts';

@@ -1,0 +1,41 @@
+import {
+  ActivityFailure,
+  log,
+  makeContinueAsNewFunc,
+  proxyActivities,
+  setCurrentDetails,
+  sleep,
+} from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { SWEEP } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+
+const PAUSE_MS = 10_000;
+const SWEEPS_PER_RUN = 100;
+/** Closed workflows are looked for this far back; generous, since reviving twice is once. */
+const LOOK_BACK_MS = 15 * 60_000;
+
+/**
+ * The sweeps, every 10 s, for ever. One workflow instead of a cron and a lock: there is exactly one,
+ * wherever the workers are. A sweep that fails is followed by the next. Design §5.
+ */
+export async function maintenance(): Promise<void> {
+  const { sweep } = proxyActivities<Activities>({
+    ...SWEEP,
+    taskQueue: siblingTaskQueue('charges'),
+    summary: 'look for what is stuck',
+  });
+  setCurrentDetails('Looks for what is stuck every 10 s and sets it going again.');
+  for (let count = 0; count < SWEEPS_PER_RUN; count += 1) {
+    try {
+      // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+      const report = await sweep({ nowAt: Date.now(), lookBackMs: LOOK_BACK_MS });
+      if (Object.values(report).some((found) => found > 0)) log.warn('sweep found work', report);
+    } catch (error) {
+      if (!(error instanceof ActivityFailure)) throw error;
+      log.warn('sweep failed', { reason: error.cause?.message ?? error.message });
+    }
+    await sleep(PAUSE_MS, { summary: 'until the next sweep' });
+  }
+  await makeContinueAsNewFunc<typeof maintenance>()();
+}

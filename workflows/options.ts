@@ -1,0 +1,32 @@
+import type { ActivityOptions } from '@temporalio/workflow';
+
+/**
+ * Money movement. The activity bounds itself well below the time-out (its sends and questions stop
+ * after 6 s, the gateway's own limit is 5 s), so a time-out means that its process died. A few tries,
+ * then the loop serves commands and comes back: an outage never makes a subscription deaf.
+ */
+export const MONEY_MOVEMENT = {
+  startToCloseTimeout: '15 seconds',
+  retry: { initialInterval: '500 ms', maximumInterval: '5 seconds', maximumAttempts: 5 },
+} as const satisfies ActivityOptions;
+
+/** One short database transaction. Same reasoning. */
+export const DATABASE_WRITE = {
+  startToCloseTimeout: '10 seconds',
+  retry: { initialInterval: '200 ms', maximumInterval: '5 seconds', maximumAttempts: 6 },
+} as const satisfies ActivityOptions;
+
+/**
+ * Delivery to other people's servers: stops itself after about 20 s of sends. One try: what is left
+ * is the stream workflow's, woken by the activity or by the sweep.
+ */
+export const WEBHOOK_DELIVERY = {
+  startToCloseTimeout: '60 seconds',
+  retry: { maximumAttempts: 2 },
+} as const satisfies ActivityOptions;
+
+/** One pass over what should not be there. The next pass comes in seconds: no retries. */
+export const SWEEP = {
+  startToCloseTimeout: '60 seconds',
+  retry: { maximumAttempts: 1 },
+} as const satisfies ActivityOptions;

@@ -1,0 +1,166 @@
+import { assertNever } from '../../domain/errors.ts';
+import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
+import {
+  applyCancel,
+  applyEdit,
+  applyManualRetry,
+  applyNewPaymentMethod,
+  applyPause,
+  applyTrialStart,
+  applyUnpause,
+} from '../../domain/subscription/apply-command.ts';
+import type {
+  Command,
+  CompleteCheckoutCommand,
+  ReplacePaymentMethodCommand,
+} from '../../domain/subscription/commands.ts';
+import { judge } from '../../domain/subscription/judge.ts';
+import type { RedeemTokenResult } from '../../activities/transitions.ts';
+import type { Run } from './run.ts';
+import type { Outcome, Steps } from './steps.ts';
+
+const DONE = { kind: 'done' } as const;
+
+/**
+ * Takes the oldest command of the inbox: judges it again (what stood before it may have changed the
+ * verdict), does it, and answers it. One whose subscription turned out to have moved on stays first
+ * in line and is judged anew.
+ */
+export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
+  const item = run.inbox.first;
+  if (!item) return;
+  const verdict = judge(run.state, item.command, run.clock.now);
+  if (!verdict.ok) {
+    run.inbox.answerFirst(verdict);
+    return;
+  }
+  const outcome = await carryOut(run, steps, item.command);
+  switch (outcome.kind) {
+    case 'stale':
+      return;
+    case 'unavailable':
+      run.inbox.answerFirst({
+        ok: false,
+        code: 'service_unavailable',
+        message:
+          'The service is not available at the moment. It is safe to repeat with the same key.',
+      });
+      return;
+    case 'done':
+      run.inbox.answerFirst(
+        outcome.result
+          ? { ok: true, result: outcome.result }
+          : {
+              ok: false,
+              code: 'payment_outcome_pending',
+              message: 'The outcome of the payment is not known yet.',
+            },
+      );
+      return;
+    default:
+      assertNever(outcome);
+  }
+}
+
+function carryOut(run: Run, steps: Steps, command: Command): Promise<Outcome> {
+  const { state, clock } = run;
+  switch (command.kind) {
+    case 'edit':
+      return steps.record(applyEdit(state, command, clock.now), { command, result: DONE });
+    case 'cancel':
+      return steps.record(applyCancel(state, command, clock.now), { command, result: DONE });
+    case 'pause':
+      return steps.record(applyPause(state, clock.now), { command, result: DONE });
+    case 'unpause':
+      return steps.record(applyUnpause(state, command, clock.now), { command, result: DONE });
+    case 'manualRetry':
+      return steps.openAndCharge(
+        applyManualRetry(state, command.commandId, clock.now, clock.realNow),
+        command,
+      );
+    case 'completeCheckout':
+      return completeCheckout(run, steps, command);
+    case 'replacePaymentMethod':
+      return replacePaymentMethod(run, steps, command);
+    default:
+      return assertNever(command);
+  }
+}
+
+async function completeCheckout(
+  run: Run,
+  steps: Steps,
+  command: CompleteCheckoutCommand,
+): Promise<Outcome> {
+  const redeemed = await redeem(run, steps, command, run.state.terms.trial !== null);
+  if (redeemed.kind !== 'saved') return redeemed;
+  const { paymentMethodId } = redeemed;
+  const { state, clock } = run;
+  if (state.terms.trial) {
+    return steps.record(applyTrialStart(state, paymentMethodId, clock.now), {
+      command,
+      result: { kind: 'checkout', outcome: 'saved', errorCode: null },
+    });
+  }
+  const { commandId } = command;
+  const { now, realNow } = clock;
+  return steps.openAndCharge(
+    openAttempt(state, { trigger: 'checkout', commandId, now, realNow, paymentMethodId }),
+    command,
+  );
+}
+
+async function replacePaymentMethod(
+  run: Run,
+  steps: Steps,
+  command: ReplacePaymentMethodCommand,
+): Promise<Outcome> {
+  const redeemed = await redeem(run, steps, command, run.state.status !== 'UNPAID');
+  if (redeemed.kind !== 'saved') return redeemed;
+  const { state, clock } = run;
+  const change = applyNewPaymentMethod(
+    state,
+    redeemed.paymentMethodId,
+    command.commandId,
+    clock.now,
+    clock.realNow,
+  );
+  const chargesNow = state.openAttempt === null && change.state.openAttempt !== null;
+  return chargesNow
+    ? steps.openAndCharge(change, command)
+    : steps.record(change, {
+        command,
+        result: { kind: 'checkout', outcome: 'saved', errorCode: null },
+      });
+}
+
+/** A refused card is an answer, not a failure: the payer tries another. */
+async function redeem(
+  run: Run,
+  steps: Steps,
+  command: CompleteCheckoutCommand | ReplacePaymentMethodCommand,
+  verify: boolean,
+): Promise<Extract<RedeemTokenResult, { kind: 'saved' }> | Outcome> {
+  const { merchantId, customerId } = run.state;
+  try {
+    const redeemed = await run.activities.charges.redeemToken.executeWithOptions(
+      { summary: 'save the payment method' },
+      [
+        {
+          merchantId,
+          customerId,
+          paymentToken: command.paymentToken,
+          checkoutSessionId: command.checkoutSessionId,
+          verify,
+          nowAt: run.clock.now,
+        },
+      ],
+    );
+    if (redeemed.kind === 'saved') return redeemed;
+    const { errorCode } = redeemed;
+    return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };
+  } catch (error) {
+    steps.holdAfter(error);
+    return { kind: 'unavailable' };
+  }
+}

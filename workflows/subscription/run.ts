@@ -1,0 +1,70 @@
+import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { describe } from '../../domain/subscription/describe.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import { DATABASE_WRITE, MONEY_MOVEMENT, WEBHOOK_DELIVERY } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { Clock } from './clock.ts';
+import { Inbox } from './inbox.ts';
+import type { SubscriptionInput } from './messages.ts';
+
+type Proxies = ReturnType<typeof proxies>;
+
+/** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
+export class Run {
+  readonly inbox = new Inbox();
+  readonly clock: Clock;
+  readonly activities: Proxies;
+  /** Real time before which nothing is tried again after an activity gave up; commands still are. */
+  holdUntilAt = 0;
+  private current: SubscriptionState;
+  private wasPoked = false;
+
+  constructor(input: SubscriptionInput) {
+    this.current = input.state;
+    this.clock = new Clock(input.clock);
+    this.activities = proxies();
+    this.adopt(input.state);
+  }
+
+  get state(): SubscriptionState {
+    return this.current;
+  }
+
+  /** `state` is recorded (or about to be carried to its record): go on from it, and say so. */
+  adopt(state: SubscriptionState): void {
+    this.current = state;
+    setCurrentDetails(describe(state));
+  }
+
+  poke(): void {
+    this.wasPoked = true;
+  }
+
+  get isPoked(): boolean {
+    return this.wasPoked;
+  }
+
+  /** The poke was looked at. */
+  takePoke(): void {
+    this.wasPoked = false;
+  }
+}
+
+function proxies() {
+  return {
+    charges: proxyActivities<Activities>({
+      ...MONEY_MOVEMENT,
+      taskQueue: siblingTaskQueue('charges'),
+    }),
+    records: proxyActivities<Activities>({
+      ...DATABASE_WRITE,
+      taskQueue: siblingTaskQueue('charges'),
+    }),
+    deliveries: proxyActivities<Activities>({
+      ...WEBHOOK_DELIVERY,
+      taskQueue: siblingTaskQueue('webhooks'),
+      summary: 'deliver webhooks',
+    }),
+  };
+}

@@ -1,0 +1,237 @@
+import { ActivityFailure, log, uuid4 } from '@temporalio/workflow';
+import type { ChargeAttemptResult } from '../../activities/charging.ts';
+import { formatInstant } from '../../domain/calendar.ts';
+import { newId } from '../../domain/ids.ts';
+import { assertNever } from '../../domain/errors.ts';
+import {
+  applyOutcome,
+  openAttempt,
+  owe,
+  postponed,
+  resultOf,
+  withIntent,
+} from '../../domain/subscription/apply-attempt.ts';
+import { applyCheckoutExpiry, applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
+import type { Change } from '../../domain/subscription/change.ts';
+import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
+import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Deliveries } from './deliveries.ts';
+import type { Run } from './run.ts';
+
+/** How long a step waits before it is tried again after its activity gave up. */
+const HOLD_MS = 10_000;
+
+/** What a recorded change came to for the command that caused it. */
+export type Outcome =
+  | { kind: 'done'; result: CommandResult | null }
+  /** The row had moved on: the command has to be judged again. */
+  | { kind: 'stale' }
+  /** The database did not answer: done or not, the same command finds out. */
+  | { kind: 'unavailable' };
+
+/** The verbs of the workflow's story: each does one thing through activities and adopts the result. */
+export class Steps {
+  private readonly run: Run;
+  private readonly deliveries: Deliveries;
+  private clockReachedAt: number;
+
+  constructor(run: Run, deliveries: Deliveries) {
+    this.run = run;
+    this.deliveries = deliveries;
+    // A run begins where the one before it said it was.
+    this.clockReachedAt = run.clock.now;
+  }
+
+  /** Does what `decide` named. */
+  async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
+    const { run } = this;
+    const { now, realNow } = run.clock;
+    switch (step.do) {
+      case 'settleAttempt':
+        await this.charge(run.state, null);
+        return;
+      case 'expireCheckout':
+        await this.record(applyCheckoutExpiry(run.state, now), null);
+        return;
+      case 'chargeCycle': {
+        const owing = owe(run.state, step.dueAt, newIntentId(realNow));
+        await this.openAndCharge(
+          openAttempt(owing, { trigger: 'scheduled', commandId: null, now, realNow }),
+          null,
+        );
+        return;
+      }
+      case 'retryAutomatically':
+        await this.openAndCharge(
+          openAttempt(run.state, { trigger: 'automatic_retry', commandId: null, now, realNow }),
+          null,
+        );
+        return;
+      case 'liftCooldown':
+        // Not a transition: nobody is told, and `judge` compares instants anyway.
+        run.adopt(applyCooldownEnd(run.state));
+        return;
+      default:
+        assertNever(step);
+    }
+  }
+
+  /** Records `change`; on success it is the state from here on. */
+  async record(
+    change: Change,
+    command: { command: Command; result: CommandResult } | null,
+  ): Promise<Outcome> {
+    const { run } = this;
+    try {
+      const recorded = await run.activities.records.record.executeWithOptions(
+        { summary: `record ${change.state.log.at(-1)?.what ?? change.state.status}` },
+        [
+          {
+            change,
+            ...this.identity(change.state, command?.command ?? null, command?.result ?? null),
+          },
+        ],
+      );
+      if (recorded.kind === 'recorded') {
+        run.adopt(change.state);
+        this.deliveries.request();
+        return { kind: 'done', result: command?.result ?? null };
+      }
+      run.adopt(recorded.state);
+      return recorded.kind === 'stale'
+        ? { kind: 'stale' }
+        : { kind: 'done', result: recorded.result };
+    } catch (error) {
+      this.holdAfter(error);
+      return { kind: 'unavailable' };
+    }
+  }
+
+  /** Opens an attempt (recorded with it, before anything is sent) and carries it to its outcome. */
+  async openAndCharge(opening: Change, command: Command | null): Promise<Outcome> {
+    return this.charge(opening.state, this.identity(opening.state, command, null));
+  }
+
+  private async charge(
+    state: SubscriptionState,
+    opening: ReturnType<Steps['identity']> | null,
+  ): Promise<Outcome> {
+    const { run } = this;
+    const { now: nowAt, realNow: realNowAt } = run.clock;
+    const { owed, openAttempt: attempt } = state;
+    if (!owed || !attempt) throw new Error('no attempt is open');
+    try {
+      const result = await run.activities.charges.chargeAttempt.executeWithOptions(
+        {
+          summary: `${opening ? 'charge' : 'settle'} cycle ${owed.cycleNumber}, attempt ${attempt.attemptNumber} (${attempt.trigger})`,
+        },
+        [{ state, opening, nowAt, realNowAt }],
+      );
+      return this.adoptCharge(state, result, nowAt, realNowAt);
+    } catch (error) {
+      // It may have been recorded and sent, or not: asking again with the same attempt finds out,
+      // and if the row moved on, that answer says so too.
+      this.holdAfter(error);
+      if (opening === null) return { kind: 'unavailable' };
+      await this.reload();
+      return { kind: 'unavailable' };
+    }
+  }
+
+  private adoptCharge(
+    state: SubscriptionState,
+    result: ChargeAttemptResult,
+    nowAt: number,
+    realNowAt: number,
+  ): Outcome {
+    const { run } = this;
+    const { openAttempt: attempt } = state;
+    if (!attempt) throw new Error('no attempt is open');
+    switch (result.kind) {
+      case 'settled': {
+        const known = withIntent(state, result.intentId);
+        const after = applyOutcome(known, result.outcome, nowAt, realNowAt).state;
+        run.adopt(after);
+        this.deliveries.request();
+        return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
+      }
+      case 'pending':
+        run.adopt({ ...state, openAttempt: postponed(attempt, run.clock.realNow) });
+        return { kind: 'done', result: null };
+      case 'adopt':
+        run.adopt(result.state);
+        this.deliveries.request();
+        return result.result ? { kind: 'done', result: result.result } : { kind: 'stale' };
+      default:
+        return assertNever(result);
+    }
+  }
+
+  /** The test clock is at its target and nothing is left to do there. Said once a target. */
+  async sayClockReached(): Promise<void> {
+    const { run } = this;
+    const reachedAt = run.clock.now;
+    if (reachedAt <= this.clockReachedAt) return;
+    const { merchantId, subscriptionId } = run.state;
+    try {
+      await run.activities.records.clockReached.executeWithOptions(
+        { summary: `clock reached ${formatInstant(reachedAt)}` },
+        [{ merchantId, subscriptionId, reachedAt }],
+      );
+      this.clockReachedAt = reachedAt;
+    } catch (error) {
+      this.holdAfter(error);
+    }
+  }
+
+  /** After a doubt the row is the truth. If it cannot be read either, the hold brings us back. */
+  private async reload(): Promise<void> {
+    const { run } = this;
+    const { merchantId, subscriptionId } = run.state;
+    try {
+      const { state } = await run.activities.records.loadSubscription.executeWithOptions(
+        { summary: 'read the row again' },
+        [{ merchantId, subscriptionId }],
+      );
+      if (state.version >= run.state.version) run.adopt(state);
+    } catch (error) {
+      this.holdAfter(error);
+    }
+  }
+
+  /** Activities may give up; anything else is a bug, which fails the task and waits for a fix. */
+  holdAfter(error: unknown): void {
+    if (!(error instanceof ActivityFailure)) throw error;
+    this.run.holdUntilAt = this.run.clock.realNow + HOLD_MS;
+    log.warn('an activity gave up, trying again soon', {
+      activity: error.activityType,
+      reason: error.cause?.message ?? error.message,
+    });
+  }
+
+  private identity(
+    state: SubscriptionState,
+    command: Command | null,
+    result: CommandResult | null,
+  ): {
+    transitionId: string;
+    command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
+    nowAt: number;
+  } {
+    return {
+      transitionId: command?.commandId ?? `${state.subscriptionId}:${state.version}`,
+      command: command && { commandId: command.commandId, kind: command.kind, result },
+      nowAt: this.run.clock.now,
+    };
+  }
+}
+
+/** Deterministic on replay: both the instant and the bytes are the workflow's. */
+function newIntentId(atMs: number): string {
+  const bytes = uuid4()
+    .replaceAll('-', '')
+    .match(/../g)
+    ?.map((hex) => Number.parseInt(hex, 16));
+  return newId('in', atMs, (count) => Uint8Array.from(bytes ?? []).slice(0, count));
+}

@@ -1,0 +1,150 @@
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  makeContinueAsNewFunc,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { decide } from '../../domain/subscription/decide.ts';
+import type { Step } from '../../domain/subscription/decide.ts';
+import { takeFirstCommand } from './commands.ts';
+import { Deliveries } from './deliveries.ts';
+import { onCancellationRequest, registerHandlers } from './handlers.ts';
+import { attributesOf, clearedAttributesOf } from './messages.ts';
+import type { SubscriptionInput } from './messages.ts';
+import { Run } from './run.ts';
+import { Steps } from './steps.ts';
+
+/** The server starts a successor at once only if the run before it lived this long. */
+const RUN_AGE_MS_MIN = 1_000;
+/** A year on a test clock happens in one run; past this the rest happens in the next. */
+const HISTORY_EVENTS_MAX = 400;
+
+/**
+ * One subscription, from its creation to its end.
+ *
+ * 1. Restore: state from the argument, every handler registered before the first await.
+ * 2. Work: take commands and do what is due, one thing at a time, until neither is left.
+ * 3. Move the test clock, if there is one, to the next due instant and work again; at its target, say
+ *    so.
+ * 4. Drain: no command, handler or delivery is left open when a run ends.
+ * 5. End, or continue as new after anything happened, or
+ * 6. sleep: exactly one timer, the first command of every sleeping run, until the next due instant or
+ *    a command.
+ *
+ * Rules: D-§4, D-05, D-30, D-31, D-32, D-60; design §3.
+ */
+export async function subscription(input: SubscriptionInput): Promise<void> {
+  // 1. Restore.
+  const run = new Run(input);
+  registerHandlers(run);
+  onCancellationRequest(run);
+  const deliveries = new Deliveries(run);
+  const steps = new Steps(run, deliveries);
+
+  await CancellationScope.nonCancellable(async () => {
+    if (input.deliver) deliveries.request();
+    let isChanged = false;
+    for (;;) {
+      // 2. Work.
+      isChanged = (await work(run, steps)) || isChanged;
+
+      // 3. Move the test clock.
+      const hasRoom = workflowInfo().historyLength < HISTORY_EVENTS_MAX;
+      if (run.clock.isTestClock && hasRoom && (await moveClock(run, steps))) continue;
+
+      // 4. Drain.
+      await condition(() => hasNews(run) || (allHandlersFinished() && !deliveries.isInFlight));
+      if (!run.inbox.isEmpty || isDue(run) || (hasRoom && canMoveClock(run))) continue;
+      run.takePoke();
+
+      // 5. End or continue.
+      if (next(run).do === 'finish') {
+        upsertSearchAttributes(clearedAttributesOf(run.state));
+        return;
+      }
+      if ((isChanged || !hasRoom) && (await isOldEnough(run))) await continueAsNew(run);
+
+      // 6. Sleep.
+      if (!hasNews(run)) await sleep(run);
+    }
+  });
+}
+
+function next(run: Run): Step {
+  return decide(run.state, run.clock.now, run.clock.realNow);
+}
+
+/** Something can be done right now. After an activity gave up, only commands can, for a while. */
+function isDue(run: Run): boolean {
+  const step = next(run);
+  return step.do !== 'wait' && step.do !== 'finish' && run.clock.realNow >= run.holdUntilAt;
+}
+
+/** A test clock was sent on, and nothing that happens in real time holds it. */
+function canMoveClock(run: Run): boolean {
+  const step = next(run);
+  return run.clock.isBehind && step.do === 'wait' && step.time === 'own';
+}
+
+/** A reason to stop waiting: a command, a poke, or a test clock that can go on. */
+function hasNews(run: Run): boolean {
+  return run.isPoked || !run.inbox.isEmpty || canMoveClock(run);
+}
+
+/** True if anything was done. */
+async function work(run: Run, steps: Steps): Promise<boolean> {
+  let isChanged = false;
+  for (;;) {
+    const step = next(run);
+    if (!run.inbox.isEmpty) await takeFirstCommand(run, steps);
+    else if (step.do !== 'wait' && step.do !== 'finish' && isDue(run)) await steps.take(step);
+    else return isChanged;
+    isChanged = true;
+  }
+}
+
+/** True if there is more to do at the instant the clock now shows. */
+async function moveClock(run: Run, steps: Steps): Promise<boolean> {
+  const step = next(run);
+  // While a gateway is asked, or the end has come, the clock stands.
+  if (step.do !== 'wait' || step.time === 'real') return false;
+  if (run.clock.stepTo(step.until)) return true;
+  await steps.sayClockReached();
+  return false;
+}
+
+/** A younger run sleeps the rest of its second here, not deaf as it would be in the next one. */
+async function isOldEnough(run: Run): Promise<boolean> {
+  const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();
+  if (ageMs >= RUN_AGE_MS_MIN) return true;
+  const isWoken = await condition(() => hasNews(run), RUN_AGE_MS_MIN - ageMs, {
+    summary: 'let the run be a second old',
+  });
+  return !isWoken;
+}
+
+async function sleep(run: Run): Promise<void> {
+  const { clock } = run;
+  const step = next(run);
+  const holdMs = run.holdUntilAt - clock.realNow;
+  if (holdMs > 0 || step.do !== 'wait') {
+    // An activity gave up; what it was for is tried again after a while.
+    await condition(() => hasNews(run), Math.max(1, holdMs), { summary: 'try again' });
+  } else if (step.until === null || (clock.isTestClock && step.time === 'own')) {
+    await condition(() => hasNews(run));
+  } else {
+    const now = step.time === 'real' ? clock.realNow : clock.now;
+    await condition(() => hasNews(run), step.until - now, { summary: step.reason });
+  }
+}
+
+async function continueAsNew(run: Run): Promise<never> {
+  const { state, clock } = run;
+  const next = makeContinueAsNewFunc<typeof subscription>({
+    typedSearchAttributes: attributesOf(state),
+    memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
+  });
+  return next({ state, clock: clock.snapshot, deliver: false });
+}

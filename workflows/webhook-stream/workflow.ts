@@ -1,0 +1,99 @@
+import {
+  ActivityFailure,
+  condition,
+  continueAsNew,
+  isCancellation,
+  log,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { DeliverPendingResult, WebhookActivities } from '../../activities/webhooks.ts';
+import { WEBHOOK_DELIVERY } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { wake } from './messages.ts';
+import type { WebhookStreamInput } from './messages.ts';
+
+/** A run this long hands over to a fresh one; about a hundred rounds. */
+const EVENTS_PER_RUN = 400;
+
+/** Waits after a round that failed as a whole: the database or every delivery worker is away. */
+const FIRST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/**
+ * Sees to it that every event of one stream reaches every configuration, or is given up by the
+ * schedule. Rule: D-54.
+ *
+ * 1. A round: one activity sends what is due and says what is left and when to look again.
+ * 2. Nothing is left, and nobody called meanwhile: the end. The next event starts it again.
+ * 3. A long run continues as new, which begins with a round.
+ * 4. Wait for the next attempt or for a call, whichever comes first, and do another round.
+ */
+export async function webhookStream(input: WebhookStreamInput): Promise<void> {
+  let isWoken = false;
+  let failedRounds = 0;
+  setHandler(
+    wake,
+    () => {
+      isWoken = true;
+    },
+    { description: 'Look again at what is to be delivered.' },
+  );
+  const { deliverPending } = proxyActivities<WebhookActivities>({
+    ...WEBHOOK_DELIVERY,
+    // The loop tries again itself: a retried activity would judge what is due by an old clock.
+    retry: { maximumAttempts: 1 },
+    taskQueue: siblingTaskQueue('webhooks'),
+    summary: `events of ${input.streamId}`,
+    priority: { fairnessKey: input.merchantId },
+  });
+
+  for (;;) {
+    // 1
+    isWoken = false;
+    setCurrentDetails('Delivering what is due.');
+    let left: DeliverPendingResult | null;
+    try {
+      left = await deliverPending({ ...input, nowAt: Date.now(), handOver: false });
+      failedRounds = 0;
+    } catch (error) {
+      if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
+      log.warn('a round of deliveries failed', { reason: error.cause?.message ?? error.message });
+      left = null;
+      failedRounds += 1;
+    }
+
+    // 2
+    if (left?.remaining === 0 && !isWoken) return;
+
+    // 3
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    if (continueAsNewSuggested || historyLength >= EVENTS_PER_RUN) {
+      await continueAsNew<typeof webhookStream>(input);
+    }
+
+    // 4
+    if (isWoken) continue;
+    const delayMs = left ? (left.nextDelayMs ?? 0) : pauseMs(failedRounds);
+    const nextAt = new Date(Date.now() + delayMs).toISOString();
+    setCurrentDetails(
+      left
+        ? `${deliveries(left.remaining)} left. Next attempt at ${nextAt}.`
+        : `The last round failed; the next one is at ${nextAt}.`,
+    );
+    const summary = left
+      ? `next attempt of ${deliveries(left.remaining)}`
+      : `next round after ${failedRounds} failed`;
+    await condition(() => isWoken, delayMs, { summary });
+  }
+}
+
+function pauseMs(failedRounds: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** (failedRounds - 1), LONGEST_PAUSE_MS);
+}
+
+function deliveries(count: number): string {
+  return count === 1 ? '1 delivery' : `${count} deliveries`;
+}
