@@ -1,0 +1,94 @@
+import { lookup as resolveName } from 'node:dns';
+import { isIP } from 'node:net';
+import type { LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { buildConnector } from 'undici';
+
+export interface AddressRules {
+  /** Development only: accepts `http:` and loopback addresses. */
+  allowLoopback: boolean;
+}
+
+const MAX_URL_LENGTH = 2_048;
+const CONNECT_TIMEOUT_MS = 3_000;
+
+/** Public by their number, and yet a cloud's own host service. */
+const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
+
+/** Everything of IPv6 that is assigned to hosts on the Internet. */
+const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * What is wrong with the URL of a webhook endpoint, as the rest of a sentence that starts with the
+ * field's name ("must be …"), or undefined. Says nothing about where a name points to: that is
+ * judged when it is connected to, by {@link createGuardedConnector}. Rule: D-55.
+ */
+export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
+  if (endpoint.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`;
+  // The URL parser would quietly drop line breaks and outer blanks.
+  if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
+  const url = new URL(endpoint);
+  const isLoopback = isLoopbackHost(url.hostname);
+  const mayBeHttp = rules.allowLoopback && isLoopback;
+  if (url.protocol !== 'https:' && !(mayBeHttp && url.protocol === 'http:')) {
+    return 'must be an absolute https URL';
+  }
+  if (url.username !== '' || url.password !== '') return 'must not contain credentials';
+  const host = withoutBrackets(url.hostname);
+  const isRefused = isIP(host) ? !isAllowedAddress(host, rules) : isLoopback && !mayBeHttp;
+  return isRefused ? 'must have a public address' : undefined;
+}
+
+/** True for an address that events may be sent to. Takes IPv4 and IPv6 in text form. */
+export function isAllowedAddress(text: string, rules: AddressRules): boolean {
+  if (!ipaddr.isValid(text)) return false;
+  // An IPv4 address dressed as IPv6 is judged as what it is.
+  const address = ipaddr.process(text);
+  if (address.range() === 'loopback') return rules.allowLoopback;
+  if (address.range() !== 'unicast' || NOT_PUBLIC_DESPITE_RANGE.has(address.toString()))
+    return false;
+  return address.kind() === 'ipv4' || address.match(IPV6_PUBLIC);
+}
+
+/**
+ * A connector for undici that connects to allowed addresses only, within 3 s. Names are judged by
+ * the very addresses that are then connected to, so a name that changes its mind between check and
+ * use gains nothing; one refused address refuses the name. The TLS certificate is still checked
+ * against the name. A refusal is an error with code `EBLOCKED`.
+ */
+export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
+  const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });
+  return (options, callback) => {
+    // The look-up is called for names only; a literal address would pass it by.
+    const host = withoutBrackets(options.hostname);
+    if (isIP(host) && !isAllowedAddress(host, rules)) callback(blocked(), null);
+    else connect(options, callback);
+  };
+}
+
+function guardedLookup(rules: AddressRules): LookupFunction {
+  return (hostname, options, callback) => {
+    resolveName(hostname, { ...options, all: true }, (error, addresses) => {
+      const first = addresses?.[0];
+      if (error) callback(error, '');
+      else if (!first || !addresses.every(({ address }) => isAllowedAddress(address, rules))) {
+        callback(blocked(), '');
+      } else if (options.all) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function blocked(): NodeJS.ErrnoException {
+  return Object.assign(new Error('the address is not public'), { code: 'EBLOCKED' });
+}
+
+function isLoopbackHost(hostname: string): boolean {
+  const host = withoutBrackets(hostname).replace(/\.$/, '').toLowerCase();
+  if (isIP(host)) return ipaddr.process(host).range() === 'loopback';
+  return host === 'localhost' || host.endsWith('.localhost');
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { createSealing, SealingError } from '../../runtime/sealing.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const SECRET = 'whsec_ein Schlüssel';
+
+describe('sealing', () => {
+  it('gives the text back to whoever has the key and names the record [D-55]', () => {
+    const sealed = createSealing(KEY).seal(SECRET, 'whc_1');
+    expect(createSealing(Buffer.from(KEY)).open(sealed, 'whc_1')).toBe(SECRET);
+    expect(createSealing(KEY).open(createSealing(KEY).seal('', 'whc_1'), 'whc_1')).toBe('');
+  });
+
+  it('never writes the text, nor the same bytes twice [D-55]', () => {
+    const sealing = createSealing(KEY);
+    const [first, second] = [sealing.seal(SECRET, 'whc_1'), sealing.seal(SECRET, 'whc_1')];
+    expect(first.includes('whsec_')).toBe(false);
+    expect(first.equals(second)).toBe(false);
+  });
+
+  it('does not open in another record [D-55]', () => {
+    const sealing = createSealing(KEY);
+    const sealed = sealing.seal(SECRET, 'whc_1');
+    expect(() => sealing.open(sealed, 'whc_2')).toThrow(
+      new SealingError('the record was changed or belongs elsewhere'),
+    );
+  });
+
+  it('tells another key from a damaged record [D-55]', () => {
+    const sealed = createSealing(KEY).seal(SECRET, 'whc_1');
+    expect(() => createSealing(randomBytes(32)).open(sealed, 'whc_1')).toThrow(
+      new SealingError('sealed with another key'),
+    );
+  });
+
+  it('does not open when any byte was changed or bytes are missing [D-55]', () => {
+    const sealing = createSealing(KEY);
+    const sealed = sealing.seal(SECRET, 'whc_1');
+    for (let at = 0; at < sealed.length; at += 1) {
+      const changed = Buffer.from(sealed);
+      changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+      expect(() => sealing.open(changed, 'whc_1'), `byte ${at}`).toThrow(SealingError);
+      expect(() => sealing.open(sealed.subarray(0, at), 'whc_1'), `${at} bytes`).toThrow(
+        SealingError,
+      );
+    }
+  });
+
+  it('refuses a key that is not 32 bytes long [D-55]', () => {
+    expect(() => createSealing(Buffer.alloc(31))).toThrow(SealingError);
+  });
+});
