@@ -5,8 +5,6 @@ export interface CommandOptions {
   readonly timeoutMs: number;
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Ends the command early when this aborts. */
-  readonly signal?: AbortSignal;
   readonly uid?: number;
   readonly gid?: number;
 }
@@ -57,12 +55,13 @@ export async function runCommand(
     child.kill('SIGTERM');
     killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
   };
-  const onAbort = (): void => end('was stopped');
+  // A long build must not go on after the process that wanted it.
+  const onExit = (): void => void child.kill('SIGTERM');
   const timer = setTimeout(
     () => end(`took longer than ${options.timeoutMs} ms`),
     options.timeoutMs,
   );
-  options.signal?.addEventListener('abort', onAbort, { once: true });
+  process.once('exit', onExit);
 
   try {
     const failure = await new Promise<string | undefined>((resolve) => {
@@ -76,6 +75,6 @@ export async function runCommand(
   } finally {
     clearTimeout(timer);
     clearTimeout(killTimer);
-    options.signal?.removeEventListener('abort', onAbort);
+    process.off('exit', onExit);
   }
 }

@@ -35,9 +35,15 @@ export interface Service {
   readonly isOurProgram: boolean;
 }
 
-export interface RunningService {
+export interface SupervisedService {
   readonly name: string;
-  /** Ends it and does not start it again. Resolves when it is gone. */
+  /**
+   * Resolves when it serves; from then on it is started again whenever it dies.
+   *
+   * @throws ServiceFailedError when it dies or is not ready in time.
+   */
+  start(): Promise<void>;
+  /** Ends it, whatever its state, and does not start it again. Resolves when it is gone. */
   stop(): Promise<void>;
 }
 
@@ -60,27 +66,27 @@ const RECOVERED_AFTER_MS = 60_000;
 const READY_POLL_MS = 100;
 
 /**
- * Starts a service, waits until it serves, and starts it again whenever it dies, after a wait that
- * doubles from 0.25 s to 30 s while deaths follow each other, each with a line that says so.
- *
- * @throws ServiceFailedError when it dies or is not ready in time the first time.
+ * A service that is started again whenever it dies, after a wait that doubles from 0.25 s to 30 s
+ * while deaths follow each other, each with a line that says so.
  */
-export async function startService(
+export function supervise(
   service: Service,
   { table, report }: ServiceSurroundings,
-): Promise<RunningService> {
-  let child!: ChildProcess;
+): SupervisedService {
+  let child: ChildProcess | undefined;
   let identity: ProcessIdentity | undefined;
   let isStopping = false;
   let restartTimer: NodeJS.Timeout | undefined;
   let restartWaitMs = RESTART_FIRST_MS;
 
-  const launch = async (): Promise<void> => {
+  const launch = async (): Promise<ChildProcess> => {
     await service.beforeLaunch?.();
-    if (isStopping) return;
-    child = spawnService(service);
-    identity = child.pid === undefined ? undefined : identify(child.pid);
-    if (child.pid !== undefined) table?.add(service.name, child.pid);
+    if (isStopping) throw new ServiceFailedError(`${service.name} is being stopped`);
+    const launched = spawnService(service);
+    child = launched;
+    identity = launched.pid === undefined ? undefined : identify(launched.pid);
+    if (launched.pid !== undefined) table?.add(service.name, launched.pid);
+    return launched;
   };
 
   const startAgain = (what: string): void => {
@@ -90,25 +96,26 @@ export async function startService(
     restartWaitMs = Math.min(restartWaitMs * 2, RESTART_MOST_MS);
   };
 
-  const startAgainWhenItDies = (): void => {
+  const startAgainWhenItDies = (launched: ChildProcess): void => {
     const startedAt = performance.now();
-    child.once('exit', (code, signal) => {
+    launched.once('exit', (code, signal) => {
       if (performance.now() - startedAt > RECOVERED_AFTER_MS) restartWaitMs = RESTART_FIRST_MS;
       startAgain(`died (${signal ?? `code ${code}`})`);
     });
   };
 
   const restart = async (): Promise<void> => {
+    let launched: ChildProcess;
     try {
-      await launch();
+      launched = await launch();
     } catch (error) {
       startAgain(`could not be started (${errorLine(error)})`);
       return;
     }
-    startAgainWhenItDies();
+    startAgainWhenItDies(launched);
     try {
-      await waitUntilReady(service, child);
-      report(`${service.name} is back (pid ${child.pid})`);
+      await waitUntilReady(service, launched);
+      report(`${service.name} is back (pid ${launched.pid})`);
     } catch (error) {
       if (!isStopping) report(errorLine(error));
     }
@@ -122,15 +129,18 @@ export async function startService(
     table?.remove(service.name);
   };
 
-  try {
-    await launch();
-    await waitUntilReady(service, child);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  startAgainWhenItDies();
-  return { name: service.name, stop };
+  const start = async (): Promise<void> => {
+    try {
+      const launched = await launch();
+      await waitUntilReady(service, launched);
+      startAgainWhenItDies(launched);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+  };
+
+  return { name: service.name, start, stop };
 }
 
 function spawnService(service: Service): ChildProcess {

@@ -119,6 +119,14 @@ const TEMPORAL = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TASK_QUEUE_PREFIX']
 const HOSTED_PAGES = ['PUBLIC_URL', 'SESSION_KEY', 'CHECKOUT_EXPIRY_HOURS'] as const;
 const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
 
+/** The variables that must be kept secret and have no default. */
+export const SECRETS = [
+  'GATEWAY_KEY',
+  'CREDENTIAL_PEPPER',
+  'SESSION_KEY',
+  'ENCRYPTION_KEY',
+] as const;
+
 export type ApiConfig = ReturnType<typeof loadApiConfig>;
 
 /**
@@ -250,6 +258,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
   ] as const;
   const env = read(names, environment);
   const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
+  readOptional(SECRETS, environment);
   return {
     host: env.HOST,
     apiPort: env.API_PORT,
@@ -271,6 +280,13 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     temporalCliPath: env.TEMPORAL_CLI_PATH,
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
     logLevel: env.LOG_LEVEL,
+    /** Secrets that are given and need not be made, as text. */
+    givenSecrets: Object.fromEntries(
+      SECRETS.flatMap((name) => {
+        const value = present(environment[name]);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ) as Partial<Record<(typeof SECRETS)[number], string>>,
     isCi: env.CI !== undefined && env.CI !== 'false',
   };
 }

@@ -10,7 +10,7 @@ export interface Closer {
 }
 
 export interface ShutdownOptions {
-  readonly logger: Logger;
+  readonly logger: Pick<Logger, 'info' | 'error'>;
   /** Test seam; default `process.exit`. */
   readonly exit?: (code: number) => void;
 }
@@ -86,7 +86,7 @@ export function announceReady(): void {
 async function closeInOrder(
   closers: readonly Closer[],
   reason: string,
-  logger: Logger,
+  logger: ShutdownOptions['logger'],
 ): Promise<boolean> {
   logger.info({ reason }, 'stopping');
   let allClosed = true;

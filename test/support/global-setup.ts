@@ -7,8 +7,8 @@ import type { TestProject } from 'vitest/node';
 import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
-import { startService } from '../../embedded/services.ts';
-import type { RunningService } from '../../embedded/services.ts';
+import { supervise } from '../../embedded/services.ts';
+import type { Service, SupervisedService } from '../../embedded/services.ts';
 import { temporalCli } from '../../embedded/temporal-cli.ts';
 import { temporalAddress, temporalService } from '../../embedded/temporal-server.ts';
 import { temporalTestServer } from '../../embedded/test-server.ts';
@@ -62,7 +62,7 @@ const say = (line: string): void => console.log(`test servers: ${line}`);
 async function startServers(): Promise<{ servers: TestServers; stop: () => Promise<void> }> {
   const config = loadEmbeddedConfig();
   const folder = await mkdtemp(join(tmpdir(), 'perennial-test-'));
-  const running: RunningService[] = [];
+  const running: SupervisedService[] = [];
   const stop = async (): Promise<void> => {
     await Promise.all(running.map((service) => service.stop()));
     await rm(folder, { recursive: true, force: true });
@@ -86,7 +86,13 @@ async function startServers(): Promise<{ servers: TestServers; stop: () => Promi
   }
 }
 
-async function startPostgres(folder: string, running: RunningService[]): Promise<string> {
+async function run(service: Service, running: SupervisedService[]): Promise<void> {
+  const supervised = supervise(service, { report: say });
+  running.push(supervised);
+  await supervised.start();
+}
+
+async function startPostgres(folder: string, running: SupervisedService[]): Promise<string> {
   const settings = {
     dataFolder: join(folder, 'postgres'),
     logFile: join(folder, 'postgres.log'),
@@ -94,11 +100,9 @@ async function startPostgres(folder: string, running: RunningService[]): Promise
     password: 'test',
     isDurable: false,
   };
-  running.push(
-    await startService(
-      postgresService(settings, () => undefined),
-      { report: say },
-    ),
+  await run(
+    postgresService(settings, () => undefined),
+    running,
   );
   const template = postgresUrl(settings, TEMPLATE_DATABASE);
   await ensureDatabase(template);
@@ -109,7 +113,7 @@ async function startPostgres(folder: string, running: RunningService[]): Promise
 async function startTemporal(
   folder: string,
   cli: string,
-  running: RunningService[],
+  running: SupervisedService[],
 ): Promise<string> {
   const settings = {
     cli,
@@ -118,7 +122,7 @@ async function startTemporal(
     namespace: 'default',
     logFile: join(folder, 'temporal.log'),
   };
-  running.push(await startService(temporalService(settings), { report: say }));
+  await run(temporalService(settings), running);
   return temporalAddress(settings);
 }
 

@@ -1,0 +1,45 @@
+import { createDb } from '../db/client.ts';
+import { migrate } from '../db/migrate.ts';
+import { findCredential } from '../db/repositories/credentials.ts';
+import { createMerchantWithCredential } from '../db/repositories/merchants.ts';
+import { readDemoFile } from './demo-file.ts';
+
+export interface DemoMerchant {
+  readonly keyId: string;
+  readonly secret: string;
+}
+
+/**
+ * Brings the database to the current schema and returns credentials of a merchant in test mode: those
+ * of the data folder's `demo.json` while the database knows them, else those of a new merchant.
+ */
+export async function migrateAndFindDemoMerchant(options: {
+  databaseUrl: string;
+  dataDir: string;
+  pepper: string;
+}): Promise<DemoMerchant> {
+  await migrate(options.databaseUrl);
+  const { db, close } = createDb({
+    url: options.databaseUrl,
+    poolSize: 1,
+    applicationName: 'perennial-start',
+  });
+  try {
+    const known = knownCredential(options.dataDir);
+    if (known !== undefined && (await findCredential(db, known.keyId)) !== null) return known;
+    const { pepper } = options;
+    const made = await createMerchantWithCredential(db, { name: 'Demo', mode: 'test', pepper });
+    return { keyId: made.keyId, secret: made.secret };
+  } finally {
+    await close();
+  }
+}
+
+function knownCredential(dataDir: string): DemoMerchant | undefined {
+  try {
+    const { keyId, secret } = readDemoFile(dataDir);
+    return { keyId, secret };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** The secrets of one `npm start` data folder. The first four are named as their variables. */
+export interface EmbeddedSecrets {
+  readonly GATEWAY_KEY: string;
+  readonly CREDENTIAL_PEPPER: string;
+  readonly SESSION_KEY: string;
+  readonly ENCRYPTION_KEY: string;
+  readonly postgresPassword: string;
+}
+
+const newKey = (): string => randomBytes(32).toString('base64url');
+
+/**
+ * The secrets in `file`, readable by its owner only; made once and kept, because credentials and
+ * webhook secrets in the database depend on them. One that is missing in the file is added.
+ */
+export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
+  const kept = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<EmbeddedSecrets>)
+    : {};
+  const secrets: EmbeddedSecrets = {
+    GATEWAY_KEY: newKey(),
+    CREDENTIAL_PEPPER: newKey(),
+    SESSION_KEY: newKey(),
+    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+    postgresPassword: newKey(),
+    ...kept,
+  };
+  if (Object.keys(secrets).some((name) => !(name in kept))) writeForOwner(file, secrets);
+  return secrets;
+}
+
+/** Writes JSON that only the owner can read, whole or not at all. */
+export function writeForOwner(file: string, content: object): void {
+  mkdirSync(dirname(file), { recursive: true });
+  const temporary = `${file}.${process.pid}.tmp`;
+  writeFileSync(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporary, file);
+}

@@ -1,0 +1,220 @@
+// npm start: everything on one machine. Prepares what is missing, starts Postgres, the Temporal
+// server, the sandbox gateway, the API and the worker, each a process of its own, and stops them all
+// on Ctrl-C. With DATABASE_URL or TEMPORAL_ADDRESS that server is used instead of an embedded one.
+
+import { join, relative } from 'node:path';
+import { writeDemoFile } from '../embedded/demo-file.ts';
+import type { DemoFile } from '../embedded/demo-file.ts';
+import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
+import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
+import { requireFreePorts } from '../embedded/ports.ts';
+import type { WantedPort } from '../embedded/ports.ts';
+import { ensureDatabase, postgresService, postgresUrl } from '../embedded/postgres.ts';
+import { openProcessTable } from '../embedded/process-table.ts';
+import { ourPrograms } from '../embedded/programs.ts';
+import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { supervise } from '../embedded/services.ts';
+import type { Service, SupervisedService } from '../embedded/services.ts';
+import { temporalCli } from '../embedded/temporal-cli.ts';
+import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
+import { loadEmbeddedConfig } from '../runtime/config.ts';
+import { onShutdown } from '../runtime/shutdown.ts';
+
+const startedAt = performance.now();
+const say = (line: string): void => console.log(`· ${line}`);
+// The terminal may be gone before this process is; stopping in order matters more than the lines.
+process.stdout.on('error', () => undefined);
+
+const config = loadEmbeddedConfig();
+const logFolder = join(config.dataDir, 'logs');
+const table = openProcessTable(join(config.dataDir, 'processes.json'));
+const running: SupervisedService[] = [];
+let isStopping = false;
+
+const stop = (...names: string[]) => ({
+  name: names.join(' and '),
+  timeoutMs: 9_000,
+  close: () =>
+    Promise.all(
+      running.filter(({ name }) => names.includes(name)).map((service) => service.stop()),
+    ),
+});
+const shutdown = onShutdown(
+  [
+    stop('api', 'worker'),
+    stop('gateway'),
+    stop('temporal', 'postgres'),
+    { name: 'process table', close: () => table.remove(STARTER) },
+  ],
+  {
+    logger: {
+      info: (_: unknown, message?: string) => {
+        isStopping = true;
+        say(message ?? '');
+      },
+      error: (details: unknown, message?: string) => say(`${message}: ${JSON.stringify(details)}`),
+    },
+  },
+);
+
+try {
+  await startAll();
+} catch (error) {
+  // What fails because it is being stopped is no news.
+  if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
+  shutdown('could not start', 1);
+}
+
+async function startAll(): Promise<void> {
+  say(`starting; data in ${shown(config.dataDir)}`);
+  await clearEarlierStart(table, say);
+  table.add(STARTER, process.pid);
+  await requireFreePorts(config.host, wantedPorts());
+  const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
+  const secrets = { ...made, ...config.givenSecrets };
+  const cli = config.temporalAddress === undefined ? await temporalCli(config, say) : undefined;
+  const [databaseUrl, address] = await Promise.all([
+    startDatabase(made.postgresPassword),
+    startTemporal(cli),
+  ]);
+  const credential = await migrateAndFindDemoMerchant({
+    databaseUrl,
+    dataDir: config.dataDir,
+    pepper: secrets.CREDENTIAL_PEPPER,
+  });
+
+  const localUrl = (port: number): string => `http://${visitable(config.host)}:${port}`;
+  const apiUrl = localUrl(config.apiPort);
+  const gatewayUrl = config.gatewayUrl ?? localUrl(config.gatewayPort);
+  const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
+  const programs = ourPrograms({
+    logFolder,
+    apiUrl,
+    gatewayUrl: localUrl(config.gatewayPort),
+    environment: {
+      // The sandbox gateway and loopback webhooks are for development.
+      NODE_ENV: 'development',
+      WEBHOOK_ALLOW_LOOPBACK: 'true',
+      HOST: config.host,
+      API_PORT: String(config.apiPort),
+      GATEWAY_PORT: String(config.gatewayPort),
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: config.temporalNamespace,
+      TEMPORAL_UI_URL: temporalUiUrl,
+      PUBLIC_URL: config.publicUrl ?? apiUrl,
+      GATEWAY_URL: gatewayUrl,
+      GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,
+      GATEWAY_KEY: secrets.GATEWAY_KEY,
+      CREDENTIAL_PEPPER: secrets.CREDENTIAL_PEPPER,
+      SESSION_KEY: secrets.SESSION_KEY,
+      ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
+    },
+  });
+  await Promise.all([run(programs.gateway), run(programs.api), run(programs.worker)]);
+
+  const demo = {
+    apiUrl,
+    ...credential,
+    temporalUiUrl,
+    temporalAddress: address,
+    temporalNamespace: config.temporalNamespace,
+    databaseUrl,
+    gatewayUrl,
+    gatewayKey: secrets.GATEWAY_KEY,
+  };
+  writeDemoFile(config.dataDir, demo);
+  console.log(banner(demo));
+}
+
+async function run(service: Service): Promise<void> {
+  if (isStopping) throw new Error('stopping');
+  const supervised = supervise(service, { table, report: say });
+  running.push(supervised);
+  await supervised.start();
+  if (!isStopping) say(`${service.name} is up`);
+}
+
+/** URL of the database: the given one, or one on the embedded server, which is started for it. */
+async function startDatabase(password: string): Promise<string> {
+  if (config.databaseUrl !== undefined) return config.databaseUrl;
+  const settings = {
+    dataFolder: join(config.dataDir, 'postgres'),
+    logFile: join(logFolder, 'postgres.log'),
+    port: config.postgresPort,
+    password,
+    isDurable: true,
+  };
+  await run(postgresService(settings, say));
+  const url = postgresUrl(settings, 'perennial');
+  await ensureDatabase(url);
+  return url;
+}
+
+/** Address of the Temporal server: the given one, or the embedded one, which is started. */
+async function startTemporal(cli: string | undefined): Promise<string> {
+  if (config.temporalAddress !== undefined || cli === undefined) {
+    return config.temporalAddress ?? '';
+  }
+  const settings = {
+    cli,
+    host: config.host,
+    port: config.temporalPort,
+    namespace: config.temporalNamespace,
+    uiPort: config.temporalUiPort,
+    stateFile: join(config.dataDir, 'temporal', 'state.db'),
+    logFile: join(logFolder, 'temporal.log'),
+  };
+  await run(temporalService(settings));
+  return temporalAddress(settings);
+}
+
+function wantedPorts(): WantedPort[] {
+  const { apiPort, gatewayPort, postgresPort, temporalPort, temporalUiPort } = config;
+  return [
+    { port: apiPort, purpose: 'API', variable: 'API_PORT' },
+    { port: gatewayPort, purpose: 'sandbox gateway', variable: 'GATEWAY_PORT' },
+    ...(config.databaseUrl === undefined
+      ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
+      : []),
+    ...(config.temporalAddress === undefined
+      ? [
+          { port: temporalPort, purpose: 'Temporal', variable: 'TEMPORAL_PORT' },
+          { port: temporalUiPort, purpose: 'Temporal Web UI', variable: 'TEMPORAL_UI_PORT' },
+        ]
+      : []),
+  ];
+}
+
+/** An address to visit, for one to listen on. */
+function visitable(host: string): string {
+  return host === '0.0.0.0' ? '127.0.0.1' : host;
+}
+
+function shown(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short.startsWith('..') ? path : short;
+}
+
+function banner(demo: DemoFile): string {
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  return `
+Perennial is running (ready after ${seconds} s).
+
+  API               ${demo.apiUrl}
+  Temporal Web UI   ${demo.temporalUiUrl}
+  Sandbox gateway   ${demo.gatewayUrl}
+  Database          ${demo.databaseUrl}
+  Logs              ${shown(logFolder)}
+
+  Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):
+    user      ${demo.keyId}
+    password  ${demo.secret}
+
+  Next, in another terminal:
+    npm run demo       a year of one subscription, in seconds
+    npm run merchant   more merchants and credentials
+
+  Ctrl-C stops everything; the data stays.
+`;
+}

@@ -1,0 +1,154 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+/** What the receiver does with a request: answers, never answers, or drops the connection. */
+export type ReceiverAnswer =
+  | { status: number; headers?: Record<string, string>; body?: string | Buffer }
+  | 'hang'
+  | 'close';
+
+export interface ReceivedWebhook {
+  headers: IncomingHttpHeaders;
+  rawBody: Buffer;
+  /** The parsed body. */
+  event: { eventId: string; eventType: string; eventTime: number; sequence: number } & Record<
+    string,
+    unknown
+  >;
+  /** Status given back; null when the request was left without an answer. */
+  answered: number | null;
+  /** `webhook-signature` and its timestamp hold for one of the receiver's secrets. */
+  isStandardSignatureValid: boolean;
+  /** `xpay-signature` holds for one of the receiver's secrets. */
+  isXpaySignatureValid: boolean;
+}
+
+export interface WebhookReceiver {
+  readonly url: string;
+  /** Every request, in the order of arrival. */
+  readonly received: readonly ReceivedWebhook[];
+  /** From now on, whenever no answer of {@link answerNext} is left. The first default is 200. */
+  answerWith(answer: ReceiverAnswer): void;
+  /** One answer for each of the next requests. */
+  answerNext(...answers: ReceiverAnswer[]): void;
+  /** Runs before each answer, after the request was noted. */
+  onReceive(callback: (webhook: ReceivedWebhook) => Promise<void> | void): void;
+  /** Resolves with everything received once that is at least `count` requests. */
+  waitFor(count: number): Promise<readonly ReceivedWebhook[]>;
+  close(): Promise<void>;
+}
+
+const TOLERANCE_SECONDS = 300;
+
+/**
+ * A merchant's webhook endpoint: a real HTTP server on a free loopback port (or `port`) that keeps
+ * what it gets and checks both signatures as a merchant would, from the published rules alone.
+ */
+export async function startWebhookReceiver(options: {
+  secrets: readonly string[];
+  port?: number;
+}): Promise<WebhookReceiver> {
+  const received: ReceivedWebhook[] = [];
+  const queue: ReceiverAnswer[] = [];
+  const waiting = new Set<() => void>();
+  let standing: ReceiverAnswer = { status: 200 };
+  let beforeAnswer: (webhook: ReceivedWebhook) => Promise<void> | void = () => undefined;
+
+  const server = createServer((request, response) => {
+    void (async () => {
+      const rawBody = await readBody(request);
+      const answer = queue.shift() ?? standing;
+      const webhook = examine(request.headers, rawBody, options.secrets);
+      webhook.answered = typeof answer === 'string' ? null : answer.status;
+      received.push(webhook);
+      await beforeAnswer(webhook);
+      give(answer, response);
+      for (const notify of waiting) notify();
+    })();
+  });
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    url: `http://127.0.0.1:${port}/webhooks`,
+    received,
+    answerWith: (answer) => {
+      standing = answer;
+    },
+    answerNext: (...answers) => {
+      queue.push(...answers);
+    },
+    onReceive: (callback) => {
+      beforeAnswer = callback;
+    },
+    waitFor: (count) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (received.length < count) return;
+          waiting.delete(check);
+          resolve(received);
+        };
+        waiting.add(check);
+        check();
+      }),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+function give(answer: ReceiverAnswer, response: ServerResponse): void {
+  if (answer === 'hang') return;
+  if (answer === 'close') response.socket?.destroy();
+  else response.writeHead(answer.status, answer.headers).end(answer.body);
+}
+
+function examine(
+  headers: IncomingHttpHeaders,
+  rawBody: Buffer,
+  secrets: readonly string[],
+): ReceivedWebhook {
+  const id = String(headers['webhook-id']);
+  const timestamp = String(headers['webhook-timestamp']);
+  const listed = String(headers['webhook-signature']).split(' ');
+  const isFresh = Math.abs(Date.now() / 1_000 - Number(timestamp)) <= TOLERANCE_SECONDS;
+  const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), rawBody]);
+  return {
+    headers,
+    rawBody,
+    event: JSON.parse(rawBody.toString('utf8')),
+    answered: null,
+    isStandardSignatureValid:
+      isFresh &&
+      secrets.some((secret) => {
+        const expected = `v1,${mac('sha256', secret, signed)}`;
+        return listed.some((signature) => isSame(signature, expected));
+      }),
+    isXpaySignatureValid: secrets.some((secret) =>
+      isSame(String(headers['xpay-signature']), mac('sha512', secret, rawBody)),
+    ),
+  };
+}
+
+function mac(algorithm: string, secret: string, bytes: Buffer): string {
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;
+  return createHmac(algorithm, key).update(bytes).digest('base64');
+}
+
+function isSame(left: string, right: string): boolean {
+  const [a, b] = [Buffer.from(left), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
