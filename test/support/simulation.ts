@@ -1,0 +1,214 @@
+import { cycleAt } from '../../domain/calendar.ts';
+import { chargeKey } from '../../domain/payment-intent.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
+import type { RetryPlan } from '../../domain/retry-plan.ts';
+import {
+  applyOutcome,
+  openAttempt,
+  owe,
+  postponed,
+  resultOf,
+} from '../../domain/subscription/apply-attempt.ts';
+import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
+import * as apply from '../../domain/subscription/apply-command.ts';
+import type { Change } from '../../domain/subscription/change.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
+import { decide } from '../../domain/subscription/decide.ts';
+import { judge } from '../../domain/subscription/judge.ts';
+import type { Verdict } from '../../domain/subscription/judge.ts';
+import { newSubscription } from '../../domain/subscription/state.ts';
+import type { SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+
+/** What the gateway says to the next attempts, then `succeeded` for ever. */
+export type Reply =
+  | { kind: 'succeeded' }
+  | { kind: 'declined'; code: string }
+  | { kind: 'unknown' };
+
+export interface Send {
+  key: string;
+  amountMinor: number;
+  cycleNumber: number;
+  at: number;
+  trigger: string;
+}
+
+const DEFAULT_TERMS: Terms = {
+  amountMinor: 1_999,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 3,
+  upfrontAmountMinor: null,
+  trial: null,
+};
+
+/**
+ * The workflow's loop without Temporal: the same `decide`, `judge` and `apply` functions, in one
+ * thread, on a clock that moves through every due instant. Real time is the same clock.
+ */
+export class Simulation {
+  state: SubscriptionState;
+  now: number;
+  readonly retryPlan: RetryPlan;
+  readonly replies: Reply[] = [];
+  readonly sends: Send[] = [];
+  readonly events: string[] = [];
+  readonly statuses: string[] = [];
+  private commands = 0;
+
+  constructor(at: string | number, terms: Partial<Terms> = {}, retryPlan = DEFAULT_RETRY_PLAN) {
+    this.now = typeof at === 'number' ? at : Date.parse(at);
+    this.retryPlan = retryPlan;
+    const all = { ...DEFAULT_TERMS, ...terms };
+    this.state = newSubscription({
+      subscriptionId: 'sub_1',
+      merchantId: 'mer_1',
+      customerId: 'cus_1',
+      terms: all,
+      createdAt: this.now,
+      checkoutExpiresAt: this.now + DAY,
+      testClockId: null,
+      firstIntentId: all.trial ? null : 'in_1',
+    });
+    this.statuses.push(this.state.status);
+  }
+
+  command<K extends Command['kind']>(
+    kind: K,
+    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
+  ): { verdict: Verdict; result: CommandResult | null } {
+    this.commands += 1;
+    const command = { ...fields, kind, commandId: `cmd_${this.commands}` } as Command;
+    const verdict = judge(this.state, command, this.now);
+    if (!verdict.ok) return { verdict, result: null };
+    return { verdict, result: this.carryOut(command) };
+  }
+
+  /** Pays in the checkout, or starts the trial. */
+  pay(): CommandResult | null {
+    return this.command('completeCheckout', {
+      paymentToken: `ptk_${this.commands}`,
+      checkoutSessionId: 'cs_1',
+    }).result;
+  }
+
+  /** Moves through every instant at which something is due, up to `at`. Bounded. */
+  runTo(at: string | number): void {
+    const target = typeof at === 'number' ? at : Date.parse(at);
+    for (let steps = 0; steps < 10_000; steps += 1) {
+      const step = decide(this.state, this.now, this.now);
+      if (step.do === 'finish') break;
+      if (step.do === 'wait') {
+        if (step.until === null || step.until > target) break;
+        this.now = Math.max(this.now, step.until);
+        continue;
+      }
+      this.take(step);
+    }
+    this.now = Math.max(this.now, target);
+  }
+
+  private take(step: Exclude<ReturnType<typeof decide>, { do: 'wait' | 'finish' }>): void {
+    const by = { commandId: null, now: this.now, realNow: this.now };
+    if (step.do === 'expireCheckout') this.adopt(apply.applyCheckoutExpiry(this.state, this.now));
+    if (step.do === 'liftCooldown') this.state = apply.applyCooldownEnd(this.state);
+    if (step.do === 'settleAttempt') this.settle(false);
+    if (step.do === 'chargeCycle') {
+      const owing = owe(this.state, step.dueAt, `in_${this.state.cyclesCharged + 1}`);
+      this.adopt(openAttempt(owing, { ...by, trigger: 'scheduled' }));
+      this.settle(true);
+    }
+    if (step.do === 'retryAutomatically') {
+      this.adopt(openAttempt(this.state, { ...by, trigger: 'automatic_retry' }));
+      this.settle(true);
+    }
+  }
+
+  private carryOut(command: Command): CommandResult | null {
+    const { state, now } = this;
+    switch (command.kind) {
+      case 'edit':
+        return this.adopt(apply.applyEdit(state, command, now));
+      case 'cancel':
+        return this.adopt(apply.applyCancel(state, command, now));
+      case 'pause':
+        return this.adopt(apply.applyPause(state, now));
+      case 'unpause':
+        return this.adopt(apply.applyUnpause(state, command, now));
+      case 'manualRetry':
+        this.adopt(apply.applyManualRetry(state, command.commandId, now, now));
+        return this.settle(true);
+      case 'completeCheckout': {
+        const paymentMethodId = `pmt_${command.commandId}`;
+        if (state.terms.trial)
+          return this.adopt(apply.applyTrialStart(state, paymentMethodId, now));
+        const { commandId } = command;
+        const start = {
+          trigger: 'checkout',
+          commandId,
+          now,
+          realNow: now,
+          paymentMethodId,
+        } as const;
+        this.adopt(openAttempt(state, start));
+        return this.settle(true);
+      }
+      case 'replacePaymentMethod': {
+        const id = `pmt_${command.commandId}`;
+        const wasOpen = state.openAttempt !== null;
+        this.adopt(apply.applyNewPaymentMethod(state, id, command.commandId, now, now));
+        return !wasOpen && this.state.openAttempt ? this.settle(true) : { kind: 'done' };
+      }
+    }
+  }
+
+  /** The attempt meets the gateway. */
+  private settle(isNew: boolean): CommandResult | null {
+    const { owed, openAttempt: attempt } = this.state;
+    if (!owed || !attempt) throw new Error('nothing to settle');
+    if (isNew) {
+      this.sends.push({
+        key: chargeKey(owed.intentId, attempt.attemptNumber),
+        amountMinor: owed.amountMinor,
+        cycleNumber: owed.cycleNumber,
+        at: this.now,
+        trigger: attempt.trigger,
+      });
+    }
+    const reply = this.replies.shift() ?? { kind: 'succeeded' };
+    if (reply.kind === 'unknown' && attempt.lookups > 0) {
+      this.state = { ...this.state, openAttempt: postponed(attempt, this.now) };
+      return null;
+    }
+    const outcome: AttemptOutcome =
+      reply.kind === 'declined' ? { ...reply, retryPlan: this.retryPlan } : reply;
+    const change = applyOutcome(this.state, outcome, this.now, this.now);
+    this.adopt(change);
+    return resultOf(attempt, outcome, change.state);
+  }
+
+  private adopt(change: Change): CommandResult {
+    if (change.state.version !== this.state.version + 1) throw new Error('a version was skipped');
+    if (change.state.status !== this.state.status) this.statuses.push(change.state.status);
+    this.state = change.state;
+    this.events.push(...change.events.map((event) => event.type));
+    return { kind: 'done' };
+  }
+
+  /** Dates at which cycles were sent, in ISO days. */
+  get sentOn(): string[] {
+    return this.sends.map((send) => new Date(send.at).toISOString().slice(0, 10));
+  }
+
+  /** The calendar's date `index`, for assertions. */
+  date(index: number): string {
+    const { anchorAt, terms } = this.state;
+    return new Date(
+      cycleAt(anchorAt ?? 0, terms.interval, terms.intervalCount, index),
+    ).toISOString();
+  }
+}

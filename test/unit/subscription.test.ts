@@ -1,0 +1,415 @@
+import { describe, expect, test } from 'vitest';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { nextPaymentAt, remainingCycleCount } from '../../domain/subscription/state.ts';
+import { DAY, HOUR, Simulation } from '../support/simulation.ts';
+
+const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
+const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+
+/** Five years on, nothing more was sent and nothing more was told. */
+function expectNothingFurther(life: Simulation): void {
+  const before = { sends: life.sends.length, events: life.events.length };
+  life.runTo(life.now + 5 * 365 * DAY);
+  expect({ sends: life.sends.length, events: life.events.length }).toEqual(before);
+}
+
+describe('a checkout', () => {
+  test('without a trial charges the first cycle and anchors the calendar at that moment [D-05]', () => {
+    const life = new Simulation('2026-01-30T10:00:00Z');
+    life.runTo('2026-01-31T09:30:00Z');
+    expect(life.pay()).toEqual({ kind: 'checkout', outcome: 'paid', errorCode: null });
+    expect(life.state.status).toBe('ACTIVE');
+    expect(iso(life.state.anchorAt)).toBe('2026-01-31T09:30:00.000Z');
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-02-28T09:30:00.000Z');
+    expect(iso(life.state.currentPeriodEndAt)).toBe('2026-02-28T09:30:00.000Z');
+    life.runTo('2026-03-31T09:30:00Z');
+    expect(life.sentOn).toEqual(['2026-01-31', '2026-02-28', '2026-03-31']);
+    expect(life.sends.map((send) => send.amountMinor)).toEqual([1_999, 1_999, 1_999]);
+    expect(life.events).toEqual([
+      ...['intent.success', 'subscription.cycle_charged', 'subscription.active'],
+      ...['intent.success', 'subscription.cycle_charged'],
+      ...['intent.success', 'subscription.cycle_charged', 'subscription.ended'],
+    ]);
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'completed', cyclesCharged: 3 });
+    // Paid up to the date a fourth cycle would have had: ENDED does not shorten it.
+    expect(iso(life.state.currentPeriodEndAt)).toBe('2026-04-30T09:30:00.000Z');
+    expectNothingFurther(life);
+  });
+
+  test('of a subscription with one cycle ends it when it is paid [D-§4]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z', { cycleCount: 1 });
+    life.pay();
+    expect(life.statuses).toEqual(['CREATED', 'ENDED']);
+    expect(life.state.endReason).toBe('completed');
+    expectNothingFurther(life);
+  });
+
+  test('charges upfrontAmount instead of the first amount, and only once [IF-2.3]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z', { upfrontAmountMinor: 500 });
+    life.pay();
+    life.runTo('2026-07-01T00:00:00Z');
+    expect(life.sends.map((send) => send.amountMinor)).toEqual([500, 1_999, 1_999]);
+    expectNothingFurther(life);
+  });
+
+  test('that is declined leaves it CREATED, and the payer may try again [D-§4]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.replies.push(declined('insufficient_funds'));
+    expect(life.pay()).toEqual({
+      kind: 'checkout',
+      outcome: 'declined',
+      errorCode: 'insufficient_funds',
+    });
+    expect(life.state).toMatchObject({ status: 'CREATED', paymentMethodId: null });
+    life.runTo('2026-05-01T06:00:00Z');
+    expect(life.pay()).toMatchObject({ outcome: 'paid' });
+    expect(life.sends.map((send) => send.key)).toEqual(['charge:in_1:1', 'charge:in_1:2']);
+    expect(life.events).toEqual([
+      'intent.failed',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
+  });
+
+  test('that nobody completes in time ends it and cancels its intent [D-§4]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.runTo('2026-05-02T00:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
+    expect(life.events).toEqual(['subscription.ended']);
+    expect(life.command('completeCheckout', { paymentToken: 'p', checkoutSessionId: 'c' })).toEqual(
+      {
+        verdict: {
+          ok: false,
+          code: 'operation_not_allowed',
+          message: 'A subscription that is ENDED cannot be paid in its checkout.',
+        },
+        result: null,
+      },
+    );
+    expectNothingFurther(life);
+  });
+
+  test('whose payment has no known outcome is not expired before it has one [D-40]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.runTo('2026-05-01T23:59:59Z');
+    life.replies.push({ kind: 'unknown' }, { kind: 'unknown' });
+    expect(life.pay()).toBeNull();
+    life.runTo('2026-05-02T00:00:05Z');
+    expect(life.state.status).toBe('CREATED');
+    life.runTo('2026-05-02T00:01:00Z');
+    expect(life.state.status).toBe('ACTIVE');
+    expect(life.sends).toHaveLength(1);
+  });
+});
+
+describe('a trial', () => {
+  test('charges nothing, and its end is the first anchor [D-05]', () => {
+    const life = new Simulation('2026-01-24T12:00:00Z', {
+      trial: { interval: 'DAY', count: 7 },
+    });
+    life.pay();
+    expect(life.sends).toEqual([]);
+    expect(life.events).toEqual(['subscription.trialing']);
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-01-31T12:00:00.000Z');
+    life.runTo('2026-12-31T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-31', '2026-02-28', '2026-03-31']);
+    expect(life.events.slice(1, 4)).toEqual([
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
+    expectNothingFurther(life);
+  });
+
+  test('is charged the amount of the day it ends [D-§4]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'WEEK', count: 2 } });
+    life.pay();
+    life.command('edit', { newAmountMinor: 2_500 });
+    life.runTo('2026-01-15T00:00:00Z');
+    expect(life.sends.map((send) => [send.amountMinor, send.cycleNumber])).toEqual([[2_500, 1]]);
+  });
+
+  test('whose first charge is declined becomes UNPAID [D-§4]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'DAY', count: 1 } });
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-01-02T00:00:00Z');
+    expect(life.statuses).toEqual(['CREATED', 'TRIALING', 'UNPAID']);
+  });
+});
+
+describe('a declined cycle', () => {
+  const unpaid = (code?: string): Simulation => {
+    const life = new Simulation('2026-01-31T00:00:00Z');
+    life.pay();
+    life.replies.push(declined(code));
+    life.runTo('2026-02-28T00:00:00Z');
+    return life;
+  };
+
+  test('is tried again 4, 8, 12 and 24 hours after the automatic attempt before it [D-30]', () => {
+    const life = unpaid();
+    life.replies.push(declined(), declined(), declined(), declined());
+    life.runTo('2026-12-31T00:00:00Z');
+    expect(life.sends.slice(1).map((send) => iso(send.at))).toEqual([
+      '2026-02-28T00:00:00.000Z',
+      '2026-02-28T04:00:00.000Z',
+      '2026-02-28T12:00:00.000Z',
+      '2026-03-01T00:00:00.000Z',
+      '2026-03-02T00:00:00.000Z',
+    ]);
+    expect(life.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 1 });
+    expect(nextPaymentAt(life.state)).toBeNull();
+    expectNothingFurther(life);
+  });
+
+  test('that recovers goes on with the first date after now; nothing is back-billed [D-§4]', () => {
+    const life = unpaid();
+    life.replies.push(declined(), declined(), declined(), declined());
+    life.runTo('2026-05-15T00:00:00Z');
+    const { result } = life.command('manualRetry', {});
+    expect(result).toEqual({
+      kind: 'manualRetry',
+      success: true,
+      minManualRetryAt: Date.parse('2026-05-15T04:00:00Z'),
+      status: 'ACTIVE',
+      errorCode: null,
+    });
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-05-31T00:00:00.000Z');
+    expect(remainingCycleCount(life.state)).toBe(1);
+    life.runTo('2026-06-30T00:00:00Z');
+    expect(life.sends.at(-1)).toMatchObject({ cycleNumber: 3, amountMinor: 1_999 });
+    expect(life.state.status).toBe('ENDED');
+    expectNothingFurther(life);
+  });
+
+  test('for a hard reason is not tried again until the method changes [D-30]', () => {
+    const life = unpaid('stolen_card');
+    life.runTo('2026-03-15T00:00:00Z');
+    expect(life.sends).toHaveLength(2);
+    life.replies.push(declined());
+    life.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
+    expect(life.sends.at(-1)).toMatchObject({ trigger: 'new_method', cycleNumber: 2 });
+    // The replaced method is kept although it was declined, and starts the plan anew.
+    expect(iso(life.state.owed?.nextRetryAt ?? null)).toBe('2026-03-15T04:00:00.000Z');
+    life.runTo('2026-03-15T04:00:00Z');
+    expect(life.state.status).toBe('ACTIVE');
+  });
+
+  test('ends the subscription when the plan is used up and says so [D-30]', () => {
+    const life = new Simulation(
+      '2026-01-01T00:00:00Z',
+      {},
+      { delaysMs: [HOUR], afterExhausted: 'end' },
+    );
+    life.pay();
+    life.replies.push(declined(), declined());
+    life.runTo('2026-03-01T00:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'retries_exhausted' });
+    expect(life.events.slice(-4)).toEqual([
+      'intent.failed',
+      'subscription.unpaid',
+      'intent.failed',
+      'subscription.ended',
+    ]);
+    expectNothingFurther(life);
+  });
+
+  test('is attempted automatically at most 15 times in 30 days [D-30]', () => {
+    const hourly = {
+      delaysMs: Array.from({ length: 100 }, () => HOUR),
+      afterExhausted: 'stay_unpaid',
+    } as const;
+    const life = new Simulation(
+      '2026-01-01T00:00:00Z',
+      {},
+      { ...hourly, delaysMs: [...hourly.delaysMs] },
+    );
+    life.pay();
+    life.replies.push(...Array.from({ length: 200 }, () => declined()));
+    life.runTo('2026-06-01T00:00:00Z');
+    expect(life.sends.filter((send) => send.cycleNumber === 2)).toHaveLength(15);
+  });
+});
+
+describe('a manual retry', () => {
+  const unpaid = (): Simulation => {
+    const life = new Simulation('2026-01-01T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T01:00:00Z');
+    return life;
+  };
+
+  test('is refused within 4 hours of the one before, with the instant to wait until [D-31]', () => {
+    const life = unpaid();
+    life.replies.push(declined(), declined(), declined());
+    expect(life.command('manualRetry', {}).result).toMatchObject({
+      success: false,
+      status: 'UNPAID',
+      errorCode: 'card_declined',
+    });
+    life.runTo('2026-02-01T04:59:59.999Z');
+    expect(life.command('manualRetry', {}).verdict).toEqual({
+      ok: false,
+      code: 'bad_request',
+      message: 'Another manual retry is possible from 2026-02-01T05:00:00.000Z.',
+    });
+    life.runTo('2026-02-01T05:00:00Z');
+    expect(life.command('manualRetry', {}).verdict).toEqual({ ok: true });
+    // The automatic retry at 04:00 neither waited for the cooldown nor moved it.
+    expect(life.sends.map((send) => send.trigger)).toEqual([
+      'checkout',
+      'scheduled',
+      'manual_retry',
+      'automatic_retry',
+      'manual_retry',
+    ]);
+  });
+
+  test('is refused in every status but UNPAID [IF-3]', () => {
+    const refused = (life: Simulation) => life.command('manualRetry', {}).verdict;
+    const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'DAY', count: 1 } });
+    const seen = [refused(life)];
+    life.pay();
+    seen.push(refused(life));
+    life.runTo('2026-01-02T00:00:00Z');
+    seen.push(refused(life));
+    life.command('pause', {});
+    seen.push(refused(life));
+    life.command('cancel', { reason: 'cancelled' });
+    seen.push(refused(life));
+    expect(seen.map((verdict) => (verdict.ok ? 'ok' : verdict.code))).toEqual(
+      Array.from({ length: 5 }, () => 'operation_not_allowed'),
+    );
+  });
+
+  test('that pays the last cycle answers ENDED and no date for the next [D-10a]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z', { cycleCount: 2 });
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T00:00:00Z');
+    expect(life.command('manualRetry', {}).result).toEqual({
+      kind: 'manualRetry',
+      success: true,
+      minManualRetryAt: null,
+      status: 'ENDED',
+      errorCode: null,
+    });
+    expectNothingFurther(life);
+  });
+
+  test('is refused while the outcome of a payment is unknown [D-31]', () => {
+    const life = unpaid();
+    life.replies.push({ kind: 'unknown' }, declined());
+    expect(life.command('manualRetry', {})).toEqual({ verdict: { ok: true }, result: null });
+    expect(life.command('manualRetry', {}).verdict).toMatchObject({
+      code: 'payment_outcome_pending',
+    });
+    life.runTo('2026-02-01T01:00:10Z');
+    expect(life.state.openAttempt).toBeNull();
+    expect(life.sends.filter((send) => send.cycleNumber === 2)).toHaveLength(2);
+  });
+});
+
+describe('an edit', () => {
+  test('of the amount applies from the next intent; an owed cycle keeps its own [D-15]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T00:00:00Z');
+    life.command('edit', { newAmountMinor: 9_900 });
+    life.runTo('2026-03-01T00:00:00Z');
+    expect(life.sends.map((send) => send.amountMinor)).toEqual([1_999, 1_999, 1_999, 9_900]);
+  });
+
+  test('of the date moves that payment and all later ones [D-15]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-28T06:00:00Z') });
+    life.runTo('2026-12-01T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-28', '2026-03-28']);
+  });
+
+  test('of the date in UNPAID replaces the rest of the retry plan [D-15]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-10T00:00:00Z');
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-20T00:00:00Z') });
+    life.runTo('2026-12-01T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-02-20', '2026-03-20']);
+  });
+
+  test.each([
+    [{}, 'One of newAmount, newCycleCount, newNextPaymentDate, interval is required.'],
+    [
+      { interval: 'YEAR' as const },
+      'interval, intervalCount and newNextPaymentDate are required together.',
+    ],
+    [{ newNextPaymentAt: 0 }, 'newNextPaymentDate must lie in the future.'],
+    [{ newCycleCount: 1 }, 'newCycleCount must exceed the 1 cycles already charged'],
+  ])('of %j is refused: %s [D-15]', (fields, message) => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    expect(life.command('edit', fields).verdict).toEqual({
+      ok: false,
+      code: 'bad_request',
+      message,
+    });
+  });
+});
+
+describe('pause and unpause', () => {
+  test('charge nothing while paused and exactly once at the new date [D-§4]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-10T01:00:00Z');
+    life.command('pause', {});
+    life.runTo('2026-06-01T00:00:00Z');
+    expect(life.sends).toHaveLength(2);
+    life.command('unpause', { newNextPaymentAt: Date.parse('2026-06-05T00:00:00Z') });
+    life.runTo('2026-07-05T00:00:00Z');
+    expect(life.sends.slice(2).map((send) => [iso(send.at), send.cycleNumber])).toEqual([
+      ['2026-06-05T00:00:00.000Z', 2],
+      ['2026-07-05T00:00:00.000Z', 3],
+    ]);
+    expect(life.statuses).toEqual(['CREATED', 'ACTIVE', 'UNPAID', 'PAUSED', 'ACTIVE', 'ENDED']);
+    expectNothingFurther(life);
+  });
+});
+
+describe('cancel', () => {
+  test('ends it at once and what was sent is still booked [D-§4]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push({ kind: 'unknown' });
+    life.runTo('2026-02-10T00:00:00Z');
+    life.command('cancel', { reason: 'cancelled' });
+    expect(life.state).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
+    life.runTo('2026-02-10T01:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'cancelled', cyclesCharged: 2 });
+    expect(life.events.slice(-3)).toEqual([
+      'subscription.ended',
+      'intent.success',
+      'subscription.cycle_charged',
+    ]);
+    expectNothingFurther(life);
+  });
+});
+
+describe('what comes next', () => {
+  test('is said with dates and amounts [D-§7]', () => {
+    const life = new Simulation('2026-01-31T00:00:00Z', { cycleCount: 4 });
+    expect(upcomingCharges(life.state, 10)).toEqual([]);
+    life.pay();
+    expect(upcomingCharges(life.state, 2).map((one) => [iso(one.at), one.cycleNumber])).toEqual([
+      ['2026-02-28T00:00:00.000Z', 2],
+      ['2026-03-31T00:00:00.000Z', 3],
+    ]);
+    life.command('edit', { newAmountMinor: 300 });
+    expect(upcomingCharges(life.state, 10).map((one) => one.amountMinor)).toEqual([300, 300, 300]);
+  });
+});
