@@ -1,0 +1,64 @@
+import { Agent, request } from 'undici';
+import { createGuardedConnector, endpointProblem } from '../runtime/webhook-address.ts';
+import type { AddressRules } from '../runtime/webhook-address.ts';
+
+export interface WebhookRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+/** What became of one attempt; `error` is short, for the record, and never holds a secret. */
+export type SendResult =
+  | { kind: 'answered'; status: number; retryAfter: string | null }
+  | { kind: 'failed'; error: string };
+
+const TOTAL_TIMEOUT_MS = 15_000;
+const ANSWER_LIMIT_BYTES = 64 * 1024;
+/** The status decides; what follows is only read so that the connection can be used again. */
+const ANSWER_BODY_TIMEOUT_MS = 1_000;
+
+/**
+ * Makes the function that posts one webhook. It takes at most 3 s to connect and 15 s in all,
+ * follows no redirect, reads at most 64 kB of the answer, and never throws: whatever goes wrong is
+ * a result. Connections are kept and used again. Rules: D-54, D-55.
+ */
+export function createWebhookSender(
+  rules: AddressRules,
+): (webhook: WebhookRequest) => Promise<SendResult> {
+  const agent = new Agent({ connect: createGuardedConnector(rules) });
+
+  return async ({ url, headers, body }) => {
+    // Settings may have become stricter since the configuration was stored.
+    const problem = endpointProblem(url, rules);
+    if (problem !== undefined) return { kind: 'failed', error: `endpoint ${problem}` };
+    try {
+      const answer = await request(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', 'user-agent': 'perennial' },
+        body,
+        dispatcher: agent,
+        signal: AbortSignal.timeout(TOTAL_TIMEOUT_MS),
+      });
+      const retryAfter = answer.headers['retry-after'];
+      await answer.body
+        .dump({ limit: ANSWER_LIMIT_BYTES, signal: AbortSignal.timeout(ANSWER_BODY_TIMEOUT_MS) })
+        .catch(() => undefined);
+      return {
+        kind: 'answered',
+        status: answer.statusCode,
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
+      };
+    } catch (error) {
+      return { kind: 'failed', error: describeFailure(error) };
+    }
+  };
+}
+
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  if (error.name === 'TimeoutError') return `no answer within ${TOTAL_TIMEOUT_MS / 1_000} s`;
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'EBLOCKED') return 'the address is not public';
+  return typeof code === 'string' ? code : error.name;
+}

@@ -1,0 +1,171 @@
+import { and, asc, eq, isNull } from 'drizzle-orm';
+import type { EventType } from '../../domain/events.ts';
+import type { Db } from '../client.ts';
+import { webhookConfigs } from '../schema/webhook-configs.ts';
+import { webhookDeliveries } from '../schema/webhook-deliveries.ts';
+
+export type WebhookConfig = typeof webhookConfigs.$inferSelect;
+
+export interface ConfigRef {
+  merchantId: string;
+  configId: string;
+}
+
+/** How long `webhook-signature` lists the secret before the last change too. Rule: D-53. */
+const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
+
+const isConfig = (ref: ConfigRef) =>
+  and(eq(webhookConfigs.merchantId, ref.merchantId), eq(webhookConfigs.id, ref.configId));
+
+/** Stores a new, active configuration. `at` is real time. Rule: D-55. */
+export async function createWebhookConfig(
+  db: Db,
+  config: ConfigRef & {
+    url: string;
+    sealedSigner: Buffer;
+    eventTypes: EventType[];
+    at: number;
+  },
+): Promise<void> {
+  const { configId, at, ...rest } = config;
+  await db
+    .insert(webhookConfigs)
+    .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
+}
+
+/** A merchant's configurations, oldest first; deleted ones are gone. Rules: IF-4.14, D-55. */
+export async function listWebhookConfigs(
+  db: Db,
+  merchantId: string,
+  options: { includeInactive: boolean },
+): Promise<WebhookConfig[]> {
+  const isListed = options.includeInactive ? undefined : eq(webhookConfigs.isActive, true);
+  return db
+    .select()
+    .from(webhookConfigs)
+    .where(
+      and(eq(webhookConfigs.merchantId, merchantId), isNull(webhookConfigs.deletedAt), isListed),
+    )
+    .orderBy(asc(webhookConfigs.createdAt), asc(webhookConfigs.id));
+}
+
+/**
+ * Replaces URL, secret and event types, and activates the configuration again. `reseal` gets the
+ * stored secret and answers the new one sealed, or null when it is the same one: a different one
+ * leaves the old one listed for 24 h more. False when the merchant has no such configuration. Rules:
+ * IF-4.15, D-53, D-55.
+ */
+export async function updateWebhookConfig(
+  db: Db,
+  config: ConfigRef & {
+    url: string;
+    eventTypes: EventType[];
+    reseal: (stored: Buffer) => Buffer | null;
+    at: number;
+  },
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const [stored] = await tx
+      .select({ sealedSigner: webhookConfigs.sealedSigner })
+      .from(webhookConfigs)
+      .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
+      .for('update');
+    if (!stored) return false;
+    const sealedSigner = config.reseal(stored.sealedSigner);
+    const newSigner =
+      sealedSigner === null
+        ? {}
+        : {
+            sealedSigner,
+            sealedPreviousSigner: stored.sealedSigner,
+            previousSignerUntil: config.at + PREVIOUS_SIGNER_MS,
+          };
+    await tx
+      .update(webhookConfigs)
+      .set({
+        ...newSigner,
+        url: config.url,
+        eventTypes: config.eventTypes,
+        isActive: true,
+        deactivatedReason: null,
+        failingSince: null,
+        updatedAt: config.at,
+      })
+      .where(isConfig(config));
+    return true;
+  });
+}
+
+/**
+ * Takes a configuration away for good, with what was still to be delivered to it. False when the
+ * merchant has no such configuration (any more). Rules: D-54, D-55.
+ */
+export async function deleteWebhookConfig(
+  db: Db,
+  config: ConfigRef & { at: number },
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const deleted = await tx
+      .update(webhookConfigs)
+      .set({ isActive: false, deletedAt: config.at, updatedAt: config.at })
+      .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
+      .returning({ id: webhookConfigs.id });
+    if (deleted.length === 0) return false;
+    await dropPendingDeliveries(tx, config);
+    return true;
+  });
+}
+
+/**
+ * Stops events to a configuration until the merchant updates it, and drops what was pending. One
+ * that was given another URL since `url` was tried is left alone. Rule: D-54.
+ */
+export async function deactivateWebhookConfig(
+  db: Db,
+  config: ConfigRef & { url: string; reason: string; at: number },
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const deactivated = await tx
+      .update(webhookConfigs)
+      .set({ isActive: false, deactivatedReason: config.reason, updatedAt: config.at })
+      .where(and(isConfig(config), eq(webhookConfigs.url, config.url)))
+      .returning({ id: webhookConfigs.id });
+    if (deactivated.length > 0) await dropPendingDeliveries(tx, config);
+  });
+}
+
+/**
+ * Notes when the present run of failures began, null after a success. Changes nothing when somebody
+ * else noted something since `from` was read.
+ */
+export async function changeFailingSince(
+  db: Db,
+  config: ConfigRef,
+  change: { from: number | null; to: number | null },
+): Promise<void> {
+  const isAsRead =
+    change.from === null
+      ? isNull(webhookConfigs.failingSince)
+      : eq(webhookConfigs.failingSince, change.from);
+  await db
+    .update(webhookConfigs)
+    .set({ failingSince: change.to })
+    .where(and(isConfig(config), isAsRead));
+}
+
+/** Gives up what is pending for a configuration that takes no more events. Rule: D-54. */
+export async function dropPendingDeliveries(
+  db: Db,
+  config: ConfigRef & { at: number },
+): Promise<void> {
+  await db
+    .update(webhookDeliveries)
+    .set({ state: 'DROPPED', settledAt: config.at })
+    .where(
+      and(
+        eq(webhookDeliveries.merchantId, config.merchantId),
+        eq(webhookDeliveries.configId, config.configId),
+        eq(webhookDeliveries.state, 'PENDING'),
+      ),
+    );
+}

@@ -1,0 +1,82 @@
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createWebhookSender } from '../../activities/webhook-sender.ts';
+import { createGuardedConnector } from '../../runtime/webhook-address.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+
+let receiver: WebhookReceiver;
+let port: string;
+
+beforeAll(async () => {
+  receiver = await startWebhookReceiver({ secrets: [] });
+  port = new URL(receiver.url).port;
+});
+afterAll(() => receiver.close());
+
+const connectThrough = async (host: string, allowLoopback: boolean): Promise<number> => {
+  const dispatcher = new Agent({ connect: createGuardedConnector({ allowLoopback }) });
+  try {
+    const answer = await request(`http://${host}:${port}/`, {
+      dispatcher,
+      method: 'POST',
+      body: '{}',
+    });
+    await answer.body.dump();
+    return answer.statusCode;
+  } finally {
+    await dispatcher.close();
+  }
+};
+
+/** Every spelling of a way to this machine: names go through the look-up, literals do not. */
+const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
+
+describe('guarded connection', () => {
+  it.each(SPELLINGS)('refuses %s in production before anything is sent [D-55]', async (host) => {
+    const before = receiver.received.length;
+    await expect(connectThrough(host, false)).rejects.toMatchObject({ code: 'EBLOCKED' });
+    expect(receiver.received).toHaveLength(before);
+  });
+
+  it.each(['localhost', '127.0.0.1'])(
+    'reaches %s where development allows loopback [D-55]',
+    async (host) => {
+      expect(await connectThrough(host, true)).toBe(200);
+    },
+  );
+});
+
+describe('webhook sender', () => {
+  const send = (url: string, allowLoopback: boolean) =>
+    createWebhookSender({ allowLoopback })({ url, headers: {}, body: Buffer.from('{}') });
+
+  it('does not send to an address that the rules have come to refuse [D-55]', async () => {
+    const before = receiver.received.length;
+    expect(await send(receiver.url, false)).toEqual({
+      kind: 'failed',
+      error: 'endpoint must be an absolute https URL',
+    });
+    expect(await send(`https://127.0.0.1:${port}/`, false)).toEqual({
+      kind: 'failed',
+      error: 'endpoint must have a public address',
+    });
+    expect(receiver.received).toHaveLength(before);
+  });
+
+  it('says in a word what kept it from an answer [D-54]', async () => {
+    receiver.answerNext('close');
+    expect(await send(receiver.url, true)).toEqual({ kind: 'failed', error: 'UND_ERR_SOCKET' });
+    const closed = await startWebhookReceiver({ secrets: [] });
+    await closed.close();
+    expect(await send(closed.url, true)).toEqual({ kind: 'failed', error: 'ECONNREFUSED' });
+  });
+
+  it('waits 15 s for an answer and no longer [D-54]', async () => {
+    receiver.answerNext('hang');
+    expect(await send(receiver.url, true)).toEqual({
+      kind: 'failed',
+      error: 'no answer within 15 s',
+    });
+  });
+});

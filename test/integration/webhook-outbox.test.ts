@@ -1,0 +1,265 @@
+import { asc, eq } from 'drizzle-orm';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createDb } from '../../db/client.ts';
+import { stalledStreams } from '../../db/repositories/deliveries.ts';
+import { appendEvents } from '../../db/repositories/outbox.ts';
+import type { EventToStore } from '../../db/repositories/outbox.ts';
+import {
+  deactivateWebhookConfig,
+  deleteWebhookConfig,
+  listWebhookConfigs,
+  updateWebhookConfig,
+} from '../../db/repositories/webhook-configs.ts';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { createWebhookWorld } from '../support/webhook-world.ts';
+import type { WebhookWorld } from '../support/webhook-world.ts';
+
+const URL = 'https://example.com/hooks';
+const OCCURRED_AT = Date.UTC(2027, 0, 31, 12, 0, 0, 123);
+
+let world: WebhookWorld;
+beforeEach(async () => {
+  world = await createWebhookWorld();
+});
+afterEach(() => world.close());
+
+const event = (type: EventToStore['type'], content: object = {}): EventToStore => ({
+  type,
+  occurredAt: OCCURRED_AT,
+  body: (envelope) => ({ ...envelope, eventType: type, ...content }),
+});
+const append = (streamId: string, ...events: EventToStore[]) =>
+  world.db.transaction((tx) =>
+    appendEvents(tx, { merchantId: world.merchantId, streamId }, events),
+  );
+const stored = () => world.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
+const subscriptions = async () => {
+  const rows = await world.db
+    .select({
+      configId: webhookDeliveries.configId,
+      type: outboxEvents.type,
+      state: webhookDeliveries.state,
+    })
+    .from(webhookDeliveries)
+    .innerJoin(outboxEvents, eq(outboxEvents.id, webhookDeliveries.eventId))
+    .orderBy(asc(webhookDeliveries.sequence));
+  return rows.map((row) => `${row.configId} ${row.type} ${row.state}`);
+};
+
+describe('outbox', () => {
+  it('numbers events from 1 over all types, and stores the text that is sent [D-52]', async () => {
+    await append('sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
+    await append('sub_1', event('intent.success'), event('subscription.cycle_charged'));
+    await append('sub_2', event('intent.created'));
+
+    const rows = await stored();
+    expect(rows.map((row) => `${row.streamId} ${row.sequence} ${row.type}`).toSorted()).toEqual([
+      'sub_1 1 intent.created',
+      'sub_1 2 intent.success',
+      'sub_1 3 subscription.cycle_charged',
+      'sub_2 1 intent.created',
+    ]);
+    const first = rows.find((row) => row.streamId === 'sub_1' && row.sequence === 1);
+    expect(first?.id).toMatch(/^evt_[0-9A-Za-z]{22}$/);
+    expect(first?.body).toBe(
+      `{"eventId":"${first?.id}","sequence":1,"eventType":"intent.created","note":"Zoë \\"\\u0000\\n"}`,
+    );
+    expect(first?.occurredAt).toBe(OCCURRED_AT);
+  });
+
+  it('keeps sequence order the order of commits, without gaps, when many write at once [D-52]', async () => {
+    await Promise.all(
+      Array.from({ length: 20 }, () =>
+        append('sub_1', event('intent.created'), event('intent.success')),
+      ),
+    );
+    const rows = await stored();
+    expect(rows.map((row) => row.sequence)).toEqual(
+      Array.from({ length: 40 }, (_, index) => index + 1),
+    );
+    expect(rows.map((row) => row.type)).toEqual(
+      Array.from({ length: 20 }, () => ['intent.created', 'intent.success']).flat(),
+    );
+  });
+
+  it('leaves nothing behind when the transaction of the cause fails [D-51]', async () => {
+    await world.addConfig({ url: URL, eventTypes: ['intent.created'] });
+    const failing = world.db.transaction(async (tx) => {
+      await appendEvents(tx, { merchantId: world.merchantId, streamId: 'sub_1' }, [
+        event('intent.created'),
+      ]);
+      throw new Error('the cause failed');
+    });
+    await expect(failing).rejects.toThrow('the cause failed');
+    expect(await stored()).toEqual([]);
+    expect(await subscriptions()).toEqual([]);
+    await append('sub_1', event('intent.created'));
+    expect((await stored()).map((row) => row.sequence)).toEqual([1]);
+  });
+
+  it('owes each event to every active configuration of the merchant that subscribed to its type [D-50]', async () => {
+    const both = await world.addConfig({
+      url: URL,
+      eventTypes: ['intent.created', 'intent.failed'],
+    });
+    const one = await world.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    const off = await world.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    await deactivateWebhookConfig(world.db, {
+      merchantId: world.merchantId,
+      configId: off,
+      url: URL,
+      reason: 'endpoint_gone',
+      at: OCCURRED_AT,
+    });
+    await append(
+      'sub_1',
+      event('intent.created'),
+      event('intent.failed'),
+      event('subscription.ended'),
+    );
+    await world.db.transaction((tx) =>
+      appendEvents(tx, { merchantId: 'mer_of_another', streamId: 'sub_1' }, [
+        event('intent.failed'),
+      ]),
+    );
+    expect((await subscriptions()).toSorted()).toEqual(
+      [
+        `${both} intent.created PENDING`,
+        `${both} intent.failed PENDING`,
+        `${one} intent.failed PENDING`,
+      ].toSorted(),
+    );
+  });
+
+  it('asks the database nothing when there is no event', async () => {
+    const nobody = createDb({
+      url: 'postgres://127.0.0.1:1/none',
+      poolSize: 1,
+      applicationName: 't',
+    });
+    await expect(
+      appendEvents(nobody.db, { merchantId: world.merchantId, streamId: 'sub_1' }, []),
+    ).resolves.toBeUndefined();
+    await nobody.close();
+  });
+});
+
+describe('sweep', () => {
+  const stalledAfter = (ms: number) => stalledStreams(world.db, Date.now() + ms, 10);
+  const own = () => [{ merchantId: world.merchantId, streamId: world.streamId }];
+
+  it('finds a stream whose delivery has been due for more than 30 s, once [D-54]', async () => {
+    await world.addConfig({ url: URL });
+    await world.addConfig({ url: URL });
+    await world.emit(1_000, 2_000);
+    expect(await stalledAfter(20_000)).toEqual([]);
+    expect(await stalledAfter(31_000)).toEqual(own());
+  });
+
+  it('leaves out what is held, settled, or waiting behind a next attempt [D-54]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    await world.emit(1_000, 2_000);
+    const lane = { merchantId: world.merchantId, streamId: world.streamId, configId };
+    const owner = '00000000-0000-4000-8000-000000000000';
+    await world.db.insert(deliveryLeases).values({ ...lane, owner, until: Date.now() + 40_000 });
+    expect(await stalledAfter(31_000)).toEqual([]);
+    await world.db.delete(deliveryLeases);
+
+    const first = eq(webhookDeliveries.sequence, 1);
+    const nextAttemptAt = Date.now() + 60_000;
+    await world.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
+    expect(await stalledAfter(31_000)).toEqual([]);
+    expect(await stalledAfter(60_000 + 31_000)).toEqual(own());
+    // After three failures it holds back nothing: the second is late on its own.
+    await world.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
+    expect(await stalledAfter(31_000)).toEqual(own());
+
+    await world.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
+    expect(await stalledAfter(90_000)).toEqual([]);
+  });
+});
+
+describe('configurations', () => {
+  const ref = (configId: string) => ({ merchantId: world.merchantId, configId });
+  const update = (merchantId: string, configId: string, url: string) =>
+    updateWebhookConfig(world.db, {
+      merchantId,
+      configId,
+      url,
+      eventTypes: ['intent.failed'],
+      reseal: () => null,
+      at: OCCURRED_AT,
+    });
+
+  it('are listed oldest first, deactivated ones on request, deleted ones never [IF-4.14]', async () => {
+    const ids = [
+      await world.addConfig({ url: `${URL}/1` }),
+      await world.addConfig({ url: `${URL}/2` }),
+      await world.addConfig({ url: `${URL}/3` }),
+    ] as const;
+    await deactivateWebhookConfig(world.db, {
+      ...ref(ids[1]),
+      url: `${URL}/2`,
+      reason: 'endpoint_gone',
+      at: OCCURRED_AT,
+    });
+    expect(await deleteWebhookConfig(world.db, { ...ref(ids[2]), at: OCCURRED_AT })).toBe(true);
+    expect(await deleteWebhookConfig(world.db, { ...ref(ids[2]), at: OCCURRED_AT })).toBe(false);
+
+    const listed = async (includeInactive: boolean) =>
+      (await listWebhookConfigs(world.db, world.merchantId, { includeInactive })).map(
+        (config) => `${config.id} ${config.isActive}`,
+      );
+    expect(await listed(false)).toEqual([`${ids[0]} true`]);
+    expect((await listed(true)).toSorted()).toEqual(
+      [`${ids[0]} true`, `${ids[1]} false`].toSorted(),
+    );
+  });
+
+  it('are active again after an update, with their failures forgotten [D-55]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    await deactivateWebhookConfig(world.db, {
+      ...ref(configId),
+      url: URL,
+      reason: 'failing_for_five_days',
+      at: OCCURRED_AT,
+    });
+    expect(await update(world.merchantId, configId, `${URL}/new`)).toBe(true);
+    expect(await world.config(configId)).toMatchObject({
+      url: `${URL}/new`,
+      eventTypes: ['intent.failed'],
+      isActive: true,
+      deactivatedReason: null,
+      failingSince: null,
+      sealedPreviousSigner: null,
+      previousSignerUntil: null,
+      updatedAt: OCCURRED_AT,
+    });
+  });
+
+  it('stay active when the address that failed is no longer theirs [D-54]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    await deactivateWebhookConfig(world.db, {
+      ...ref(configId),
+      url: `${URL}/old`,
+      reason: 'endpoint_gone',
+      at: OCCURRED_AT,
+    });
+    expect((await world.config(configId)).isActive).toBe(true);
+  });
+
+  it('of another merchant, unknown or deleted ones are not to be updated or deleted [D-21]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    const before = await world.config(configId);
+    expect(await update('mer_of_another', configId, `${URL}/x`)).toBe(false);
+    expect(await update(world.merchantId, 'whc_unknown', `${URL}/x`)).toBe(false);
+    const theirs = { merchantId: 'mer_of_another', configId, at: OCCURRED_AT };
+    expect(await deleteWebhookConfig(world.db, theirs)).toBe(false);
+    expect(await world.config(configId)).toEqual(before);
+
+    await deleteWebhookConfig(world.db, { ...ref(configId), at: OCCURRED_AT });
+    expect(await update(world.merchantId, configId, `${URL}/x`)).toBe(false);
+  });
+});
