@@ -84,7 +84,6 @@ const variables = {
   TEMPORAL_CLI_PATH: z.string().min(1).optional(),
   TEMPORAL_TEST_SERVER_PATH: z.string().min(1).optional(),
   PERENNIAL_EXIT_WITH_PARENT: flag.default(false),
-  CI: z.string().optional(),
 } satisfies Record<string, z.ZodType>;
 
 export type VariableName = keyof typeof variables;
@@ -254,7 +253,6 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'TEMPORAL_CLI_PATH',
     'TEMPORAL_TEST_SERVER_PATH',
     'LOG_LEVEL',
-    'CI',
   ] as const;
   const env = read(names, environment);
   const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
@@ -287,7 +285,6 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
         return value === undefined ? [] : [[name, value]];
       }),
     ) as Partial<Record<(typeof SECRETS)[number], string>>,
-    isCi: env.CI !== undefined && env.CI !== 'false',
   };
 }
 

@@ -1,5 +1,4 @@
-import { bundleWorkflowCode } from '@temporalio/worker';
-import { existsSync } from 'node:fs';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -129,8 +128,7 @@ async function startTemporal(
 async function bundleWorkflows(folder: string): Promise<string> {
   const workflowsPath = resolve('workflows/index.ts');
   const file = join(folder, 'workflow-bundle.js');
-  if (!existsSync(workflowsPath)) return file;
-  const { code } = await bundleWorkflowCode({ workflowsPath });
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
   await writeFile(file, code);
   return file;
 }

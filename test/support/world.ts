@@ -3,11 +3,17 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { eq } from 'drizzle-orm';
-import { inject } from 'vitest';
+import { expect, inject, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/create-subscription.ts';
+import {
+  countBehind,
+  insertTestClock,
+  sendTestClock,
+  subscriptionsOnClock,
+} from '../../db/repositories/test-clocks.ts';
 import { customers } from '../../db/schema/customers.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
@@ -177,8 +183,34 @@ export async function createWorld(place: TemporalPlace, options: { retryPlan?: R
     createRowOnly: (life: NewLife) => createLife(db, merchantId, life),
     /** What a browser gets for a card: a one-time token. */
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
+    /** A test clock standing at `nowAt`. */
+    createClock: async (nowAt: number) => {
+      const id = newId('clk', Date.now(), randomBytes);
+      await insertTestClock(db, { merchantId, id, targetAt: nowAt, createdAt: Date.now() });
+      return id;
+    },
+    /** Sends the clock on and waits until every subscription that lives by it is there. */
+    advance: async (id: string, to: string | number) => {
+      const targetAt = typeof to === 'number' ? to : Date.parse(to);
+      const clock = { merchantId, id, targetAt, createdAt: 0 };
+      await sendTestClock(db, clock, targetAt);
+      for (const subscriptionId of await subscriptionsOnClock(db, clock)) {
+        await workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
+      }
+      await vi.waitFor(async () => expect(await countBehind(db, clock)).toBe(0), {
+        timeout: 60_000,
+        interval: 20,
+      });
+    },
     state: (ref: SubscriptionRef) => stateOf(db, ref),
     events: (ref: SubscriptionRef) => eventsOf(db, ref),
+    /** The gateway's own book of a subscription. */
+    book: (ref: SubscriptionRef) =>
+      control(
+        gatewayServer.url,
+        'GET',
+        `/control/charges?subscriptionId=${ref.subscriptionId}`,
+      ).then(({ charges }) => charges),
     control: (method: string, path: string, body?: unknown) =>
       control(gatewayServer.url, method, path, body),
     async close() {

@@ -1,0 +1,23 @@
+# One image for API, worker and sandbox gateway; the command says which.
+FROM node:20.20.2-bookworm-slim
+
+# For TLS to a Temporal server elsewhere, whose certificates the SDK checks against the system's.
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends ca-certificates \
+  && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts
+
+COPY tsconfig.json worker.ts ./
+COPY domain domain
+COPY workflows workflows
+COPY activities activities
+COPY gateways gateways
+COPY api api
+COPY db db
+COPY runtime runtime
+
+USER node
+CMD ["node", "--import", "tsx", "worker.ts"]

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes the namespace and registers the search attributes the workflows set; without them no
+# subscription can start. Safe to run again. Address and namespace come from the TEMPORAL_* variables
+# that the Temporal CLI reads.
+set -eu
+
+tries=0
+until temporal operator cluster health; do
+  tries=$((tries + 1))
+  if [ "$tries" -ge 30 ]; then
+    echo 'the Temporal server does not answer' >&2
+    exit 1
+  fi
+  sleep 2
+done
+
+if ! temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/null 2>&1; then
+  temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention 30d
+fi
+
+# A new namespace is known everywhere only after some seconds; an attribute that is there already is
+# left as it is.
+tries=0
+until temporal operator search-attribute create \
+  --name MerchantId --type Keyword \
+  --name SubscriptionStatus --type Keyword \
+  --name NextBillingAt --type Datetime \
+  --name BillingCycle --type Int \
+  --name LastOutcome --type Keyword; do
+  tries=$((tries + 1))
+  if [ "$tries" -ge 15 ]; then
+    echo 'the search attributes cannot be registered' >&2
+    exit 1
+  fi
+  sleep 2
+done
+echo "namespace $TEMPORAL_NAMESPACE is ready"

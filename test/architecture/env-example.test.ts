@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import {
+  ConfigError,
+  loadApiConfig,
+  loadEmbeddedConfig,
+  loadGatewayConfig,
+  loadWorkerConfig,
+  SECRETS,
+  VARIABLE_NAMES,
+} from '../../runtime/config.ts';
+
+/** Only docker-compose.yml reads it. */
+const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+
+const lines = readFileSync('.env.example', 'utf8').split('\n');
+const assignments = lines.flatMap((line) => {
+  const match = /^# ([A-Z][A-Z0-9_]*)=(.*)$/.exec(line);
+  return match === null ? [] : [{ name: match[1]!, value: match[2]! }];
+});
+
+/** `.env.example` with every line that gives a value uncommented, and the secrets filled in. */
+const filledIn = parseEnv(
+  [
+    ...assignments.map(({ name, value }) => `${name}=${value}`),
+    ...SECRETS.map((name) => `${name}=${Buffer.alloc(32, 1).toString('base64')}`),
+  ].join('\n'),
+);
+
+describe('.env.example', () => {
+  it('names every variable that is read, and no other, once', () => {
+    const named = assignments.map(({ name }) => name).toSorted();
+    expect(named).toEqual([...VARIABLE_NAMES, ...COMPOSE_ONLY].toSorted());
+  });
+
+  it('shows values that every process accepts', () => {
+    expect(loadApiConfig(filledIn).port).toBe(8080);
+    expect(loadWorkerConfig(filledIn).queues).toEqual(['billing', 'charges', 'webhooks']);
+    expect(loadGatewayConfig(filledIn).port).toBe(8081);
+    expect(loadEmbeddedConfig(filledIn).postgresPort).toBe(54_329);
+  });
+
+  it('shows the defaults: uncommenting it changes nothing', () => {
+    const required = { DATABASE_URL: filledIn['DATABASE_URL'] };
+    const secrets = Object.fromEntries(SECRETS.map((name) => [name, filledIn[name]]));
+    const atDefaults = loadApiConfig({ ...required, ...secrets });
+    // Shown as an example, because there is no default: no link to the Web UI without it.
+    expect({ ...loadApiConfig(filledIn), temporalUiUrl: undefined }).toEqual(atDefaults);
+    expect(loadWorkerConfig(filledIn)).toEqual(loadWorkerConfig({ ...required, ...secrets }));
+    expect(loadGatewayConfig(filledIn)).toEqual(loadGatewayConfig({ ...required, ...secrets }));
+  });
+
+  it('gives no secret a value', () => {
+    const given = assignments.filter(({ name, value }) => isSecret(name) && value !== '');
+    expect(given).toEqual([]);
+  });
+});
+
+describe('a process without settings', () => {
+  it('refuses to start and names everything that is missing at once', () => {
+    expect(() => loadApiConfig({})).toThrow(
+      new ConfigError([
+        'DATABASE_URL: is not set, and has no default',
+        'GATEWAY_KEY: is not set, and has no default',
+        'SESSION_KEY: is not set, and has no default',
+        'ENCRYPTION_KEY: is not set, and has no default',
+        'CREDENTIAL_PEPPER: is not set, and has no default',
+      ]),
+    );
+  });
+});
+
+function isSecret(name: string): boolean {
+  return (SECRETS as readonly string[]).includes(name) || COMPOSE_ONLY.includes(name);
+}
