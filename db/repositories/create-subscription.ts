@@ -1,0 +1,98 @@
+import type { CustomerDetails } from '../../domain/customer.ts';
+import { entryEvents, intentEvent } from '../../domain/subscription/change.ts';
+import { newSubscription } from '../../domain/subscription/state.ts';
+import type { NewSubscription, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Db } from '../client.ts';
+import { checkoutSessions } from '../schema/checkout-sessions.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import type { ProductPage } from '../schema/subscriptions.ts';
+import { hashCheckoutToken } from './checkout-sessions.ts';
+import { appendDrafts } from './subscription-events.ts';
+import { rowOf } from './subscriptions.ts';
+
+/** What the merchant said that the subscription's rules do not look at. */
+export interface SubscriptionOrder {
+  customerDetails: CustomerDetails;
+  receiptId: string | null;
+  description: string | null;
+  callbackUrl: string;
+  cancelUrl: string | null;
+  metadata: Record<string, string> | null;
+  productPage: ProductPage | null;
+  phoneNumberRequired: boolean;
+}
+
+export interface NewCheckout {
+  id: string;
+  /** The bearer token of the page's URL; only its hash is stored. */
+  token: string;
+}
+
+/**
+ * Writes a new subscription whole, inside the caller's transaction: its row, the first cycle's
+ * intent (none with a trial), the checkout session and the events. Its workflow is started after the
+ * transaction, or by the sweep. Rules: D-§4 first row, D-51.
+ */
+export async function createSubscription(
+  tx: Db,
+  subscription: NewSubscription,
+  order: SubscriptionOrder,
+  checkout: NewCheckout,
+): Promise<SubscriptionState> {
+  const state = newSubscription(subscription);
+  const { merchantId, subscriptionId, createdAt, terms } = state;
+  await tx.insert(subscriptions).values({
+    ...order,
+    ...rowOf(state),
+    merchantId,
+    id: subscriptionId,
+    customerId: state.customerId,
+    lastTransitionId: `${subscriptionId}:${state.version}`,
+    testClockId: state.testClockId,
+    clockReachedAt: state.testClockId === null ? null : createdAt,
+    presentmentCurrency: terms.currency,
+    createdAt,
+  });
+  if (state.owed) await insertFirstIntent(tx, state, state.owed, order);
+  await tx.insert(checkoutSessions).values({
+    merchantId,
+    id: checkout.id,
+    tokenHash: hashCheckoutToken(checkout.token),
+    subscriptionId,
+    expiresAt: state.checkoutExpiresAt,
+    createdAt,
+  });
+  const drafts = [
+    ...entryEvents(null, state, createdAt),
+    ...(state.owed
+      ? [intentEvent('intent.created', state.owed.intentId, createdAt, 'CREATED')]
+      : []),
+  ];
+  await appendDrafts(tx, { merchantId, subscriptionId }, drafts);
+  return state;
+}
+
+async function insertFirstIntent(
+  tx: Db,
+  state: SubscriptionState,
+  owed: NonNullable<SubscriptionState['owed']>,
+  order: SubscriptionOrder,
+): Promise<void> {
+  await tx.insert(paymentIntents).values({
+    merchantId: state.merchantId,
+    id: owed.intentId,
+    subscriptionId: state.subscriptionId,
+    cycleNumber: owed.cycleNumber,
+    customerId: state.customerId,
+    amountMinor: owed.amountMinor,
+    currency: state.terms.currency,
+    presentmentCurrency: state.terms.currency,
+    status: 'CREATED',
+    receiptId: order.receiptId,
+    metadata: order.metadata,
+    customerDetails: order.customerDetails,
+    createdAt: state.createdAt,
+    dueAt: owed.dueAt,
+  });
+}

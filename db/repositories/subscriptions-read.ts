@@ -1,0 +1,56 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { isId } from '../../domain/ids.ts';
+import type { Db } from '../client.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+
+/** A subscription as merchants read it: its row, and the card it pays with. */
+export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
+
+/** The merchant's subscription, or null: another merchant's is as unknown as none. Rule: D-21. */
+export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
+  if (!isId('sub', subscriptionId)) return null;
+  const [row] = await db
+    .select({
+      id: subscriptions.id,
+      customerId: subscriptions.customerId,
+      status: subscriptions.status,
+      state: subscriptions.state,
+      presentmentCurrency: subscriptions.presentmentCurrency,
+      description: subscriptions.description,
+      metadata: subscriptions.metadata,
+      createdAt: subscriptions.createdAt,
+      paymentMethod: {
+        kind: paymentMethods.kind,
+        brand: paymentMethods.brand,
+        country: paymentMethods.country,
+        lastFourDigit: paymentMethods.lastFourDigit,
+        expiryMonth: paymentMethods.expiryMonth,
+        expiryYear: paymentMethods.expiryYear,
+      },
+    })
+    .from(subscriptions)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      ),
+    )
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+  return row ?? null;
+}
+
+/** True when the merchant has this subscription. Rule: D-21. */
+export async function hasSubscription(
+  db: Db,
+  merchantId: string,
+  subscriptionId: string,
+): Promise<boolean> {
+  if (!isId('sub', subscriptionId)) return false;
+  const rows = await db
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+  return rows.length > 0;
+}

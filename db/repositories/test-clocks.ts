@@ -1,0 +1,76 @@
+import { and, count, eq, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { isId } from '../../domain/ids.ts';
+import type { Db } from '../client.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import { testClocks } from '../schema/test-clocks.ts';
+
+export interface TestClock {
+  merchantId: string;
+  id: string;
+  /** Where the clock was last sent. */
+  targetAt: number;
+  createdAt: number;
+}
+
+export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
+  await db.insert(testClocks).values(clock);
+}
+
+/**
+ * The merchant's clock, or null. With a lock it stands still for the rest of the transaction:
+ * `share` for a subscription that is born on it, `update` for moving it.
+ */
+export async function findTestClock(
+  db: Db,
+  merchantId: string,
+  testClockId: string,
+  lock?: 'share' | 'update',
+): Promise<TestClock | null> {
+  if (!isId('clk', testClockId)) return null;
+  const query = db
+    .select()
+    .from(testClocks)
+    .where(and(eq(testClocks.merchantId, merchantId), eq(testClocks.id, testClockId)));
+  const [row] = await (lock === undefined ? query : query.for(lock));
+  return row ?? null;
+}
+
+/** How many subscriptions of the clock have not reached its target. Rule: D-60. */
+export async function countBehind(db: Db, clock: TestClock): Promise<number> {
+  const [row] = await db
+    .select({ behind: count() })
+    .from(subscriptions)
+    .where(
+      and(
+        livesBy(clock),
+        or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, clock.targetAt)),
+      ),
+    );
+  return row?.behind ?? 0;
+}
+
+/** Sends the clock to `targetAt`. The caller holds its row. */
+export async function sendTestClock(db: Db, clock: TestClock, targetAt: number): Promise<void> {
+  await db
+    .update(testClocks)
+    .set({ targetAt })
+    .where(and(eq(testClocks.merchantId, clock.merchantId), eq(testClocks.id, clock.id)));
+}
+
+/** The subscriptions that live by the clock and are not ENDED, oldest first. */
+export async function subscriptionsOnClock(db: Db, clock: TestClock): Promise<string[]> {
+  const rows = await db
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(livesBy(clock))
+    .orderBy(sql`${subscriptions.id} collate "C"`);
+  return rows.map((row) => row.id);
+}
+
+function livesBy(clock: TestClock) {
+  return and(
+    eq(subscriptions.merchantId, clock.merchantId),
+    eq(subscriptions.testClockId, clock.id),
+    ne(subscriptions.status, 'ENDED'),
+  );
+}
