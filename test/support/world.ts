@@ -5,6 +5,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import { eq } from 'drizzle-orm';
 import { expect, inject, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/create-subscription.ts';
@@ -14,10 +15,12 @@ import {
   sendTestClock,
   subscriptionsOnClock,
 } from '../../db/repositories/test-clocks.ts';
+import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { customers } from '../../db/schema/customers.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { EVENT_TYPES } from '../../domain/events.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
@@ -95,7 +98,14 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
  * Everything a subscription lives in, real: Postgres, the sandbox gateway over HTTP, workers on the
  * given Temporal server with the bundle that production runs. One per test file.
  */
-export async function createWorld(place: TemporalPlace, options: { retryPlan?: RetryPlan } = {}) {
+export async function createWorld(
+  place: TemporalPlace,
+  options: {
+    retryPlan?: RetryPlan;
+    /** Puts something between the server and the real activities, e.g. a failure. */
+    wrap?: (activities: Activities) => Activities;
+  } = {},
+) {
   const database = await createTestDatabase();
   const { db, close: closeDb } = createDb({
     url: database.url,
@@ -121,14 +131,16 @@ export async function createWorld(place: TemporalPlace, options: { retryPlan?: R
     taskQueuePrefix,
     logger,
   });
+  const sealing = createSealing(randomBytes(32));
   const activities = createActivities({
     db,
     gateway,
     reviver: workflows,
-    sealing: createSealing(randomBytes(32)),
+    sealing,
     wakeStream: (stream) => workflows.wakeStream(stream),
     allowLoopback: true,
   });
+  const wrapped = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
   await db.insert(merchants).values({
     id: merchantId,
@@ -146,8 +158,8 @@ export async function createWorld(place: TemporalPlace, options: { retryPlan?: R
         taskQueue: `${taskQueuePrefix}billing`,
         workflowBundle: { codePath: inject('workflowBundlePath') },
       }),
-      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}charges`, activities }),
-      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}webhooks`, activities }),
+      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}charges`, activities: wrapped }),
+      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}webhooks`, activities: wrapped }),
     ]);
     const running = Promise.all(workers.map((worker) => worker.run()));
     return {
@@ -183,6 +195,22 @@ export async function createWorld(place: TemporalPlace, options: { retryPlan?: R
     createRowOnly: (life: NewLife) => createLife(db, merchantId, life),
     /** What a browser gets for a card: a one-time token. */
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
+    /** Sends every event to `url` from now on. */
+    subscribe: async (url: string, eventSigner: string) => {
+      const configId = newId('whc', Date.now(), randomBytes);
+      const sealedSigner = sealing.seal(eventSigner, configId);
+      const eventTypes = [...EVENT_TYPES];
+      await createWebhookConfig(db, {
+        merchantId,
+        configId,
+        url,
+        sealedSigner,
+        eventTypes,
+        at: Date.now(),
+      });
+      return configId;
+    },
+    activities,
     /** A test clock standing at `nowAt`. */
     createClock: async (nowAt: number) => {
       const id = newId('clk', Date.now(), randomBytes);

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
+
+describe('a test clock', () => {
+  test('sent a year ahead goes through every due instant in order [D-60]', async () => {
+    const createdAt = Date.parse('2027-01-24T12:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({
+      createdAt,
+      testClockId: clock,
+      terms: { trial: { interval: 'DAY', count: 7 } },
+    });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await world.control('POST', '/control/declines', {
+      subscriptionId: ref.subscriptionId,
+      code: 'insufficient_funds',
+      count: 1,
+    });
+    await world.advance(clock, '2028-02-01T00:00:00Z');
+
+    const events = await world.events(ref);
+    const months = events.filter((event) => event['eventType'] === 'subscription.cycle_charged');
+    expect(months.map((event) => day(event['eventTime']))).toEqual([
+      ...['2027-01-31', '2027-02-28', '2027-03-31', '2027-04-30', '2027-05-31', '2027-06-30'],
+      ...['2027-07-31', '2027-08-31', '2027-09-30', '2027-10-31', '2027-11-30', '2027-12-31'],
+    ]);
+    expect(events.slice(0, 8).map((event) => [event['eventType'], event['eventTime']])).toEqual([
+      ['subscription.created', Date.parse('2027-01-24T12:00:00Z')],
+      ['subscription.trialing', Date.parse('2027-01-24T12:00:00Z')],
+      ['intent.created', Date.parse('2027-01-31T12:00:00Z')],
+      ['intent.failed', Date.parse('2027-01-31T12:00:00Z')],
+      ['subscription.unpaid', Date.parse('2027-01-31T12:00:00Z')],
+      ['intent.success', Date.parse('2027-01-31T16:00:00Z')],
+      ['subscription.cycle_charged', Date.parse('2027-01-31T16:00:00Z')],
+      ['subscription.active', Date.parse('2027-01-31T16:00:00Z')],
+    ]);
+    expect(events.at(-1)).toMatchObject({
+      eventType: 'subscription.ended',
+      status: 'ENDED',
+      endReason: 'completed',
+      remainingCycleCount: 0,
+      sequence: events.length,
+    });
+    const book = await world.book(ref);
+    expect(book.map((charge) => charge.outcome)).toEqual([
+      'declined',
+      ...Array.from({ length: 12 }, () => 'succeeded'),
+    ]);
+    expect(book.every((charge) => charge.sentCount === 1)).toBe(true);
+
+    await world.advance(clock, '2035-01-01T00:00:00Z');
+    expect(await world.book(ref)).toHaveLength(13);
+    expect(await world.events(ref)).toHaveLength(events.length);
+  });
+
+  test('stands still between advances, and the workflow survives many of them [D-60]', async () => {
+    const createdAt = Date.parse('2027-03-31T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    const paid = async () => (await world.state(ref)).cyclesCharged;
+    expect(await paid()).toBe(1);
+    await world.advance(clock, '2027-04-29T23:59:59.999Z');
+    expect(await paid()).toBe(1);
+    await world.advance(clock, '2027-04-30T00:00:00Z');
+    expect(await paid()).toBe(2);
+    // Long enough for several runs: the history of one is bounded.
+    await world.advance(clock, '2035-06-30T00:00:00Z');
+    expect(await paid()).toBe(100);
+    expect((await world.state(ref)).status).toBe('ENDED');
+    expect(await world.book(ref)).toHaveLength(100);
+  });
+});

@@ -1,0 +1,201 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import {
+  checkoutCommand,
+  createWorld,
+  newMethodCommand,
+  startTimeSkippingServer,
+} from '../support/world.ts';
+import type { NewLife, World } from '../support/world.ts';
+
+const DAY = 86_400_000;
+
+let env: TestWorkflowEnvironment;
+let world: World;
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env);
+});
+
+afterAll(async () => {
+  await world.close();
+  await env.teardown();
+});
+
+/** The next 31 January, 09:30, as the server counts time. */
+async function sleepToJanuary31(): Promise<number> {
+  const now = await env.currentTimeMs();
+  const year = new Date(now).getUTCFullYear();
+  const this31 = Date.UTC(year, 0, 31, 9, 30);
+  const at = this31 > now ? this31 : Date.UTC(year + 1, 0, 31, 9, 30);
+  await env.sleep(at - now);
+  return at;
+}
+
+async function subscribe(life: Omit<NewLife, 'createdAt'> = {}): Promise<SubscriptionRef> {
+  const ref = await world.create({ ...life, createdAt: await env.currentTimeMs() });
+  const answer = await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  expect(answer.kind).toBe('result');
+  return ref;
+}
+
+const paid = async (ref: SubscriptionRef) => (await world.state(ref)).cyclesCharged;
+
+/** Time passes; then `cycles` cycles are paid, no more. */
+async function sleepUntilPaid(ref: SubscriptionRef, ms: number, cycles: number): Promise<void> {
+  await env.sleep(ms);
+  await vi.waitFor(async () => expect(await paid(ref)).toBe(cycles), { timeout: 30_000 });
+}
+
+/** [month-day, event, amount] of everything told so far, from event `from` on. */
+async function story(ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
+  const events = await world.events(ref);
+  return events
+    .slice(from)
+    .map((event) => [
+      new Date(Number(event['eventTime'])).toISOString().slice(5, 10),
+      event['eventType'],
+      event['amount'],
+    ]);
+}
+
+async function expectNothingFurther(ref: SubscriptionRef): Promise<void> {
+  const before = [(await world.events(ref)).length, (await world.book(ref)).length];
+  await env.sleep(400 * DAY);
+  expect([(await world.events(ref)).length, (await world.book(ref)).length]).toEqual(before);
+}
+
+describe('a subscription in Temporal', () => {
+  test('anchored on 31 January is charged on the last day of short months [D-05]', async () => {
+    await sleepToJanuary31();
+    const ref = await subscribe({ terms: { cycleCount: 4 } });
+    await sleepUntilPaid(ref, 30 * DAY, 2);
+    await sleepUntilPaid(ref, 31 * DAY, 3);
+    await sleepUntilPaid(ref, 31 * DAY, 4);
+    const told = await story(ref);
+    const february = new Date(await env.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
+    expect(told.filter((line) => line[1] === 'subscription.cycle_charged')).toEqual([
+      ['01-31', 'subscription.cycle_charged', 1_999],
+      [`02-${february}`, 'subscription.cycle_charged', 1_999],
+      ['03-31', 'subscription.cycle_charged', 1_999],
+      ['04-30', 'subscription.cycle_charged', 1_999],
+    ]);
+    expect(told.slice(0, 5).map((line) => line[1])).toEqual([
+      'subscription.created',
+      'intent.created',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
+    expect(told.at(-1)?.[1]).toBe('subscription.ended');
+    await expectNothingFurther(ref);
+  });
+
+  test('of 36 months is charged 36 times, one cycle after the other [D-§4]', async () => {
+    const ref = await subscribe({ terms: { cycleCount: 36, amountMinor: 500 } });
+    for (let cycles = 2; cycles <= 36; cycles += 1) await sleepUntilPaid(ref, 31 * DAY, cycles);
+    const book = await world.book(ref);
+    expect(book.map((charge) => [charge.amountMinor, charge.outcome, charge.sentCount])).toEqual(
+      Array.from({ length: 36 }, () => [500, 'succeeded', 1]),
+    );
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+    await expectNothingFurther(ref);
+  });
+
+  test('with a trial charges at its end, with upfrontAmount the first cycle only [IF-2.3]', async () => {
+    const trial = await subscribe({
+      terms: { cycleCount: 2, trial: { interval: 'DAY', count: 7 } },
+    });
+    const upfront = await subscribe({ terms: { cycleCount: 2, upfrontAmountMinor: 9_900 } });
+    expect(await world.state(trial)).toMatchObject({ status: 'TRIALING', cyclesCharged: 0 });
+    expect(await world.book(trial)).toEqual([]);
+    await sleepUntilPaid(trial, 7 * DAY + 1_000, 1);
+    await sleepUntilPaid(trial, 31 * DAY, 2);
+    expect((await world.book(trial)).map((charge) => charge.amountMinor)).toEqual([1_999, 1_999]);
+    expect((await world.book(upfront)).map((charge) => charge.amountMinor)).toEqual([9_900, 1_999]);
+    await expectNothingFurther(trial);
+  });
+
+  test('whose cycle is declined is retried after 4 hours and goes on [D-30]', async () => {
+    const ref = await subscribe({ terms: { cycleCount: 3 } });
+    const { subscriptionId } = ref;
+    const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
+    await world.control('POST', '/control/declines', decline);
+    const before = (await world.events(ref)).length;
+    const dueAt = (await world.events(ref)).at(-1)?.['nextPaymentDate'];
+    await sleepUntilPaid(ref, 31 * DAY + 14 * 3_600_000, 2);
+    const told = (await world.events(ref)).slice(before);
+    const hoursLate = (at: unknown) => Math.round((Number(at) - Number(dueAt)) / 3_600_000);
+    expect(told.map((event) => [hoursLate(event['eventTime']), event['eventType']])).toEqual([
+      [0, 'intent.created'],
+      [0, 'intent.failed'],
+      [0, 'subscription.unpaid'],
+      [4, 'intent.failed'],
+      [12, 'intent.success'],
+      [12, 'subscription.cycle_charged'],
+      [12, 'subscription.active'],
+    ]);
+    expect(told[1]).toMatchObject({ errorCode: 'insufficient_funds', status: 'FAILED' });
+    await sleepUntilPaid(ref, 31 * DAY, 3);
+    expect((await world.state(ref)).status).toBe('ENDED');
+    await expectNothingFurther(ref);
+  });
+
+  test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async () => {
+    const ref = await subscribe({ terms: { cycleCount: 2 } });
+    const { subscriptionId } = ref;
+    await world.control('POST', '/control/declines', {
+      subscriptionId,
+      code: 'card_declined',
+      count: 4,
+    });
+    await env.sleep(31 * DAY + 3_600_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'));
+    const retry = (n: number) =>
+      world.workflows.execute(ref, {
+        kind: 'manualRetry',
+        commandId: `${subscriptionId}:retry:${n}`,
+      });
+    const first = await retry(1);
+    expect(first).toMatchObject({ kind: 'result', result: { success: false, status: 'UNPAID' } });
+    const until =
+      first.kind === 'result' && first.result.kind === 'manualRetry'
+        ? first.result.minManualRetryAt
+        : null;
+    await env.sleep(4 * 3_600_000 - 60_000);
+    expect(await retry(2)).toEqual({
+      kind: 'refused',
+      code: 'bad_request',
+      message: `Another manual retry is possible from ${new Date(until ?? 0).toISOString()}.`,
+    });
+    await env.sleep(60_000);
+    expect(await retry(3)).toMatchObject({ kind: 'result', result: { success: false } });
+    // checkout, due date, manual, automatic (4 h after the due date), manual
+    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+      'succeeded',
+      ...['declined', 'declined', 'declined', 'declined'],
+    ]);
+    expect(await world.workflows.execute(ref, newMethodCommand(await world.token()))).toMatchObject(
+      {
+        result: { outcome: 'paid' },
+      },
+    );
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    await expectNothingFurther(ref);
+  });
+
+  test('that nobody pays ends when its checkout expires [D-§4]', async () => {
+    const ref = await world.create({ createdAt: await env.currentTimeMs() });
+    await env.sleep(DAY + 1_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'));
+    expect((await story(ref)).map((line) => line[1])).toEqual([
+      'subscription.created',
+      'intent.created',
+      'subscription.ended',
+    ]);
+    expect((await world.state(ref)).endReason).toBe('checkout_expired');
+    await expectNothingFurther(ref);
+  });
+});

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import type {
+  DeliverPendingInput,
+  DeliverPendingResult,
+  WebhookActivities,
+} from '../../activities/webhooks.ts';
+import { ATTEMPT_DELAYS_MS, delayAfterFailure } from '../../domain/delivery-schedule.ts';
+import {
+  wake,
+  WEBHOOK_STREAM_WORKFLOW,
+  webhookStreamWorkflowId,
+} from '../../workflows/webhook-stream/messages.ts';
+import type { WebhookStreamInput } from '../../workflows/webhook-stream/messages.ts';
+import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
+
+const NOTHING_LEFT: DeliverPendingResult = { remaining: 0, nextDelayMs: null };
+const MERCHANT_ID = 'mer_1';
+
+let env: TestWorkflowEnvironment;
+let queuePrefix: string;
+let input: WebhookStreamInput;
+/** What each round was called with. */
+let rounds: DeliverPendingInput[];
+
+beforeAll(async () => {
+  env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
+  });
+});
+afterAll(() => env.teardown());
+beforeEach(() => {
+  queuePrefix = `${randomUUID()}-`;
+  input = { merchantId: MERCHANT_ID, streamId: `sub_${randomUUID()}` };
+  rounds = [];
+});
+
+/** Runs `test` while a worker serves the workflow, and another one the activity. */
+async function withWorkers(
+  round: (number: number) => DeliverPendingResult | Promise<DeliverPendingResult>,
+  test: () => Promise<void>,
+): Promise<void> {
+  const activities: WebhookActivities = {
+    async deliverPending(call) {
+      rounds.push(call);
+      return round(rounds.length);
+    },
+  };
+  const workflowWorker = await Worker.create({
+    connection: env.nativeConnection,
+    taskQueue: `${queuePrefix}billing`,
+    workflowBundle: { codePath: inject('workflowBundlePath') },
+  });
+  const activityWorker = await Worker.create({
+    connection: env.nativeConnection,
+    taskQueue: `${queuePrefix}webhooks`,
+    activities,
+  });
+  await workflowWorker.runUntil(activityWorker.runUntil(test()));
+}
+
+const wakeStream = () =>
+  env.client.workflow.signalWithStart<typeof webhookStream>(WEBHOOK_STREAM_WORKFLOW, {
+    workflowId: webhookStreamWorkflowId(input.streamId),
+    taskQueue: `${queuePrefix}billing`,
+    args: [input],
+    signal: wake,
+    signalArgs: [],
+  });
+
+/** Milliseconds of the workflow's time between one round and the next. */
+const gaps = () => rounds.slice(1).map((call, index) => call.nowAt - (rounds[index]?.nowAt ?? 0));
+
+/** A timer's wait plus what the workflow tasks around it took. */
+function expectGaps(expected: readonly number[]): void {
+  expect(gaps()).toHaveLength(expected.length);
+  gaps().forEach((gap, index) => {
+    const wait = expected[index] ?? Number.NaN;
+    expect(gap, `gap ${index}`).toBeGreaterThanOrEqual(wait);
+    expect(gap, `gap ${index}`).toBeLessThan(wait * 1.1 + 2_000);
+  });
+}
+
+const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number, handOver: false });
+
+describe('webhook stream', () => {
+  it('has ten attempts made at the times of the schedule, over 75.6 hours, and ends [D-54]', async () => {
+    await withWorkers(
+      (attempts) => {
+        const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
+        return { remaining: nextDelayMs === null ? 0 : 1, nextDelayMs };
+      },
+      async () => {
+        await (await wakeStream()).result();
+      },
+    );
+    expect(rounds).toHaveLength(10);
+    expect(rounds).toEqual(Array.from({ length: 10 }, unchangedInput));
+    expectGaps(ATTEMPT_DELAYS_MS.slice(1));
+  });
+
+  it('looks at once when it is woken during a wait, and says in words what it waits for [D-54]', async () => {
+    const results = [
+      { remaining: 1, nextDelayMs: 7_200_000 },
+      { remaining: 2, nextDelayMs: 6_600_000 },
+    ];
+    await withWorkers(
+      (round) => results[round - 1] ?? NOTHING_LEFT,
+      async () => {
+        const handle = await wakeStream();
+        await vi.waitFor(async () => {
+          const { currentDetails } = await handle.query<{ currentDetails: string }>(
+            '__temporal_workflow_metadata',
+          );
+          expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
+        });
+        await env.sleep(600_000);
+        await wakeStream();
+        await handle.result();
+
+        const { events } = await handle.fetchHistory();
+        const summaries = (events ?? [])
+          .filter((event) => event.timerStartedEventAttributes)
+          .map((event) => defaultPayloadConverter.fromPayload(event.userMetadata?.summary ?? {}));
+        expect(summaries).toEqual(['next attempt of 1 delivery', 'next attempt of 2 deliveries']);
+      },
+    );
+    expectGaps([600_000, 6_600_000]);
+  });
+
+  it('does another round for a wake that arrives while the last one is under way [D-54]', async () => {
+    await withWorkers(
+      async (round) => {
+        if (round === 1) await wakeStream();
+        return NOTHING_LEFT;
+      },
+      async () => {
+        await (await wakeStream()).result();
+      },
+    );
+    expect(rounds).toHaveLength(2);
+  });
+
+  it('is started again by a wake after its end [D-54]', async () => {
+    await withWorkers(
+      () => NOTHING_LEFT,
+      async () => {
+        const first = await wakeStream();
+        await first.result();
+        const second = await wakeStream();
+        await second.result();
+        expect(second.signaledRunId).not.toBe(first.signaledRunId);
+      },
+    );
+    expect(rounds).toHaveLength(2);
+  });
+
+  it('outlives rounds that fail, with longer and longer pauses [D-54]', async () => {
+    await withWorkers(
+      (round) => {
+        if (round <= 6) throw new Error('the database is away');
+        return NOTHING_LEFT;
+      },
+      async () => {
+        await (await wakeStream()).result();
+      },
+    );
+    expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+  });
+
+  it('continues as new before its history is long, and loses nothing by it [D-54]', async () => {
+    await withWorkers(
+      (round) => (round === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000 }),
+      async () => {
+        const handle = await wakeStream();
+        await handle.result();
+        const lastRun = env.client.workflow.getHandle(handle.workflowId);
+        const { runId, historyLength } = await lastRun.describe();
+        expect(runId).not.toBe(handle.signaledRunId);
+        expect(historyLength).toBeLessThan(450);
+      },
+    );
+    expect(rounds).toHaveLength(80);
+    expect(rounds.at(-1)).toEqual(unchangedInput());
+  });
+});
