@@ -1,0 +1,64 @@
+import { Router } from '@koa/router';
+import Koa from 'koa';
+import type { RequestState } from './context.ts';
+import type { ApiDeps } from './deps.ts';
+import { accessLog } from './middleware/access-log.ts';
+import { authenticate } from './middleware/authenticate.ts';
+import { deadline } from './middleware/deadline.ts';
+import { errorBoundary } from './middleware/errors.ts';
+import { jsonBody } from './middleware/json-body.ts';
+import { knownRoute } from './middleware/known-route.ts';
+import { requestId } from './middleware/request-id.ts';
+import { securityHeaders } from './middleware/security-headers.ts';
+import { checkoutRoutes } from './pages/checkout-routes.ts';
+import { pageErrors } from './pages/page.tsx';
+import { customerRoutes } from './routes/customers/routes.ts';
+import { healthRoutes } from './routes/health/routes.ts';
+import { subscriptionRoutes } from './routes/subscriptions/routes.ts';
+import { testClockRoutes } from './routes/test-clocks/routes.ts';
+import { webhookRoutes } from './routes/webhooks/routes.ts';
+
+/** The HTTP API and the hosted pages as a Koa app. Never listens; keeps no state of its own. */
+export function createApp(deps: ApiDeps): Koa<RequestState> {
+  const app = new Koa<RequestState>();
+  // Koa's own last resort prints to stderr; everything is logged where it is handled.
+  app.silent = true;
+  app.on('error', (error: unknown) =>
+    deps.logger.warn({ name: nameOf(error) }, 'connection error'),
+  );
+
+  const routers = createRouters(deps);
+  app
+    .use(requestId(deps)) // first: every answer and every line of the log carries it
+    .use(accessLog(deps.logger)) // outside the errors: it logs the status they became
+    .use(securityHeaders(deps.publicUrl)) // before anything can answer
+    .use(errorBoundary(deps.logger)) // around all that may refuse
+    .use(deadline()) // inside the errors: being late is one of them
+    .use(knownRoute(routers)); // before credentials: what is not there asks for none
+  for (const router of routers) app.use(router.routes());
+  return app;
+}
+
+/** One router for each kind of caller: what a router uses comes before its own routes only. */
+function createRouters(deps: ApiDeps): Router<RequestState>[] {
+  const open = new Router<RequestState>({ sensitive: true });
+  healthRoutes(open, deps);
+
+  const pages = new Router<RequestState>({ sensitive: true });
+  pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
+  checkoutRoutes(pages, deps);
+
+  const merchants = new Router<RequestState>({ sensitive: true });
+  merchants.use(authenticate(deps)); // before the body: strangers upload nothing
+  merchants.use(jsonBody());
+  customerRoutes(merchants, deps);
+  subscriptionRoutes(merchants, deps);
+  webhookRoutes(merchants, deps);
+  testClockRoutes(merchants, deps);
+
+  return [open, pages, merchants];
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
+}

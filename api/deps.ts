@@ -1,0 +1,31 @@
+import type { Db } from '../db/client.ts';
+import type { RandomBytes } from '../domain/ids.ts';
+import type { PublishedTestCard } from '../gateways/port.ts';
+import type { Logger } from '../runtime/logger.ts';
+import type { Sealing } from '../runtime/sealing.ts';
+import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+
+/** Everything the API needs of the world; `main.ts` and the tests put it together. */
+export interface ApiDeps {
+  readonly db: Db;
+  readonly workflows: SubscriptionWorkflows;
+  readonly logger: Logger;
+  /** Real time in epoch ms. */
+  readonly now: () => number;
+  readonly random: RandomBytes;
+  /** Base of the hosted pages as a payer's browser sees it, without a trailing slash. */
+  readonly publicUrl: string;
+  readonly checkoutExpiryMs: number;
+  /** Signs the forms of hosted pages. */
+  readonly sessionKey: string;
+  /** Under which API secrets are hashed. */
+  readonly credentialPepper: string;
+  /** Where the hosted card form posts to, as the payer's browser sees it. */
+  readonly tokeniserUrl: string;
+  /** Shown on the page in test mode. */
+  readonly testCards: readonly PublishedTestCard[];
+  /** Makes webhook secrets unreadable at rest; each is bound to its configuration's id. */
+  readonly sealing: Sealing;
+  /** What is wrong with a webhook endpoint ("must be …"), or undefined. */
+  readonly endpointProblem: (endpoint: string) => string | undefined;
+}

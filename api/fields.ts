@@ -1,0 +1,169 @@
+import { z } from 'zod';
+import { DomainError } from '../domain/errors.ts';
+
+/** One thing wrong with a request, by the field's path. */
+export interface Problem {
+  readonly field: string;
+  readonly message: string;
+}
+
+type Shape = Readonly<Record<string, z.ZodType>>;
+export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
+
+/**
+ * Reads the fields of a JSON body; fields the shape does not have are ignored. `rules` look at
+ * several fields together: they get those that are right by themselves, and what they report of a
+ * field that already has a problem is dropped.
+ *
+ * @throws DomainError `bad_request` naming every offending field by its path, in the order of the
+ * shape: `amount: is required; metadata.order: must be a string`. Rules: D-10, D-10a.
+ */
+export function readFields<S extends Shape>(
+  shape: S,
+  body: unknown,
+  rules: (fields: Partial<Fields<S>>) => Problem[] = () => [],
+): Fields<S> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw problemsError([{ field: 'body', message: 'must be a JSON object' }]);
+  }
+  const fields: Record<string, unknown> = {};
+  const problems: Problem[] = [];
+  const report = (problem: Problem): void => {
+    if (!problems.some(({ field }) => field === problem.field)) problems.push(problem);
+  };
+  for (const [name, schema] of Object.entries(shape)) {
+    const given = Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
+    const result = schema.safeParse(given, { error: describeIssue });
+    if (result.success) {
+      if (result.data !== undefined) fields[name] = result.data;
+      continue;
+    }
+    for (const issue of result.error.issues) {
+      report({ field: pathText([name, ...issue.path]), message: issue.message });
+    }
+  }
+  // The loop above made exactly the output of the shape, or its part that is right.
+  for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
+  if (problems.length > 0) throw problemsError(inOrderOf(Object.keys(shape), problems));
+  return fields as Fields<S>;
+}
+
+/** The refusal of a request for these problems. */
+export function problemsError(problems: readonly Problem[]): DomainError {
+  const text = problems.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  return new DomainError('bad_request', text);
+}
+
+function inOrderOf(names: readonly string[], problems: readonly Problem[]): Problem[] {
+  const rank = ({ field }: Problem): number => names.indexOf(/^[^.[]+/.exec(field)?.[0] ?? '');
+  return problems.toSorted((a, b) => rank(a) - rank(b));
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, at) => {
+      if (typeof part === 'number') return `[${part}]`;
+      return at === 0 ? String(part) : `.${String(part)}`;
+    })
+    .join('');
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: 'must be a string',
+  object: 'must be an object',
+  array: 'must be an array',
+  boolean: 'must be true or false',
+};
+
+/** Reads on from the field's name. Messages that a schema gives itself come first. */
+function describeIssue(issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined || issue.input === null) return 'is required';
+  if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'too_big') {
+    const unit = issue.origin === 'array' ? 'entries' : 'characters';
+    return `must have at most ${issue.maximum} ${unit}`;
+  }
+  return 'is not valid';
+}
+
+/** An optional field: null means absent. Rule: D-10a. */
+export function optional<T extends z.ZodType>(schema: T) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+/** Postgres stores no NUL and no half of a surrogate pair. */
+export function isStorable(value: string): boolean {
+  return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
+}
+
+/** Text of at most `max` characters. */
+export function text(max: number) {
+  return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
+}
+
+/** A whole number of at least `min`. */
+export function wholeNumber(min: number) {
+  return z.custom<number>(
+    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min,
+    {
+      error: (issue) =>
+        issue.input === undefined || issue.input === null
+          ? 'is required'
+          : `must be an integer of at least ${min}`,
+    },
+  );
+}
+
+const URL_LENGTH_MAX = 2_048;
+
+/** An absolute http(s) URL. Rule: D-13. */
+export function httpUrl() {
+  return z
+    .string()
+    .max(URL_LENGTH_MAX)
+    .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' });
+}
+
+function isHttpUrl(value: string): boolean {
+  // The URL parser would quietly drop blanks and line breaks, and take a backslash for a slash.
+  return (
+    /^https?:\/\/[^\s\\]+$/i.test(value) &&
+    isStorable(value) &&
+    // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+    !/[\u0000-\u001f\u007f]/.test(value) &&
+    URL.canParse(value)
+  );
+}
+
+const METADATA_PAIRS_MAX = 50;
+const METADATA_KEY_MAX = 40;
+const METADATA_VALUE_MAX = 500;
+
+/** String pairs within the limits of section 8, kept as given. Rules: IF-8, D-14. */
+export function metadata() {
+  return z.unknown().transform((value, ctx): Record<string, string> => {
+    const problem = (message: string, path: string[] = []): void => {
+      ctx.addIssue({ code: 'custom', message, path, input: value });
+    };
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      problem('must be an object');
+      return z.NEVER;
+    }
+    const pairs = Object.entries(value);
+    if (pairs.length > METADATA_PAIRS_MAX) {
+      problem(`must have at most ${METADATA_PAIRS_MAX} pairs`);
+      return z.NEVER;
+    }
+    if (pairs.some(([key]) => key.length > METADATA_KEY_MAX || !isStorable(key))) {
+      problem(`must have keys of at most ${METADATA_KEY_MAX} characters`);
+    }
+    for (const [key, member] of pairs) {
+      if (key.length > METADATA_KEY_MAX) continue;
+      const isRight =
+        typeof member === 'string' && member.length <= METADATA_VALUE_MAX && isStorable(member);
+      if (!isRight) problem(`must be a string of at most ${METADATA_VALUE_MAX} characters`, [key]);
+    }
+    return value as Record<string, string>; // every member was just looked at
+  });
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { createDb } from '../db/client.ts';
+import { migrate } from '../db/migrate.ts';
+import { createSandboxClient } from '../gateways/sandbox/client.ts';
+import { loadApiConfig } from '../runtime/config.ts';
+import { createLogger } from '../runtime/logger.ts';
+import { createSealing } from '../runtime/sealing.ts';
+import { announceReady, onShutdown } from '../runtime/shutdown.ts';
+import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+import { createTemporalClient } from '../runtime/temporal.ts';
+import { endpointProblem } from '../runtime/webhook-address.ts';
+import { createApp } from './app.ts';
+
+/** Connections to Postgres. A request holds one for a few milliseconds. */
+const POOL_SIZE = 20;
+/** How long a client may take to send a request. */
+const RECEIVE_WITHIN_MS = 15_000;
+/** Longer than load balancers keep idle connections, so that they close first. */
+const KEEP_ALIVE_MS = 65_000;
+/** More than a request may take. */
+const DRAIN_MS = 40_000;
+
+const config = loadApiConfig();
+const logger = createLogger({ name: 'api', level: config.logLevel });
+
+await migrate(config.databaseUrl);
+const database = createDb({
+  url: config.databaseUrl,
+  poolSize: POOL_SIZE,
+  applicationName: 'perennial-api',
+});
+const { db } = database;
+const temporal = createTemporalClient(config);
+const gateway = createSandboxClient({
+  url: config.gatewayUrl,
+  publicUrl: config.gatewayPublicUrl,
+  apiKey: config.gatewayKey,
+});
+const app = createApp({
+  db,
+  workflows: createSubscriptionWorkflows({
+    client: temporal.client,
+    db,
+    taskQueuePrefix: config.taskQueuePrefix,
+    logger,
+  }),
+  logger,
+  now: Date.now,
+  random: randomBytes,
+  publicUrl: config.publicUrl,
+  checkoutExpiryMs: config.checkoutExpiryMs,
+  sessionKey: config.sessionKey,
+  credentialPepper: config.credentialPepper,
+  tokeniserUrl: gateway.tokeniserUrl,
+  testCards: gateway.testCards,
+  sealing: createSealing(config.encryptionKey),
+  endpointProblem: (endpoint) =>
+    endpointProblem(endpoint, { allowLoopback: config.webhookAllowLoopback }),
+});
+
+const handle = app.callback();
+const server = createServer(
+  { requestTimeout: RECEIVE_WITHIN_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+  (request, response) => void handle(request, response),
+);
+
+const shutdown = onShutdown(
+  [
+    { name: 'requests', timeoutMs: DRAIN_MS, close: drain },
+    { name: 'temporal', close: () => temporal.close() },
+    { name: 'gateway', close: () => gateway.close() },
+    { name: 'database', close: () => database.close() },
+  ],
+  { logger },
+);
+server.on('error', (error) => {
+  logger.fatal({ error: error.message }, 'cannot listen');
+  shutdown('cannot listen', 1);
+});
+server.listen(config.port, config.host, () => {
+  logger.info({ host: config.host, port: config.port }, 'ready');
+  announceReady();
+});
+
+/** Takes no new requests and lets the running ones finish. */
+function drain(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()));
+    server.closeIdleConnections();
+  });
+}

@@ -1,0 +1,87 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Db } from '../../db/client.ts';
+import { findCredential, hashSecret } from '../../db/repositories/credentials.ts';
+import type { Credential } from '../../db/repositories/credentials.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { Context, Merchant } from '../context.ts';
+
+/** How long a looked-up credential is trusted: a revoked one works this much longer. Rule: D-20. */
+const CACHE_MS = 5_000;
+const CACHE_ENTRIES_MAX = 10_000;
+const HEADER_LENGTH_MAX = 700;
+
+/** Compared with when the key id is unknown, so that the answer takes the same work. */
+const NOBODYS_HASH = Buffer.alloc(32);
+
+export interface AuthenticationDeps {
+  readonly db: Db;
+  readonly credentialPepper: string;
+  readonly now: () => number;
+}
+
+/** HTTP Basic with a key id and its secret; every failure is the same 401. Rules: IF-5, D-20. */
+export function authenticate(deps: AuthenticationDeps) {
+  const check = createCredentialCheck(deps);
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    const login = readBasic(ctx.get('Authorization'));
+    const merchant = login === null ? null : await check(login);
+    if (merchant === null) {
+      ctx.set('WWW-Authenticate', 'Basic realm="Perennial API", charset="UTF-8"');
+      throw new DomainError('unauthorized');
+    }
+    ctx.state.merchant = merchant;
+    await next();
+  };
+}
+
+interface Login {
+  readonly keyId: string;
+  readonly secret: string;
+}
+
+/** User and password of a Basic header, or null for anything that is not exactly that. */
+export function readBasic(header: string): Login | null {
+  if (header.length > HEADER_LENGTH_MAX) return null;
+  const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header)?.[1];
+  if (encoded === undefined) return null;
+  const decoded = Buffer.from(encoded, 'base64');
+  // Base64 has many spellings of the same bytes; only the proper one is taken.
+  if (decoded.toString('base64') !== encoded) return null;
+  const text = decoded.toString('utf8');
+  // Keys and secrets are visible ASCII; this also refuses what was not UTF-8.
+  const parts = /^([\x21-\x39\x3b-\x7e]+):([\x21-\x7e]+)$/.exec(text);
+  const [, keyId, secret] = parts ?? [];
+  return keyId === undefined || secret === undefined ? null : { keyId, secret };
+}
+
+function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps) {
+  const cache = new Map<string, { credential: Credential; readAt: number }>();
+
+  async function find(keyId: string): Promise<Credential | null> {
+    const cached = cache.get(keyId);
+    if (cached && now() - cached.readAt < CACHE_MS) return cached.credential;
+    cache.delete(keyId);
+    const credential = await findCredential(db, keyId);
+    // Unknown ids are not kept: anyone can make them up.
+    if (credential) {
+      if (cache.size >= CACHE_ENTRIES_MAX) cache.clear();
+      cache.set(keyId, { credential, readAt: now() });
+    }
+    return credential;
+  }
+
+  return async ({ keyId, secret }: Login): Promise<Merchant | null> => {
+    const credential = await find(keyId);
+    const isRight = timingSafeEqual(
+      hashSecret(credentialPepper, secret),
+      credential?.secretHash ?? NOBODYS_HASH,
+    );
+    if (!credential || !isRight || !isWorking(credential, now())) return null;
+    return { id: credential.merchantId, mode: credential.mode };
+  };
+}
+
+function isWorking(credential: Credential, nowAt: number): boolean {
+  const { revokedAt, expiresAt } = credential;
+  return revokedAt === null && (expiresAt === null || nowAt < expiresAt);
+}

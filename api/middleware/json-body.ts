@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http';
+import { DomainError } from '../../domain/errors.ts';
+import type { Context } from '../context.ts';
+
+/** Rule: D-10. */
+export const BODY_LIMIT_BYTES = 65_536;
+
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
+
+/**
+ * Reads the body of a request that has one: JSON in UTF-8, at most 64 kB. Anything else is 400
+ * `bad_request`. Rule: D-10.
+ */
+export function jsonBody() {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    if (METHODS_WITH_BODY.has(ctx.method)) ctx.state.body = await readJson(ctx.req);
+    await next();
+  };
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const contentType = request.headers['content-type'] ?? '';
+  if (!/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(contentType)) {
+    throw bodyProblem('must be sent with Content-Type: application/json');
+  }
+  if (request.headers['content-encoding'] !== undefined) {
+    throw bodyProblem('must be sent without Content-Encoding');
+  }
+  const text = await readText(request, BODY_LIMIT_BYTES);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw bodyProblem('must be valid JSON');
+  }
+}
+
+/**
+ * The body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not UTF-8;
+ * how long a client may take is bounded by the server's `requestTimeout`.
+ */
+export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Not destroyed on return: the refusal still has to go out on this connection.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > limitBytes) throw bodyProblem(`must be at most ${limitBytes / 1024} kB`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw bodyProblem('must be UTF-8');
+  }
+}
+
+function bodyProblem(problem: string): DomainError {
+  return new DomainError('bad_request', `body: ${problem}`);
+}

@@ -1,0 +1,226 @@
+import type { PublishedTestCard } from '../../gateways/port.ts';
+import type { Offer } from './offer.ts';
+
+/** What is sold, by whom, and where to leave to without paying. */
+export interface Sale {
+  readonly merchantName: string;
+  readonly productName: string;
+  readonly productDescription: string | null;
+  readonly offer: Offer;
+  readonly cancelUrl: string;
+  /** Null in live mode. */
+  readonly testCards: readonly PublishedTestCard[] | null;
+}
+
+export interface CardForm {
+  readonly tokeniserUrl: string;
+  readonly session: string;
+  readonly returnUrl: string;
+  readonly payerName: string;
+  readonly isDeclined: boolean;
+}
+
+/** The card form. It posts to the gateway's tokeniser: no card number comes to this server. */
+export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
+  const described = form.isDeclined ? { 'aria-describedby': 'declined' } : {};
+  return (
+    <>
+      <SaleSummary sale={sale} />
+      <section class="card">
+        <h2>Pay by card</h2>
+        {form.isDeclined && (
+          <p class="bad" id="declined" role="alert">
+            Your payment was declined and nothing was charged. Check the details and try again, or
+            use another card.
+          </p>
+        )}
+        <form method="post" action={form.tokeniserUrl}>
+          <input type="hidden" name="session" value={form.session} />
+          <input type="hidden" name="return_url" value={form.returnUrl} />
+          <label for="name">Name on card</label>
+          <input
+            id="name"
+            name="name"
+            autocomplete="cc-name"
+            maxLength={255}
+            value={form.payerName}
+            required
+            {...described}
+          />
+          <label for="number">Card number</label>
+          <input
+            id="number"
+            name="number"
+            autocomplete="cc-number"
+            inputMode="numeric"
+            maxLength={30}
+            required
+            {...described}
+          />
+          <div class="pair">
+            <div>
+              <label for="expiry">Expiry</label>
+              <input
+                id="expiry"
+                name="expiry"
+                autocomplete="cc-exp"
+                inputMode="numeric"
+                placeholder="MM / YY"
+                maxLength={9}
+                required
+                {...described}
+              />
+            </div>
+            <div>
+              <label for="cvc">CVC</label>
+              <input
+                id="cvc"
+                name="cvc"
+                autocomplete="cc-csc"
+                inputMode="numeric"
+                maxLength={4}
+                required
+                {...described}
+              />
+            </div>
+          </div>
+          <button type="submit">{sale.offer.action}</button>
+        </form>
+        <LeaveLink sale={sale} />
+      </section>
+    </>
+  );
+}
+
+export interface DetailsField {
+  readonly name: 'name' | 'email' | 'contactNumber';
+  readonly label: string;
+  readonly value: string;
+  readonly problem: string | null;
+}
+
+const DETAIL_INPUTS = {
+  name: { type: 'text', autocomplete: 'name' },
+  email: { type: 'email', autocomplete: 'email' },
+  contactNumber: { type: 'tel', autocomplete: 'tel' },
+} as const;
+
+/** Asks for what the merchant left out. Rule: D-11. */
+export function DetailsPage(props: {
+  sale: Sale;
+  action: string;
+  formToken: string;
+  fields: readonly DetailsField[];
+}) {
+  return (
+    <>
+      <SaleSummary sale={props.sale} />
+      <section class="card">
+        <h2>Your details</h2>
+        <form method="post" action={props.action}>
+          <input type="hidden" name="form_token" value={props.formToken} />
+          {props.fields.map((field) => (
+            <DetailsInput field={field} />
+          ))}
+          <button type="submit">Continue to payment</button>
+        </form>
+        <LeaveLink sale={props.sale} />
+      </section>
+    </>
+  );
+}
+
+function DetailsInput({ field }: { field: DetailsField }) {
+  const { name, label, value, problem } = field;
+  const problemId = `${name}-problem`;
+  const described = problem === null ? {} : { 'aria-describedby': problemId, 'aria-invalid': true };
+  return (
+    <>
+      <label for={name}>{label}</label>
+      <input
+        id={name}
+        name={name}
+        {...DETAIL_INPUTS[name]}
+        maxLength={255}
+        value={value}
+        required
+        {...described}
+      />
+      {problem !== null && (
+        <p class="problem" id={problemId}>
+          {problem}
+        </p>
+      )}
+    </>
+  );
+}
+
+function SaleSummary({ sale }: { sale: Sale }) {
+  return (
+    <>
+      {sale.testCards !== null && <TestModeNote cards={sale.testCards} />}
+      <section class="card">
+        <p class="from">{sale.merchantName}</p>
+        <h1>{sale.productName}</h1>
+        {sale.productDescription !== null && <p class="soft">{sale.productDescription}</p>}
+        <dl>
+          {sale.offer.lines.map(({ label, text }) => (
+            <>
+              <dt>{label}</dt>
+              <dd>{text}</dd>
+            </>
+          ))}
+        </dl>
+      </section>
+    </>
+  );
+}
+
+/** Rule: D-61. */
+function TestModeNote({ cards }: { cards: readonly PublishedTestCard[] }) {
+  return (
+    <details class="note">
+      <summary>Test mode: no money moves. Test cards</summary>
+      <p>Any expiry in the future, any name, a CVC of 3 digits (4 on American Express).</p>
+      <table>
+        <tbody>
+          {cards.map((card) => (
+            <tr>
+              <td>{card.number.replace(/(\d{4})(?=\d)/g, '$1 ')}</td>
+              <td>{card.label}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+function LeaveLink({ sale }: { sale: Sale }) {
+  return (
+    <p class="leave">
+      <a href={sale.cancelUrl}>Cancel and return to {sale.merchantName}</a>
+    </p>
+  );
+}
+
+/** A page that only says something, with at most one way on. */
+export function NoticePage(props: {
+  title: string;
+  texts: readonly string[];
+  link?: { readonly href: string; readonly text: string } | undefined;
+}) {
+  return (
+    <section class="card">
+      <h1>{props.title}</h1>
+      {props.texts.map((text) => (
+        <p>{text}</p>
+      ))}
+      {props.link && (
+        <a class="button" href={props.link.href}>
+          {props.link.text}
+        </a>
+      )}
+    </section>
+  );
+}

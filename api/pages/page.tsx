@@ -1,0 +1,82 @@
+import type { ComponentChildren } from 'preact';
+import type { Context } from '../context.ts';
+import type { ApiDeps } from '../deps.ts';
+import { logFailure, toDomainError } from '../middleware/errors.ts';
+import { NoticePage } from './checkout-views.tsx';
+import { renderPage } from './layout.tsx';
+
+/** A hosted page as an answer. */
+export interface Page {
+  readonly status: number;
+  readonly title: string;
+  readonly refresh?: { readonly seconds: number; readonly url: string };
+  readonly content: ComponentChildren;
+}
+
+type Deps = Pick<ApiDeps, 'random' | 'tokeniserUrl' | 'logger'>;
+
+/** Answers with a page under a policy of its own: our style, forms to us and to the tokeniser. */
+export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Page): void {
+  const nonce = Buffer.from(random(16)).toString('base64');
+  ctx.set(
+    'Content-Security-Policy',
+    [
+      "default-src 'none'",
+      `style-src 'nonce-${nonce}'`,
+      `form-action 'self' ${new URL(tokeniserUrl).origin}`,
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+  );
+  const { status, title, refresh, content } = page;
+  ctx.status = status;
+  ctx.type = 'text/html; charset=utf-8';
+  ctx.body = renderPage({ title, nonce, refresh, children: content });
+}
+
+/** A page that only says something. */
+export function notice(
+  status: number,
+  title: string,
+  texts: readonly string[],
+  link?: { href: string; text: string },
+): Page {
+  return { status, title, content: <NoticePage title={title} texts={texts} link={link} /> };
+}
+
+/** After a form or a return from elsewhere: on to a page that can be reloaded. */
+export function seeOther(ctx: Context, location: string): void {
+  ctx.status = 303;
+  ctx.set('Location', location);
+}
+
+/** Errors of page handlers, as pages: a payer has no use for JSON. */
+export function pageErrors(deps: Deps) {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = toDomainError(thrown);
+      if (error !== thrown) logFailure(deps.logger, ctx, thrown);
+      ctx.state.errorCode = error.code;
+      sendPage(deps, ctx, errorPage(error.code, ctx));
+    }
+  };
+}
+
+const RELOAD_AFTER_S = 10;
+
+function errorPage(code: string, ctx: Context): Page {
+  if (code === 'bad_request') {
+    return notice(400, 'That could not be read', ['Go back and try again. Nothing was charged.']);
+  }
+  const isShort = code === 'service_unavailable';
+  const page = notice(isShort ? 503 : 500, 'Just a moment', [
+    'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see ' +
+      'how things stand. You will not be charged twice.',
+  ]);
+  // A form that was posted is not posted again by itself.
+  return isShort && ctx.method === 'GET'
+    ? { ...page, refresh: { seconds: RELOAD_AFTER_S, url: ctx.url } }
+    : page;
+}

@@ -1,0 +1,60 @@
+/** Every colour pair has a contrast of at least 4.5 : 1, on light and on dark. */
+export const STYLE = `
+:root {
+  --ground: #f4f5f7; --card: #ffffff; --ink: #1c2330; --soft: #566072; --line: #c9cfd9;
+  --action: #1f4fd8; --action-ink: #ffffff; --bad: #a4161a; --bad-ground: #fdecec;
+  --note: #6b4a00; --note-ground: #fff4d6;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ground: #12151c; --card: #1b2029; --ink: #eef1f6; --soft: #a9b3c4; --line: #465064;
+    --action: #8fb0ff; --action-ink: #0d1526; --bad: #ffb3b3; --bad-ground: #431a1d;
+    --note: #ffdf94; --note-ground: #3a2f10;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
+}
+main { max-width: 30rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+.card {
+  background: var(--card); border: 1px solid var(--line); border-radius: .75rem; padding: 1.25rem;
+  margin-bottom: 1rem;
+}
+h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
+p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
+.soft { color: var(--soft); }
+.from { color: var(--soft); margin: 0 0 1rem; }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .35rem 1rem; margin: 1rem 0 0; }
+dt { color: var(--soft); }
+dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+dl > :nth-child(-n + 2) { font-weight: 600; font-size: 1.1rem; }
+label { display: block; font-weight: 600; margin: .85rem 0 .25rem; }
+input {
+  width: 100%; font: inherit; color: inherit; background: var(--card);
+  border: 1px solid var(--soft); border-radius: .5rem; padding: .6rem .7rem;
+}
+input[aria-invalid=true] { border-color: var(--bad); }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; }
+.pair label, .pair > div { min-width: 0; }
+button, .button {
+  display: block; width: 100%; margin: 1.25rem 0 0; padding: .75rem 1rem; border: 0;
+  border-radius: .5rem; background: var(--action); color: var(--action-ink);
+  font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
+}
+a { color: var(--action); }
+.leave { text-align: center; margin: 1rem 0 0; }
+:focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }
+.bad { background: var(--bad-ground); color: var(--bad); border-radius: .5rem; padding: .75rem .9rem; }
+.problem { color: var(--bad); margin: .25rem 0 0; }
+.note {
+  background: var(--note-ground); color: var(--note); border-radius: .75rem; padding: .75rem 1rem;
+  margin-bottom: 1rem;
+}
+.note summary { cursor: pointer; font-weight: 600; }
+.note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
+.note td, .note th { text-align: left; padding: .15rem .5rem .15rem 0; vertical-align: top; }
+.note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
+`;

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { isCountryCode } from '../../../domain/countries.ts';
+import { text } from '../../fields.ts';
+
+/** Longest text inside customerDetails. Rule: D-11. */
+const DETAIL_MAX = 255;
+
+const detail = () => text(DETAIL_MAX).nullish();
+
+/** What an e-mail address looks like; whether it takes mail is for mail to find out. */
+export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
+
+const email = text(DETAIL_MAX).regex(EMAIL_PATTERN, { error: 'must be an e-mail address' });
+
+const country = z
+  .string()
+  .refine(isCountryCode, { error: 'must be an ISO 3166 alpha-2 country code' });
+
+/** Every field optional, and kept as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
+export const customerDetails = z.object({
+  name: detail(),
+  email: email.nullish(),
+  contactNumber: detail(),
+  customerAddress: z
+    .object({
+      addressLine1: detail(),
+      addressLine2: detail(),
+      city: detail(),
+      state: detail(),
+      country: country.nullish(),
+      postalCode: detail(),
+    })
+    .nullish(),
+});
+
+/** Rule: IF-4.1. */
+export const CreateCustomerBody = { customerDetails };

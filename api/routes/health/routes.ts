@@ -1,0 +1,13 @@
+import type { Router } from '@koa/router';
+import { sql } from 'drizzle-orm';
+import { ok, send } from '../../answers.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+
+/** For load balancers: 200 while the database answers, 503 otherwise. Without credentials. */
+export function healthRoutes(router: Router<RequestState>, { db }: Pick<ApiDeps, 'db'>): void {
+  router.get('/health', async (ctx) => {
+    await db.execute(sql`select 1`);
+    send(ctx, ok({ status: 'ok' }));
+  });
+}

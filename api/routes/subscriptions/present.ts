@@ -1,0 +1,49 @@
+import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { nextPaymentAt, remainingCycleCount } from '../../../domain/subscription/state.ts';
+
+/**
+ * The answer of the read operation. A field without a value is omitted, except the two dates that
+ * D-34 calls null. Rules: IF-2.3, D-10a, D-34.
+ */
+export function presentSubscription(view: SubscriptionView) {
+  const { state } = view;
+  const { terms } = state;
+  return {
+    subscriptionId: view.id,
+    customerId: view.customerId,
+    interval: terms.interval,
+    intervalCount: terms.intervalCount,
+    cycleCount: terms.cycleCount,
+    remainingCycleCount: remainingCycleCount(state),
+    currency: terms.currency,
+    amount: terms.amountMinor,
+    presentmentCurrency: view.presentmentCurrency,
+    createdAt: formatInstant(view.createdAt),
+    status: view.status,
+    nextPaymentDate: nextPaymentAt(state),
+    currentPeriodEnd: state.currentPeriodEndAt,
+    ...(state.endReason === null ? {} : { endReason: state.endReason }),
+    ...(view.description === null ? {} : { description: view.description }),
+    ...(terms.upfrontAmountMinor === null ? {} : { upfrontAmount: terms.upfrontAmountMinor }),
+    ...(terms.trial === null
+      ? {}
+      : {
+          trialPeriodCount: terms.trial.count,
+          trialPeriodInterval: terms.trial.interval,
+        }),
+    ...(view.metadata === null ? {} : { metadata: view.metadata }),
+    ...paymentMetadata(view),
+  };
+}
+
+function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
+  if (status === 'CREATED' || paymentMethod === null) return {};
+  const { kind, country, ...card } = paymentMethod;
+  return {
+    paymentMetadata: {
+      paymentMethod: kind,
+      cardMetadata: { ...card, ...(country === null ? {} : { country }) },
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Router } from '@koa/router';
+import {
+  createWebhookConfig,
+  deleteWebhookConfig,
+  listWebhookConfigs,
+  updateWebhookConfig,
+} from '../../../db/repositories/webhook-configs.ts';
+import { isId, newId } from '../../../domain/ids.ts';
+import { NO_CONTENT, notFound, ok, send } from '../../answers.ts';
+import { callerOf, pathParam } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { answerInTransaction } from '../../idempotency.ts';
+import { presentWebhook } from './present.ts';
+import { readIncludeInactive, readWebhook } from './schema.ts';
+
+export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void {
+  const { db, now, random, sealing, endpointProblem } = deps;
+
+  /** Rule: D-55. */
+  router.post('/webhook', async (ctx) => {
+    const { endpoint, eventSigner, subscribedEventTypes } = readWebhook(
+      ctx.state.body,
+      endpointProblem,
+    );
+    const merchantId = callerOf(ctx).id;
+    await answerInTransaction(deps, ctx, async (tx) => {
+      const at = now();
+      const configId = newId('whc', at, random);
+      await createWebhookConfig(tx, {
+        merchantId,
+        configId,
+        url: endpoint,
+        sealedSigner: sealing.seal(eventSigner, configId),
+        eventTypes: subscribedEventTypes,
+        at,
+      });
+      return { answer: ok({ webhookConfigId: configId }) };
+    });
+  });
+
+  /** Rule: IF-4.14. */
+  router.get('/webhook', async (ctx) => {
+    const includeInactive = readIncludeInactive(ctx.query);
+    const configs = await listWebhookConfigs(db, callerOf(ctx).id, { includeInactive });
+    send(ctx, ok({ data: configs.map(presentWebhook) }));
+  });
+
+  /** Rules: IF-4.15, D-16. */
+  router.put('/webhook/:webhookConfigId', async (ctx) => {
+    const { endpoint, eventSigner, subscribedEventTypes } = readWebhook(
+      ctx.state.body,
+      endpointProblem,
+    );
+    const ref = configRef(ctx);
+    await answerInTransaction(deps, ctx, async (tx) => {
+      const isKnown = await updateWebhookConfig(tx, {
+        ...ref,
+        url: endpoint,
+        eventTypes: subscribedEventTypes,
+        reseal: (stored) =>
+          sealing.open(stored, ref.configId) === eventSigner
+            ? null
+            : sealing.seal(eventSigner, ref.configId),
+        at: now(),
+      });
+      if (!isKnown) throw notFound('webhook configuration');
+      return { answer: NO_CONTENT };
+    });
+  });
+
+  /** Rule: D-55. */
+  router.delete('/webhook/:webhookConfigId', async (ctx) => {
+    const ref = configRef(ctx);
+    await answerInTransaction(deps, ctx, async (tx) => {
+      const isKnown = await deleteWebhookConfig(tx, { ...ref, at: now() });
+      if (!isKnown) throw notFound('webhook configuration');
+      return { answer: ok({}) };
+    });
+  });
+}
+
+/** What is no id of ours names nothing. Rule: D-21. */
+function configRef(ctx: Context): { merchantId: string; configId: string } {
+  const configId = pathParam(ctx, 'webhookConfigId');
+  if (!isId('whc', configId)) throw notFound('webhook configuration');
+  return { merchantId: callerOf(ctx).id, configId };
+}

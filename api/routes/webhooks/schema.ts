@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { EVENT_TYPES } from '../../../domain/events.ts';
+import { readFields } from '../../fields.ts';
+import type { Fields } from '../../fields.ts';
+
+const SIGNER_MAX = 255;
+const ENDPOINT_MAX = 2_048;
+/** There are fewer types than this; the bound keeps the answer to a wrong list short. */
+const EVENT_TYPES_MAX = 50;
+
+const eventSigner = z
+  .string()
+  .regex(new RegExp(`^[\\x21-\\x7e]{1,${SIGNER_MAX}}$`), {
+    error: `must be 1 to ${SIGNER_MAX} visible ASCII characters`,
+  })
+  .refine((signer) => !signer.startsWith('whsec_') || isBase64(signer.slice('whsec_'.length)), {
+    error: 'must be Base64 after whsec_',
+  });
+
+/** Rules: IF-4.15, D-50, D-53. */
+const WebhookShape = {
+  eventSigner,
+  endpoint: z.string().max(ENDPOINT_MAX),
+  subscribedEventTypes: z
+    .array(z.enum(EVENT_TYPES))
+    .max(EVENT_TYPES_MAX)
+    .transform((types) => [...new Set(types)]),
+};
+
+export type WebhookBody = Fields<typeof WebhookShape>;
+
+/** @throws DomainError `bad_request` naming every offending field. */
+export function readWebhook(
+  body: unknown,
+  endpointProblem: (endpoint: string) => string | undefined,
+): WebhookBody {
+  return readFields(WebhookShape, body, ({ endpoint }) => {
+    const message = endpoint === undefined ? undefined : endpointProblem(endpoint);
+    return message === undefined ? [] : [{ field: 'endpoint', message }];
+  });
+}
+
+const QueryShape = {
+  includeInactive: z.enum(['true', 'false']).default('false'),
+};
+
+/** Whether the list holds deactivated configurations too. Rule: D-55. */
+export function readIncludeInactive(query: unknown): boolean {
+  return readFields(QueryShape, query).includeInactive === 'true';
+}
+
+function isBase64(text: string): boolean {
+  return text !== '' && Buffer.from(text, 'base64').toString('base64') === text;
+}

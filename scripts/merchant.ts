@@ -1,0 +1,170 @@
+// npm run merchant: merchants and their API credentials, for the operator. Works on the database of
+// DATABASE_URL with CREDENTIAL_PEPPER, or on that of `npm start`, which has to be running.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, Option } from 'commander';
+import { createDb } from '../db/client.ts';
+import type { Db } from '../db/client.ts';
+import {
+  issueCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '../db/repositories/credentials.ts';
+import type { Credential } from '../db/repositories/credentials.ts';
+import { createMerchantWithCredential, listMerchants } from '../db/repositories/merchants.ts';
+import { MERCHANT_MODES } from '../db/schema/merchants.ts';
+import type { MerchantMode } from '../db/schema/merchants.ts';
+import { formatInstant } from '../domain/calendar.ts';
+import { readDemoFile } from '../embedded/demo-file.ts';
+import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { loadEmbeddedConfig } from '../runtime/config.ts';
+
+interface Place {
+  readonly db: Db;
+  readonly pepper: string;
+}
+
+/** What a command leaves: lines for a person, and the same as data. */
+interface Report {
+  readonly lines: readonly string[];
+  readonly data: unknown;
+}
+
+const program = new Command('merchant')
+  .description('Merchants and their API credentials.')
+  .option('--json', 'print JSON instead of text')
+  .showHelpAfterError();
+
+program
+  .command('create')
+  .description('make a merchant and its first credential')
+  .requiredOption('--name <name>', 'shown to payers')
+  .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
+  .action((options: { name: string; mode: MerchantMode }) =>
+    run((place) => create(place, options)),
+  );
+program
+  .command('list')
+  .description('every merchant with its credentials')
+  .action(() => run(list));
+program
+  .command('add <keyId>')
+  .description('make another credential for the merchant of this one')
+  .action((keyId: string) => run((place) => add(place, keyId)));
+program
+  .command('rotate <keyId>')
+  .description('replace a credential; the old one works for 24 hours more')
+  .action((keyId: string) => run((place) => rotate(place, keyId)));
+program
+  .command('revoke <keyId>')
+  .description('end a credential; it stops working within 5 seconds')
+  .action((keyId: string) => run((place) => revoke(place, keyId)));
+
+await program.parseAsync();
+
+async function create(
+  { db, pepper }: Place,
+  { name, mode }: { name: string; mode: MerchantMode },
+): Promise<Report> {
+  if (mode === 'live') {
+    throw new Error('No live gateway is configured, so there can be no live credentials.');
+  }
+  const made = await createMerchantWithCredential(db, { name, mode, pepper });
+  return {
+    lines: [`Merchant ${made.merchantId} "${name}", ${mode} mode.`, ...secretLines(made)],
+    data: { ...made, name, mode },
+  };
+}
+
+async function list({ db }: Place): Promise<Report> {
+  const [merchants, credentials] = await Promise.all([listMerchants(db), listCredentials(db)]);
+  const data = merchants.map((merchant) => ({
+    merchantId: merchant.id,
+    name: merchant.name,
+    mode: merchant.mode,
+    credentials: credentials
+      .filter(({ merchantId }) => merchantId === merchant.id)
+      .map((credential) => ({ keyId: credential.keyId, state: stateOf(credential) })),
+  }));
+  const lines = data.flatMap(({ merchantId, name, mode, credentials: own }) => [
+    `${merchantId}  ${mode}  "${name}"`,
+    ...own.map(({ keyId, state }) => `    ${keyId}  ${state}`),
+  ]);
+  return { lines: lines.length > 0 ? lines : ['There are no merchants yet.'], data };
+}
+
+async function add({ db, pepper }: Place, keyId: string): Promise<Report> {
+  const known = (await listCredentials(db)).find((credential) => credential.keyId === keyId);
+  if (known === undefined) throw new Error(`There is no credential ${keyId}.`);
+  const { merchantId, mode } = known;
+  const made = await issueCredential(db, { merchantId, mode, pepper, nowAt: Date.now() });
+  return { lines: [`Another credential of ${merchantId}.`, ...secretLines(made)], data: made };
+}
+
+async function rotate({ db, pepper }: Place, keyId: string): Promise<Report> {
+  const made = await rotateCredential(db, { keyId, pepper, nowAt: Date.now() });
+  if (made === null) {
+    throw new Error(`${keyId} cannot be replaced: it is unknown, revoked, or replaced before.`);
+  }
+  return {
+    lines: [`${keyId} works for 24 hours more.`, ...secretLines(made)],
+    data: { ...made, replaces: keyId },
+  };
+}
+
+async function revoke({ db }: Place, keyId: string): Promise<Report> {
+  const isRevoked = await revokeCredential(db, keyId, Date.now());
+  if (!isRevoked) throw new Error(`There is no working credential ${keyId}.`);
+  return { lines: [`${keyId} is revoked.`], data: { revoked: keyId } };
+}
+
+function secretLines({ keyId, secret }: { keyId: string; secret: string }): string[] {
+  return [`  user      ${keyId}`, `  password  ${secret}`, 'The password is not shown again.'];
+}
+
+function stateOf({ revokedAt, expiresAt }: Credential): string {
+  if (revokedAt !== null) return `revoked ${formatInstant(revokedAt)}`;
+  if (expiresAt === null) return 'works';
+  return `${Date.now() < expiresAt ? 'works until' : 'ended'} ${formatInstant(expiresAt)}`;
+}
+
+/** Runs one command on the database and prints what it leaves; a failure is one line and code 1. */
+async function run(command: (place: Place) => Promise<Report>): Promise<void> {
+  try {
+    const { databaseUrl, pepper } = settings();
+    const database = createDb({
+      url: databaseUrl,
+      poolSize: 2,
+      applicationName: 'perennial-merchant',
+    });
+    try {
+      const { lines, data } = await command({ db: database.db, pepper });
+      const { json } = program.opts<{ json?: boolean }>();
+      console.log(json === true ? JSON.stringify(data, null, 2) : lines.join('\n'));
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    console.error(error instanceof Error ? reasonOf(error) : String(error));
+    process.exitCode = 1;
+  }
+}
+
+/** A database error's own message is its statement; what led to it says why. */
+function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+}
+
+function settings(): { databaseUrl: string; pepper: string } {
+  const { databaseUrl, dataDir, givenSecrets } = loadEmbeddedConfig();
+  const secretsFile = join(dataDir, 'secrets.json');
+  const pepper =
+    givenSecrets.CREDENTIAL_PEPPER ??
+    (existsSync(secretsFile) ? loadOrMakeSecrets(secretsFile).CREDENTIAL_PEPPER : undefined);
+  if (pepper === undefined) {
+    throw new Error('Set CREDENTIAL_PEPPER and DATABASE_URL, or run npm start first.');
+  }
+  return { databaseUrl: databaseUrl ?? readDemoFile(dataDir).databaseUrl, pepper };
+}

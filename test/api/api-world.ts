@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { sql } from 'drizzle-orm';
+import { request } from 'undici';
+import { createApp } from '../../api/app.ts';
+import { createDb } from '../../db/client.ts';
+import type { Db } from '../../db/client.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
+import type { CreatedMerchant } from '../../db/repositories/merchants.ts';
+import { createLogger } from '../../runtime/logger.ts';
+import { createSealing } from '../../runtime/sealing.ts';
+import { endpointProblem } from '../../runtime/webhook-address.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { createFakeWorkflows } from './fake-workflows.ts';
+
+export const PUBLIC_URL = 'https://pay.example';
+export const TOKENISER_URL = 'https://cards.example/tokenise';
+const PEPPER = 'pepper-of-the-api-tests-0000000000000001';
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  /** The body as text. */
+  text: string;
+  /** The body as JSON; only for JSON answers. */
+  json: unknown;
+}
+
+export interface CallOptions {
+  body?: unknown;
+  /** Sent as it is instead of `body`. */
+  raw?: string | Buffer;
+  headers?: Record<string, string>;
+  /** Idempotency-Key. */
+  key?: string;
+  /** Whose credentials; null sends none. Default: the world's first merchant. */
+  as?: { keyId: string; secret: string } | null;
+}
+
+export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
+
+/**
+ * The API on a real port, with a Postgres database of its own and two merchants. Workflows are the
+ * fake behind their port; everything else is what production runs.
+ */
+export async function createApiWorld() {
+  const database = await createTestDatabase();
+  const handle = createDb({ url: database.url, poolSize: 10, applicationName: 'test-api' });
+  const { db } = handle;
+  const clock = { aheadMs: 0 };
+  const now = (): number => Date.now() + clock.aheadMs;
+  const workflows = createFakeWorkflows(db, now);
+  const logLines: Record<string, unknown>[] = [];
+  const logger = createLogger(
+    { name: 'api-test' },
+    { write: (line: string) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
+  );
+  const app = createApp({
+    db,
+    workflows,
+    logger,
+    now,
+    random: randomBytes,
+    publicUrl: PUBLIC_URL,
+    checkoutExpiryMs: 24 * 3_600_000,
+    sessionKey: 'session-key-of-the-api-tests-00000000001',
+    credentialPepper: PEPPER,
+    tokeniserUrl: TOKENISER_URL,
+    testCards: [{ number: '4242424242424242', label: 'pays' }],
+    sealing: createSealing(randomBytes(32)),
+    endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
+  });
+  const koa = app.callback();
+  const server = createServer((incoming, response) => void koa(incoming, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  const merchant = await createMerchantWithCredential(db, {
+    name: 'Acme Ltd',
+    mode: 'test',
+    pepper: PEPPER,
+  });
+  const other = await createMerchantWithCredential(db, {
+    name: 'Other Ltd',
+    mode: 'test',
+    pepper: PEPPER,
+  });
+
+  return {
+    url,
+    db,
+    workflows,
+    logLines,
+    merchant,
+    other,
+    pepper: PEPPER,
+    /** Moves the API's real time ahead of the machine's. */
+    clock,
+    call: (method: string, path: string, options: CallOptions = {}) =>
+      send(url + path, method, merchant, options),
+    /** Rows of every table that a request could write to. */
+    countRows: () => countRows(db),
+    async close() {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+      await handle.close();
+      await database.drop();
+    },
+  };
+}
+
+export function basic({ keyId, secret }: { keyId: string; secret: string }): string {
+  return `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
+}
+
+async function send(
+  url: string,
+  method: string,
+  merchant: CreatedMerchant,
+  options: CallOptions,
+): Promise<Answer> {
+  const credentials = options.as === undefined ? merchant : options.as;
+  const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
+  const response = await request(url, {
+    method: method as 'GET',
+    headers: {
+      ...(credentials === null ? {} : { authorization: basic(credentials) }),
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
+      ...(options.key === undefined ? {} : { 'idempotency-key': options.key }),
+      ...options.headers,
+    },
+    body,
+  });
+  const text = await response.body.text();
+  const isJson = String(response.headers['content-type']).includes('json');
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text,
+    json: isJson ? (JSON.parse(text) as unknown) : null,
+  };
+}
+
+async function countRows(db: Db): Promise<Record<string, number>> {
+  const tables = await db.execute<{ name: string }>(
+    sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
+  );
+  const counts: Record<string, number> = {};
+  for (const { name } of tables) {
+    const [row] = await db.execute<{ n: number }>(
+      sql`select count(*)::int as n from ${sql.identifier(name)}`,
+    );
+    counts[name] = row!.n;
+  }
+  return counts;
+}
+
+/** A create request that is right; tests change what they are about. */
+export function subscriptionBody(changes: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    amount: 1_999,
+    currency: 'USD',
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    callbackUrl: 'https://merchant.example/back?order=7',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+    ...changes,
+  };
+}
