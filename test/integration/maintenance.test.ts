@@ -1,0 +1,168 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { sendTestClock } from '../../db/repositories/test-clocks.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import {
+  MAINTENANCE_WORKFLOW,
+  maintenanceWorkflowId,
+} from '../../workflows/maintenance/messages.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+
+const HOUR = 3_600_000;
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: HOUR });
+
+const NOTHING = {
+  neverStarted: 0,
+  lost: 0,
+  overdue: 0,
+  behindTheirClock: 0,
+  stalledStreams: 0,
+  failed: 0,
+};
+
+const handleOf = (ref: SubscriptionRef) =>
+  world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+
+const isRunning = async (ref: SubscriptionRef) =>
+  (await handleOf(ref).describe()).status.name === 'RUNNING';
+
+async function change(ref: SubscriptionRef, set: object): Promise<void> {
+  await world.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
+}
+
+const longAgo = sql`now() - interval '10 minutes'`;
+
+describe('a sweep', () => {
+  test('finds nothing when nothing is wrong [design §5]', async () => {
+    const ref = await world.create({ createdAt: Date.now() });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    expect(await sweep()).toEqual(NOTHING);
+  });
+
+  test('starts the workflow of a row that has none [design §5]', async () => {
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    expect(await sweep()).toEqual(NOTHING);
+    await change(ref, { insertedAt: longAgo });
+    expect(await sweep()).toEqual({ ...NOTHING, neverStarted: 1 });
+    expect(await isRunning(ref)).toBe(true);
+    expect(await sweep()).toEqual(NOTHING);
+  });
+
+  test('starts a terminated workflow again from its row [design §3]', async () => {
+    const ref = await world.create({ createdAt: Date.now() });
+    await handleOf(ref).terminate('somebody clicked');
+    await vi.waitFor(async () => expect((await sweep()).lost).toBe(1), {
+      timeout: 20_000,
+      interval: 200,
+    });
+    expect(await isRunning(ref)).toBe(true);
+    expect(await sweep()).toEqual(NOTHING);
+  });
+
+  test('wakes a subscription that should have moved and did not [design §5]', async () => {
+    const ref = await world.create({ createdAt: Date.now() });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    // Its workflow is gone without a trace that visibility could show, and its cycle is due.
+    await handleOf(ref).terminate('lost');
+    const state = await world.state(ref);
+    const anchorAt = Number(state.anchorAt) - 40 * 24 * HOUR;
+    await change(ref, { state: { ...state, anchorAt }, wakeAt: longAgo, updatedAt: longAgo });
+    const { overdue } = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(overdue).toBe(1);
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
+    expect(await world.book(ref)).toHaveLength(2);
+  });
+
+  test('tells a subscription again where its clock was sent [D-60]', async () => {
+    const createdAt = Date.parse('2027-01-10T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({ createdAt, testClockId: clock });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    const targetAt = Date.parse('2027-02-11T00:00:00Z');
+    // The target is committed, and the process that should have signalled it is dead.
+    const { merchantId } = world;
+    await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
+    await change(ref, { updatedAt: longAgo });
+    expect(await sweep()).toEqual({ ...NOTHING, behindTheirClock: 1 });
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
+    expect(await world.book(ref)).toHaveLength(2);
+  });
+
+  test('wakes a stream whose events do not move [D-54]', async () => {
+    const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
+    const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
+    // Written by a transaction whose process died before anybody delivered.
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    await world.db
+      .update(webhookDeliveries)
+      .set({ nextAttemptAt: Date.now() - 60_000 })
+      .where(eq(webhookDeliveries.streamId, ref.subscriptionId));
+    expect(await sweep()).toEqual({ ...NOTHING, stalledStreams: 1 });
+    await receiver.waitFor(2);
+    expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
+      [1, 'subscription.created'],
+      [2, 'intent.created'],
+    ]);
+    await deleteWebhookConfig(world.db, { merchantId: world.merchantId, configId, at: Date.now() });
+    await receiver.close();
+  });
+
+  test('that cannot help one helps the others, and says so [design §5]', async () => {
+    const helpless = await world.createRowOnly({ createdAt: Date.now() });
+    const other = await world.createRowOnly({ createdAt: Date.now() });
+    const state = await world.state(helpless);
+    // A row that no workflow can be started from: its payload is beyond what the server takes.
+    const log = [{ at: 0, what: 'x'.repeat(3_000_000), why: '' }];
+    await change(helpless, { insertedAt: longAgo, state: { ...state, log } });
+    await change(other, { insertedAt: longAgo });
+    const report = await sweep();
+    expect({ neverStarted: report.neverStarted, failed: report.failed }).toEqual({
+      neverStarted: 1,
+      failed: 1,
+    });
+    expect(await isRunning(other)).toBe(true);
+    await change(helpless, { state });
+    await sweep();
+    expect(await isRunning(helpless)).toBe(true);
+  });
+});
+
+describe('the maintenance workflow', () => {
+  test('sweeps by itself, and is one however often it is started [design §5]', async () => {
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    await change(ref, { insertedAt: longAgo });
+    const start = () =>
+      world.client.workflow.start(MAINTENANCE_WORKFLOW, {
+        workflowId: maintenanceWorkflowId(world.taskQueuePrefix),
+        taskQueue: `${world.taskQueuePrefix}billing`,
+        workflowIdConflictPolicy: 'USE_EXISTING',
+      });
+    const [first, second] = await Promise.all([start(), start()]);
+    expect(second.firstExecutionRunId).toBe(first.firstExecutionRunId);
+    await vi.waitFor(async () => expect(await isRunning(ref)).toBe(true), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    await first.terminate('the test is over');
+  });
+});

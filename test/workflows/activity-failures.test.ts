@@ -1,0 +1,140 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { checkoutCommand, createWorld, startTimeSkippingServer } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const DAY = 86_400_000;
+
+let env: TestWorkflowEnvironment;
+let world: World;
+
+/** How often each activity fails before it is let through, and whether its effect happens first. */
+const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env, { wrap: withFaults });
+});
+
+afterAll(async () => {
+  await world.close();
+  await env.teardown();
+});
+
+beforeEach(() => {
+  for (const name of Object.keys(faults)) delete faults[name as keyof Activities];
+});
+
+/** The real activities behind a connection that breaks: before the work, or after it. */
+function withFaults(activities: Activities): Activities {
+  const entries = Object.entries(activities).map(([name, activity]) => [
+    name,
+    async (input: never) => {
+      const fault = faults[name as keyof Activities];
+      const fails = fault !== undefined && fault.times > 0;
+      if (fails) fault.times -= 1;
+      if (fails && !fault.effect) throw new Error('the connection broke before the work');
+      const result = await (activity as (input: never) => Promise<unknown>)(input);
+      if (fails) throw new Error('the connection broke after the work');
+      return result;
+    },
+  ]);
+  return Object.fromEntries(entries) as Activities;
+}
+
+async function active() {
+  const ref = await world.create({
+    createdAt: await env.currentTimeMs(),
+    terms: { cycleCount: 2 },
+  });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  return ref;
+}
+
+describe('an activity that gives up', () => {
+  test.each([
+    ['before its work', false],
+    ['after its work', true],
+  ])('while charging, %s: the cycle is charged once, a little later [D-32]', async (_, effect) => {
+    const ref = await active();
+    // More often than it is tried: the loop sees the failure and comes back after its hold.
+    faults.chargeAttempt = { times: 7, effect };
+    await env.sleep(31 * DAY + 120_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
+    // After five tries the row is read again; if the work was done, that is the end of it.
+    expect(faults.chargeAttempt.times).toBe(effect ? 2 : 0);
+    expect((await world.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
+      ['succeeded', 1],
+      ['succeeded', 1],
+    ]);
+    const events = await world.events(ref);
+    expect(events.map((event) => event['eventType'])).toEqual([
+      'subscription.created',
+      ...['intent.created', 'intent.success', 'subscription.cycle_charged', 'subscription.active'],
+      ...['intent.created', 'intent.success', 'subscription.cycle_charged', 'subscription.ended'],
+    ]);
+    await env.sleep(400 * DAY);
+    expect(await world.events(ref)).toHaveLength(events.length);
+  });
+
+  test.each([
+    ['before its work', false],
+    ['after its work', true],
+  ])('while recording a command, %s: the same command finds out [D-32]', async (_, effect) => {
+    const ref = await active();
+    faults.record = { times: 100, effect };
+    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+    // The server's time does not skip while nobody waits for it: let the retries' pauses pass.
+    const first = world.workflows.execute(ref, pause).catch((error: unknown) => error);
+    await env.sleep(60_000);
+    await first;
+    faults.record = { times: 0, effect };
+    await env.sleep(60_000);
+    expect(await world.workflows.execute(ref, pause)).toEqual({
+      kind: 'result',
+      result: { kind: 'done' },
+    });
+    expect((await world.state(ref)).status).toBe('PAUSED');
+    const paused = (await world.events(ref)).filter(
+      (event) => event['eventType'] === 'subscription.paused',
+    );
+    expect(paused).toHaveLength(1);
+  });
+
+  test('while expiring a checkout: it expires all the same [D-§4]', async () => {
+    const ref = await world.create({ createdAt: await env.currentTimeMs() });
+    faults.record = { times: 8, effect: false };
+    await env.sleep(DAY + 120_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
+    expect((await world.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
+  });
+
+  test('while delivering webhooks: the subscription goes on as if nothing were [design §5]', async () => {
+    faults.deliverPending = { times: 1_000, effect: false };
+    const ref = await active();
+    await env.sleep(31 * DAY + 120_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
+    expect((await world.state(ref)).status).toBe('ENDED');
+  });
+
+  test('for good does not fail the workflow: commands are served in between [design §3]', async () => {
+    const ref = await active();
+    faults.chargeAttempt = { times: 1_000_000, effect: false };
+    await env.sleep(31 * DAY + 600_000);
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    expect((await handle.describe()).status.name).toBe('RUNNING');
+    const cancel = {
+      kind: 'cancel',
+      commandId: `c:${ref.subscriptionId}`,
+      reason: 'cancelled',
+    } as const;
+    const cancelled = world.workflows.execute(ref, cancel).catch((error: unknown) => error);
+    await env.sleep(120_000);
+    await cancelled;
+    expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect(await world.book(ref)).toHaveLength(1);
+  });
+});
