@@ -1,3 +1,4 @@
 /** The registry of workflow types. The exported name is the type's name for ever. */
 export { subscription } from './subscription/workflow.ts';
 export { maintenance } from './maintenance/workflow.ts';
+export { webhookStream } from './webhook-stream/workflow.ts';

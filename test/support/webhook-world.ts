@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { and, asc, eq } from 'drizzle-orm';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
-import type { DeliverPendingResult } from '../../activities/webhooks.ts';
+import type { DeliverPendingResult, WebhookActivities } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/outbox.ts';
@@ -22,6 +22,7 @@ export interface WebhookWorld {
   sealing: ReturnType<typeof createSealing>;
   merchantId: string;
   streamId: string;
+  activities: WebhookActivities;
   /** Streams that were asked to be woken, in order. */
   woken: string[];
   addConfig(config: { url: string; secret?: string; eventTypes?: EventType[] }): Promise<string>;
@@ -68,6 +69,7 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
     sealing,
     merchantId,
     streamId,
+    activities,
     woken,
     async addConfig({ url, secret = SECRET, eventTypes = ['subscription.cycle_charged'] }) {
       const configId = newId('whc', Date.now(), randomBytes);

@@ -56,7 +56,7 @@ export async function webhookStream(input: WebhookStreamInput): Promise<void> {
     setCurrentDetails('Delivering what is due.');
     let left: DeliverPendingResult | null;
     try {
-      left = await deliverPending({ ...input, nowAt: Date.now(), handOver: false });
+      left = await deliverPending({ ...input, nowAt: now(), handOver: false });
       failedRounds = 0;
     } catch (error) {
       if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
@@ -76,24 +76,27 @@ export async function webhookStream(input: WebhookStreamInput): Promise<void> {
 
     // 4
     if (isWoken) continue;
-    const delayMs = left ? (left.nextDelayMs ?? 0) : pauseMs(failedRounds);
-    const nextAt = new Date(Date.now() + delayMs).toISOString();
-    setCurrentDetails(
-      left
-        ? `${deliveries(left.remaining)} left. Next attempt at ${nextAt}.`
-        : `The last round failed; the next one is at ${nextAt}.`,
-    );
-    const summary = left
-      ? `next attempt of ${deliveries(left.remaining)}`
-      : `next round after ${failedRounds} failed`;
-    await condition(() => isWoken, delayMs, { summary });
+    const wait = nextWait(left, failedRounds);
+    setCurrentDetails(wait.details);
+    await condition(() => isWoken, wait.delayMs, { summary: wait.summary });
   }
 }
 
-function pauseMs(failedRounds: number): number {
-  return Math.min(FIRST_PAUSE_MS * 2 ** (failedRounds - 1), LONGEST_PAUSE_MS);
+function nextWait(left: DeliverPendingResult | null, failedRounds: number) {
+  const delayMs = left
+    ? (left.nextDelayMs ?? 0)
+    : Math.min(FIRST_PAUSE_MS * 2 ** (failedRounds - 1), LONGEST_PAUSE_MS);
+  const nextAt = new Date(now() + delayMs).toISOString();
+  if (!left) {
+    const details = `The last round failed; the next one is at ${nextAt}.`;
+    return { delayMs, details, summary: `next round after ${failedRounds} failed` };
+  }
+  const what = left.remaining === 1 ? '1 delivery' : `${left.remaining} deliveries`;
+  const details = `${what} left. Next attempt at ${nextAt}.`;
+  return { delayMs, details, summary: `next attempt of ${what}` };
 }
 
-function deliveries(count: number): string {
-  return count === 1 ? '1 delivery' : `${count} deliveries`;
+function now(): number {
+  // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+  return Date.now();
 }

@@ -1,0 +1,74 @@
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import {
+  wake,
+  WEBHOOK_STREAM_WORKFLOW,
+  webhookStreamWorkflowId,
+} from '../../workflows/webhook-stream/messages.ts';
+import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { createWebhookWorld, SECRET } from '../support/webhook-world.ts';
+import type { WebhookWorld } from '../support/webhook-world.ts';
+
+const HOUR_MS = 3_600_000;
+/** 5 s + 5 min + 30 min + 2 h + 5 h + 10 h + 14 h + 20 h + 24 h. */
+const SCHEDULE_MS = 272_105_000;
+
+let env: TestWorkflowEnvironment;
+let world: WebhookWorld;
+
+beforeAll(async () => {
+  env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
+  });
+  world = await createWebhookWorld();
+});
+afterAll(async () => {
+  await world.close();
+  await env.teardown();
+});
+
+describe('a stream whose endpoint is down for days', () => {
+  it('is tried ten times by the workflow, over 75.6 hours and in real signatures, and given up [D-54]', async () => {
+    const receiver = await startWebhookReceiver({ secrets: [SECRET] });
+    const configId = await world.addConfig({ url: receiver.url });
+    await world.emit(1_999);
+    receiver.answerWith({ status: 503 });
+    const { merchantId, streamId } = world;
+    const workflowWorker = await Worker.create({
+      connection: env.nativeConnection,
+      taskQueue: 'billing',
+      workflowBundle: { codePath: inject('workflowBundlePath') },
+    });
+    const activityWorker = await Worker.create({
+      connection: env.nativeConnection,
+      taskQueue: 'webhooks',
+      activities: world.activities,
+    });
+    const delivering = async () => {
+      const handle = await env.client.workflow.signalWithStart<typeof webhookStream>(
+        WEBHOOK_STREAM_WORKFLOW,
+        {
+          workflowId: webhookStreamWorkflowId(streamId),
+          taskQueue: 'billing',
+          args: [{ merchantId, streamId }],
+          signal: wake,
+          signalArgs: [],
+        },
+      );
+      await handle.result();
+      const { startTime, closeTime } = await handle.describe();
+      return (closeTime?.getTime() ?? Number.NaN) - startTime.getTime();
+    };
+    const tookMs = await workflowWorker.runUntil(activityWorker.runUntil(delivering()));
+    await receiver.close();
+
+    expect(await world.progress(configId)).toEqual(['1 FAILED 10']);
+    expect(receiver.received).toHaveLength(10);
+    // Days of the workflow's time, and yet each attempt is signed with the real time.
+    expect(receiver.received.every((webhook) => webhook.isStandardSignatureValid)).toBe(true);
+    expect(tookMs).toBeGreaterThan(0.8 * SCHEDULE_MS);
+    expect(tookMs).toBeLessThan(1.2 * SCHEDULE_MS + HOUR_MS);
+  });
+});
