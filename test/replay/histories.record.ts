@@ -60,7 +60,9 @@ async function keep(name: string, workflowId: string): Promise<void> {
 function withoutThisMachine(json: string): string {
   const kept: unknown = JSON.parse(json, (key, value: unknown) => {
     if (key === 'stackTrace') return '';
-    return key === 'identity' ? 'worker' : value;
+    if (key === 'identity') return 'worker';
+    // A sticky task queue is named after the process and its host.
+    return typeof value === 'string' && /^\d+@/.test(value) ? 'worker-sticky' : value;
   });
   return `${JSON.stringify(kept)}\n`;
 }
