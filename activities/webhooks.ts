@@ -101,8 +101,8 @@ async function deliverStream(
       const moved = await deliverLane(deps, { merchantId, streamId, configId }, turn);
       if (moved === 0) setAside.push(configId);
     } catch (error) {
+      // Its lease is still there, so this turn does not take the lane again.
       errors.push(error);
-      setAside.push(configId);
     } finally {
       running.delete(configId);
     }

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { appendEvents } from '../../db/repositories/outbox.ts';
 import {
   changeFailingSince,
   deleteWebhookConfig,
@@ -8,6 +9,7 @@ import {
 } from '../../db/repositories/webhook-configs.ts';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { createWebhookWorld, SECRET } from '../support/webhook-world.ts';
@@ -190,8 +192,8 @@ describe('order', () => {
   });
 });
 
-describe('one configuration and another', () => {
-  it('do not wait for each other, even for events that come while one hangs [D-54]', async () => {
+describe('a configuration among others', () => {
+  it('does not wait for another that hangs, also with events that come meanwhile [D-54]', async () => {
     const [dead, alive] = [await startReceiver(), await startReceiver()];
     dead.answerWith('hang');
     const deadId = await world.addConfig({ url: dead.url });
@@ -222,12 +224,60 @@ describe('one configuration and another', () => {
     expect(await world.progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
   });
 
-  it('get only what they subscribed to, with the gaps in the sequence that follow [D-50]', async () => {
+  it('gets only what it subscribed to, with the gaps in the sequence that follow [D-50]', async () => {
     const receiver = await startReceiver();
     await world.addConfig({ url: receiver.url, eventTypes: ['intent.success'] });
     await world.emit(1_000);
     expect(await world.deliver()).toEqual(NOTHING_LEFT);
     expect(receiver.received).toEqual([]);
+  });
+
+  it('is not held up by many events that wait for late attempts [D-54]', async () => {
+    const receiver = await startReceiver();
+    await world.addConfig({ url: receiver.url });
+    await world.emit(...Array.from({ length: 60 }, () => 1_000));
+    const nextAttemptAt = Date.now() + HOUR_MS;
+    await world.db.update(webhookDeliveries).set({ attempts: 3, nextAttemptAt });
+    await world.emit(2_000);
+    expect((await world.deliver()).remaining).toBe(60);
+    expect(sequences(receiver)).toEqual([61]);
+  });
+
+  it('has eight requests in flight at most; who finds no place comes back later [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
+    receiver.answerWith('hang');
+    const streamIds = Array.from({ length: 9 }, (_, index) => `sub_${index}`);
+    const deliverStream = (streamId: string) =>
+      world.activities.deliverPending({
+        merchantId: world.merchantId,
+        streamId,
+        nowAt: Date.now(),
+        handOver: false,
+      });
+    for (const streamId of streamIds) {
+      await world.db.transaction((tx) =>
+        appendEvents(tx, { merchantId: world.merchantId, streamId }, [
+          {
+            type: 'subscription.cycle_charged',
+            occurredAt: Date.now(),
+            body: (envelope) => ({ ...envelope }),
+          },
+        ]),
+      );
+    }
+    const hanging = streamIds.slice(0, 8).map((streamId) => deliverStream(streamId));
+    await receiver.waitFor(8);
+    expect(await deliverStream('sub_8')).toEqual({ remaining: 1, nextDelayMs: 1_000 });
+    expect(receiver.received).toHaveLength(8);
+    expect((await world.progress(configId)).toSorted()).toEqual(
+      Array.from({ length: 9 }, () => '1 PENDING 0'),
+    );
+
+    await receiver.close();
+    receivers = [];
+    const left = await Promise.all(hanging);
+    expect(left.map(({ remaining }) => remaining)).toEqual(Array.from({ length: 8 }, () => 1));
   });
 });
 
