@@ -1,0 +1,102 @@
+import { readDemoFile } from '../../embedded/demo-file.ts';
+import type { DemoFile } from '../../embedded/demo-file.ts';
+import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { createMerchantClient } from '../../test/support/merchant-client.ts';
+import type { MerchantClient, MerchantClientOptions } from '../../test/support/merchant-client.ts';
+
+/** A charge in the sandbox gateway's own book. */
+export interface BookedCharge {
+  readonly sequence: number;
+  readonly key: string;
+  readonly outcome: 'succeeded' | 'declined';
+  readonly code: string | null;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
+}
+
+/** An `npm start` that runs now, as its demo merchant and as the gateway's operator see it. */
+export interface RunningStart {
+  readonly demo: DemoFile;
+  readonly dataDir: string;
+  merchant(options?: Pick<MerchantClientOptions, 'patienceMs' | 'onRepeat'>): MerchantClient;
+  /** Declines the next `count` charges of a subscription. */
+  declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
+  /** Everything the gateway booked for a subscription, oldest first. */
+  book(subscriptionId: string): Promise<BookedCharge[]>;
+}
+
+const HEALTH_WITHIN_MS = 3_000;
+const CONTROL_WITHIN_MS = 10_000;
+
+/**
+ * Finds the `npm start` of this checkout's data folder.
+ *
+ * @throws Error that says what to do when it does not run.
+ */
+export async function findRunningStart(): Promise<RunningStart> {
+  const { dataDir } = loadEmbeddedConfig();
+  const demo = readDemoFile(dataDir);
+  for (const url of [demo.apiUrl, demo.gatewayUrl]) {
+    if (await isHealthy(url)) continue;
+    throw new Error(
+      `Nothing serves ${url}, where the last npm start was. Run npm start in another terminal, wait ` +
+        'until it says that it is running, and try again.',
+    );
+  }
+  const control = (path: string, body?: object) => askGateway(demo, path, body);
+  return {
+    demo,
+    dataDir,
+    merchant: (options = {}) => {
+      const { apiUrl, keyId, secret } = demo;
+      return createMerchantClient({ apiUrl, keyId, secret, ...options });
+    },
+    declineNext: async (subscriptionId, code, count) => {
+      await control('/control/declines', { subscriptionId, code, count });
+    },
+    book: async (subscriptionId) => {
+      const booked: BookedCharge[] = [];
+      let after: number | null = 0;
+      while (after !== null) {
+        const query = `subscriptionId=${subscriptionId}&after=${after}`;
+        const page = (await control(`/control/charges?${query}`)) as {
+          charges: BookedCharge[];
+          next: number | null;
+        };
+        booked.push(...page.charges);
+        after = page.next;
+      }
+      return booked;
+    },
+  };
+}
+
+async function isHealthy(url: string): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(HEALTH_WITHIN_MS);
+    const response = await fetch(`${url}/health`, { signal });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function askGateway(demo: DemoFile, path: string, body?: object): Promise<unknown> {
+  const response = await fetch(demo.gatewayUrl + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Bearer ${demo.gatewayKey}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(CONTROL_WITHIN_MS),
+  });
+  if (!response.ok) {
+    throw new Error(
+      `the gateway answered ${path} with ${response.status}: ${await response.text()}`,
+    );
+  }
+  return response.json();
+}

@@ -1,0 +1,52 @@
+import { styleText } from 'node:util';
+
+type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
+
+const hasColours = process.stdout.isTTY && process.stdout.hasColors();
+
+/** `text` in a style where the terminal shows styles; plain text elsewhere, and under NO_COLOR. */
+export function styled(style: Style, text: string): string {
+  return hasColours ? styleText(style, text) : text;
+}
+
+export function print(line = ''): void {
+  console.log(line);
+}
+
+export interface Column {
+  readonly width: number;
+  readonly align?: 'left' | 'right';
+}
+
+/** Cells padded to their columns, before any style: codes would count as width. */
+export function cells(columns: readonly Column[], values: readonly string[]): string[] {
+  return columns.map(({ width, align = 'left' }, index) => {
+    const value = values[index] ?? '';
+    return align === 'left' ? value.padEnd(width) : value.padStart(width);
+  });
+}
+
+/** `1,234` */
+export function grouped(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** `2027-01-31 12:00`, in UTC. */
+export function minuteText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+/**
+ * Runs a script to its end and ends the process with its exit code. An error is shown by its message
+ * and gives 1; a bug keeps its stack.
+ */
+export async function runScript(main: () => Promise<number>): Promise<never> {
+  try {
+    process.exit(await main());
+  } catch (error) {
+    const isBug = error instanceof TypeError || error instanceof ReferenceError;
+    const text = error instanceof Error && !isBug ? error.message : (error as Error).stack;
+    console.error(`\n${styled('red', 'failed')}: ${text}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,87 @@
+// npm run demo: a year of one subscription against a running npm start, through HTTP alone, as a
+// merchant, a payer and their bank see it. Checks every date, amount, status and event on the way and
+// exits with 1, naming each difference, if anything is not as it must be.
+
+import { randomBytes } from 'node:crypto';
+import { startWebhookReceiver } from '../test/support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../test/support/webhook-receiver.ts';
+import type { MerchantClient } from '../test/support/merchant-client.ts';
+import { findRunningStart } from './client/running-start.ts';
+import type { RunningStart } from './client/running-start.ts';
+import { print, runScript, styled } from './client/terminal.ts';
+import { Differences } from './demo/check.ts';
+import { liveThroughYear } from './demo/year.ts';
+
+const EVENT_TYPES = [
+  'intent.created',
+  'intent.success',
+  'intent.failed',
+  'subscription.created',
+  'subscription.checkout_opened',
+  'subscription.trialing',
+  'subscription.active',
+  'subscription.unpaid',
+  'subscription.cycle_charged',
+  'subscription.ended',
+];
+
+await runScript(async () => {
+  const start = await findRunningStart();
+  const merchant = start.merchant();
+  const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
+  const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
+  const { webhookConfigId } = await merchant.post<{ webhookConfigId: string }>('/webhook', {
+    endpoint: receiver.url,
+    eventSigner,
+    subscribedEventTypes: EVENT_TYPES,
+  });
+  const removeWebhook = () => merchant.delete(`/webhook/${webhookConfigId}`);
+  process.once('SIGINT', () => {
+    void removeWebhook().finally(() => process.exit(130));
+  });
+
+  print();
+  print(styled('bold', '  A year of one subscription'));
+  print('  USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.');
+  print(`  Webhooks come to ${receiver.url}, each signed twice.`);
+  print();
+  try {
+    return await tellStory(start, merchant, receiver);
+  } finally {
+    await removeWebhook();
+    await receiver.close();
+  }
+});
+
+async function tellStory(
+  start: RunningStart,
+  merchant: MerchantClient,
+  receiver: WebhookReceiver,
+): Promise<number> {
+  const startedAt = performance.now();
+  const differences = new Differences();
+  const year = await liveThroughYear({ start, merchant, receiver, differences });
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+
+  const { demo } = start;
+  const workflowId = encodeURIComponent(`subscription/${year.subscriptionId}`);
+  const link = `${demo.temporalUiUrl}/namespaces/${demo.temporalNamespace}/workflows/${workflowId}`;
+  print();
+  print(`  ${year.events} events in order; the year took ${seconds} s.`);
+  print(`  Its workflow in the Temporal Web UI:`);
+  print(`    ${styled('cyan', link)}`);
+  print();
+  if (differences.list.length === 0) {
+    print(
+      styled('green', '  As it must be: ') +
+        'every date, amount, status, event and signature; 12 payments and 1 decline in the ' +
+        "gateway's own book.",
+    );
+    print();
+    return 0;
+  }
+  print(styled('red', `  Not as it must be, in ${differences.list.length} places:`));
+  for (const difference of differences.list) print(`    ${difference}`);
+  print();
+  return 1;
+}

@@ -1,0 +1,184 @@
+// What the year must look like, to the millisecond and the cent. Nothing here is computed from what
+// the service says.
+
+/** Named fields must be equal; fields that are not named are not looked at. */
+export interface ExpectedEvent {
+  readonly eventType: string;
+  readonly eventTime: number;
+  readonly status: string;
+  readonly amount: number;
+  readonly errorCode?: string | null;
+  readonly cycleNumber?: number;
+  readonly remainingCycleCount?: number;
+  readonly nextPaymentDate?: number | null;
+  readonly currentPeriodEnd?: number | null;
+}
+
+/** What the read operation must say after a step. */
+export interface ExpectedSubscription {
+  readonly status: string;
+  readonly remainingCycleCount: number;
+  readonly nextPaymentDate: number | null;
+  readonly currentPeriodEnd: number | null;
+}
+
+/** The clock goes to `to`; then exactly these events have come, and the subscription reads so. */
+export interface Step {
+  readonly to: number;
+  readonly events: readonly ExpectedEvent[];
+  readonly subscription: ExpectedSubscription;
+  /** Before it, the gateway is told to decline the next charge with this code. */
+  readonly declineCode?: string;
+  /** What a reader of the timeline should know. */
+  readonly note?: string;
+}
+
+/** Noon, so that no time zone moves a date: only the calendar does. */
+const noon = (date: string): number => Date.parse(`${date}T12:00:00.000Z`);
+
+export const STARTS_AT = noon('2027-01-24');
+export const AMOUNT = 1_999;
+
+export const ORDER = {
+  amount: AMOUNT,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  trialPeriodCount: 7,
+  trialPeriodInterval: 'DAY',
+} as const;
+
+const TRIAL = {
+  amount: AMOUNT,
+  remainingCycleCount: 12,
+  currentPeriodEnd: null,
+} as const;
+
+/** Creating and opening the page, before anything is typed. */
+export const BEFORE_PAYING: readonly ExpectedEvent[] = [
+  {
+    ...TRIAL,
+    eventType: 'subscription.created',
+    eventTime: STARTS_AT,
+    status: 'CREATED',
+    nextPaymentDate: null,
+  },
+  {
+    ...TRIAL,
+    eventType: 'subscription.checkout_opened',
+    eventTime: STARTS_AT,
+    status: 'CREATED',
+    nextPaymentDate: null,
+  },
+];
+
+export const TRIALING: Step = {
+  to: STARTS_AT,
+  events: [
+    {
+      ...TRIAL,
+      eventType: 'subscription.trialing',
+      eventTime: STARTS_AT,
+      status: 'TRIALING',
+      nextPaymentDate: noon('2027-01-31'),
+    },
+  ],
+  subscription: {
+    status: 'TRIALING',
+    remainingCycleCount: 12,
+    nextPaymentDate: noon('2027-01-31'),
+    currentPeriodEnd: null,
+  },
+};
+
+const DECLINED_AT = noon('2027-08-31');
+const RETRIED_AT = Date.parse('2027-08-31T16:00:00.000Z');
+
+export const MONTHS: readonly Step[] = [
+  paid(1, '2027-01-31', '2027-02-28', { enters: 'subscription.active' }),
+  paid(2, '2027-02-28', '2027-03-31'),
+  paid(3, '2027-03-31', '2027-04-30'),
+  paid(4, '2027-04-30', '2027-05-31'),
+  paid(5, '2027-05-31', '2027-06-30'),
+  paid(6, '2027-06-30', '2027-07-31'),
+  paid(7, '2027-07-31', '2027-08-31'),
+  {
+    to: DECLINED_AT,
+    declineCode: 'insufficient_funds',
+    note: 'the bank will decline the next charge: insufficient_funds',
+    events: [
+      intent('intent.created', DECLINED_AT, 'CREATED', null),
+      intent('intent.failed', DECLINED_AT, 'FAILED', 'insufficient_funds'),
+      {
+        eventType: 'subscription.unpaid',
+        eventTime: DECLINED_AT,
+        status: 'UNPAID',
+        amount: AMOUNT,
+        remainingCycleCount: 5,
+        nextPaymentDate: RETRIED_AT,
+        currentPeriodEnd: DECLINED_AT,
+      },
+    ],
+    subscription: {
+      status: 'UNPAID',
+      remainingCycleCount: 5,
+      nextPaymentDate: RETRIED_AT,
+      currentPeriodEnd: DECLINED_AT,
+    },
+  },
+  paid(8, '2027-08-31', '2027-09-30', {
+    enters: 'subscription.active',
+    retriedAt: RETRIED_AT,
+    note: 'four hours later the subscription tries again by itself',
+  }),
+  paid(9, '2027-09-30', '2027-10-31'),
+  paid(10, '2027-10-31', '2027-11-30'),
+  paid(11, '2027-11-30', '2027-12-31'),
+  paid(12, '2027-12-31', '2028-01-31', { enters: 'subscription.ended' }),
+];
+
+/** Long after the end: nothing is due any more. */
+export const LONG_AFTER = noon('2029-01-31');
+
+function paid(
+  cycleNumber: number,
+  dueOn: string,
+  untilDate: string,
+  how: { enters?: string; retriedAt?: number; note?: string } = {},
+): Step {
+  const at = how.retriedAt ?? noon(dueOn);
+  const isLast = cycleNumber === 12;
+  const subscription = {
+    status: isLast ? 'ENDED' : 'ACTIVE',
+    remainingCycleCount: 12 - cycleNumber,
+    nextPaymentDate: isLast ? null : noon(untilDate),
+    currentPeriodEnd: noon(untilDate),
+  };
+  const events: ExpectedEvent[] = [
+    intent('intent.success', at, 'SUCCESS', null),
+    {
+      ...subscription,
+      eventType: 'subscription.cycle_charged',
+      eventTime: at,
+      amount: AMOUNT,
+      cycleNumber,
+    },
+  ];
+  if (how.retriedAt === undefined) {
+    events.unshift(intent('intent.created', at, 'CREATED', null));
+  }
+  if (how.enters !== undefined) {
+    events.push({ ...subscription, eventType: how.enters, eventTime: at, amount: AMOUNT });
+  }
+  return { to: at, events, subscription, ...(how.note === undefined ? {} : { note: how.note }) };
+}
+
+function intent(
+  eventType: string,
+  eventTime: number,
+  status: string,
+  errorCode: string | null,
+): ExpectedEvent {
+  return { eventType, eventTime, status, amount: AMOUNT, errorCode };
+}

@@ -1,0 +1,192 @@
+/**
+ * A payer's browser without a screen: opens pages, fills in their forms by label and sends them,
+ * follows redirects, and obeys the page's `form-action` policy as Chromium does. It knows HTML and
+ * nothing of the pages it visits.
+ */
+export interface Page {
+  readonly url: string;
+  readonly status: number;
+  readonly html: string;
+  readonly title: string;
+  /** Text of what has `role="alert"`, or null. */
+  readonly alert: string | null;
+  /** Where the page goes by itself, absolute, or null. */
+  readonly refreshUrl: string | null;
+  readonly links: readonly { readonly text: string; readonly url: string }[];
+  readonly forms: readonly Form[];
+  /** Its `Content-Security-Policy`, or "". */
+  readonly policy: string;
+}
+
+export interface Form {
+  readonly method: string;
+  /** Absolute. */
+  readonly action: string;
+  readonly fields: readonly Field[];
+  /** Text of the button that sends it. */
+  readonly button: string;
+}
+
+interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly value: string;
+  readonly isHidden: boolean;
+  readonly isRequired: boolean;
+}
+
+/** Longer than the slowest answer of a hosted page. */
+const ANSWER_WITHIN_MS = 45_000;
+const REDIRECTS_MOST = 10;
+
+/** @throws TypeError of `fetch` when the server cannot be reached or drops the connection. */
+export function openPage(url: string): Promise<Page> {
+  return navigate(new URL(url), { method: 'GET' }, () => true);
+}
+
+/**
+ * Sends a form with `values` by label; fields without one keep what the page put in.
+ *
+ * @throws Error for a label that is not there, a required field left empty, and a target that the
+ * page's policy forbids.
+ */
+export function submitForm(
+  page: Page,
+  form: Form,
+  values: Readonly<Record<string, string>>,
+): Promise<Page> {
+  for (const label of Object.keys(values)) {
+    if (!form.fields.some((field) => field.label === label)) {
+      throw new Error(`${page.url} has no field "${label}"`);
+    }
+  }
+  const body = new URLSearchParams();
+  for (const field of form.fields) {
+    const value = values[field.label] ?? field.value;
+    if (field.isRequired && value === '') throw new Error(`"${field.label}" is required`);
+    body.append(field.name, value);
+  }
+  const action = new URL(form.action);
+  if (form.method === 'get') {
+    action.search = body.toString();
+    return navigate(action, { method: 'GET' }, allowedBy(page));
+  }
+  return navigate(action, { method: 'POST', body }, allowedBy(page));
+}
+
+/** Targets that `form-action` of the page allows, also for the redirects that follow. */
+function allowedBy(page: Page): (url: URL) => boolean {
+  const directive = /(?:^|;)\s*form-action\s+([^;]*)/.exec(page.policy)?.[1];
+  if (directive === undefined) return () => true;
+  const origins = directive
+    .trim()
+    .split(/\s+/)
+    .map((source) => (source === "'self'" ? new URL(page.url).origin : source));
+  return (url) => origins.includes(url.origin);
+}
+
+type Request = { method: 'GET' } | { method: 'POST'; body: URLSearchParams };
+
+async function navigate(
+  start: URL,
+  first: Request,
+  isAllowed: (url: URL) => boolean,
+): Promise<Page> {
+  let url = start;
+  let request = first;
+  for (let redirects = 0; redirects <= REDIRECTS_MOST; redirects += 1) {
+    if (!isAllowed(url))
+      throw new Error(`the page's policy forbids its form to go to ${url.origin}`);
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'manual',
+      headers: { accept: 'text/html' },
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    });
+    const html = await response.text();
+    const location = response.headers.get('location');
+    if (response.status < 300 || response.status >= 400 || location === null) {
+      return readPage(url.href, response, html);
+    }
+    url = new URL(location, url);
+    if (response.status !== 307 && response.status !== 308) request = { method: 'GET' };
+  }
+  throw new Error(`${start.href} redirects without end`);
+}
+
+function readPage(url: string, response: Response, html: string): Page {
+  const [refresh] = tags(html, 'meta').filter((tag) => tag['http-equiv'] === 'refresh');
+  const target = /url=(.*)$/i.exec(refresh?.['content'] ?? '')?.[1];
+  return {
+    url,
+    status: response.status,
+    html,
+    title: textOf(/<title>(.*?)<\/title>/s.exec(html)?.[1] ?? ''),
+    alert: innerOf(html, /<(\w+)[^>]*\srole="alert"[^>]*>(.*?)<\/\1>/s, 2),
+    refreshUrl: target === undefined ? null : new URL(target, url).href,
+    links: [...html.matchAll(/<a\s([^>]*)>(.*?)<\/a>/gs)].map(([, attributes, inner]) => ({
+      text: textOf(inner ?? ''),
+      url: new URL(attributesOf(attributes ?? '')['href'] ?? '', url).href,
+    })),
+    forms: [...html.matchAll(/<form\s([^>]*)>(.*?)<\/form>/gs)].map(([, attributes, inner]) =>
+      readForm(url, attributesOf(attributes ?? ''), inner ?? ''),
+    ),
+    policy: response.headers.get('content-security-policy') ?? '',
+  };
+}
+
+function readForm(pageUrl: string, attributes: Attributes, html: string): Form {
+  const labels = new Map(
+    [...html.matchAll(/<label\s([^>]*)>(.*?)<\/label>/gs)].map(([, label, inner]) => [
+      attributesOf(label ?? '')['for'] ?? '',
+      textOf(inner ?? ''),
+    ]),
+  );
+  const fields = tags(html, 'input').map((input) => ({
+    name: input['name'] ?? '',
+    label: labels.get(input['id'] ?? '') ?? '',
+    value: input['value'] ?? '',
+    isHidden: input['type'] === 'hidden',
+    isRequired: 'required' in input,
+  }));
+  return {
+    method: (attributes['method'] ?? 'get').toLowerCase(),
+    action: new URL(attributes['action'] ?? '', pageUrl).href,
+    fields: fields.filter((field) => field.name !== ''),
+    button: innerOf(html, /<button[^>]*>(.*?)<\/button>/s, 1) ?? '',
+  };
+}
+
+type Attributes = Readonly<Record<string, string>>;
+
+function tags(html: string, name: string): Attributes[] {
+  const pattern = new RegExp(`<${name}\\s((?:[^>"']|"[^"]*"|'[^']*')*)>`, 'g');
+  return [...html.matchAll(pattern)].map(([, attributes]) => attributesOf(attributes ?? ''));
+}
+
+function attributesOf(text: string): Attributes {
+  const pattern = /([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
+  return Object.fromEntries(
+    [...text.matchAll(pattern)].map(([, name = '', double, single, bare]) => [
+      name.toLowerCase(),
+      unescaped(double ?? single ?? bare ?? ''),
+    ]),
+  );
+}
+
+function innerOf(html: string, pattern: RegExp, group: number): string | null {
+  const inner = pattern.exec(html)?.[group];
+  return inner === undefined ? null : textOf(inner);
+}
+
+function textOf(html: string): string {
+  return unescaped(html.replaceAll(/<[^>]*>/g, ' '))
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+}
+
+const ENTITIES: Attributes = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", '#39': "'" };
+
+function unescaped(text: string): string {
+  return text.replaceAll(/&(#?\w+);/g, (entity, name: string) => ENTITIES[name] ?? entity);
+}

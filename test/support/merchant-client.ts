@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** The API read the request and refused it. */
+export class ApiRefusal extends Error {
+  override readonly name = 'ApiRefusal';
+  readonly status: number;
+  readonly errorCode: string;
+
+  constructor(call: string, status: number, body: unknown) {
+    const { errorCode = '', errorDescription = '' } = (body ?? {}) as Record<string, string>;
+    super(`${call} was answered ${status} ${errorCode}: ${errorDescription}`);
+    this.status = status;
+    this.errorCode = errorCode;
+  }
+}
+
+/** Nothing answered, or what answered could not serve, for as long as the client was patient. */
+export class ApiOutOfReach extends Error {
+  override readonly name = 'ApiOutOfReach';
+}
+
+export interface MerchantClientOptions {
+  readonly apiUrl: string;
+  readonly keyId: string;
+  readonly secret: string;
+  /**
+   * How long a request is repeated, with the same Idempotency-Key, while the API cannot be reached,
+   * is busy (409, 429) or cannot serve (5xx). Default 0: not at all.
+   */
+  readonly patienceMs?: number;
+  readonly onRepeat?: (reason: string) => void;
+}
+
+export interface MerchantClient {
+  get<Answer>(path: string): Promise<Answer>;
+  /** `key`: the Idempotency-Key; a new one for each call when it is left out. */
+  post<Answer>(path: string, body: object, key?: string): Promise<Answer>;
+  delete(path: string): Promise<void>;
+}
+
+/** Longer than the slowest answer of the API. */
+const ANSWER_WITHIN_MS = 40_000;
+const BETWEEN_REPEATS_MS = 250;
+
+/** A merchant's own HTTP client, as one would write it from the interface document. */
+export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
+  const { apiUrl, keyId, secret, patienceMs = 0, onRepeat = () => undefined } = options;
+  const authorization = `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
+
+  const ask = async (method: string, path: string, body?: object, key?: string) => {
+    const headers = {
+      authorization,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const giveUpAt = performance.now() + patienceMs;
+    for (;;) {
+      const answer = await once(`${apiUrl}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      if (answer.kind === 'answered') return answer.body;
+      if (answer.kind === 'refused') throw new ApiRefusal(path, answer.status, answer.body);
+      if (performance.now() > giveUpAt) {
+        throw new ApiOutOfReach(`${method} ${apiUrl}${path}: ${answer.reason}`);
+      }
+      onRepeat(answer.reason);
+      await sleep(BETWEEN_REPEATS_MS);
+    }
+  };
+
+  return {
+    get: async <Answer>(path: string) => (await ask('GET', path)) as Answer,
+    post: async <Answer>(path: string, body: object, key: string = randomUUID()) =>
+      (await ask('POST', path, body, key)) as Answer,
+    delete: async (path) => {
+      await ask('DELETE', path);
+    },
+  };
+}
+
+type Answer =
+  | { kind: 'answered'; body: unknown }
+  | { kind: 'refused'; status: number; body: unknown }
+  | { kind: 'no answer'; reason: string };
+
+async function once(url: string, request: RequestInit): Promise<Answer> {
+  try {
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const response = await fetch(url, { ...request, signal });
+    const text = await response.text();
+    const { status } = response;
+    if (status === 409 || status === 429 || status >= 500) {
+      return { kind: 'no answer', reason: `status ${status}` };
+    }
+    const body: unknown = text === '' ? undefined : JSON.parse(text);
+    return response.ok ? { kind: 'answered', body } : { kind: 'refused', status, body };
+  } catch (error) {
+    return { kind: 'no answer', reason: reasonOf(error) };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: { code?: string } };
+  return cause?.code ?? (error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,42 @@
+import { openPage, submitForm } from './browser.ts';
+import type { Page } from './browser.ts';
+
+/** What a payer types into the card form. */
+export interface TypedCard {
+  readonly name: string;
+  readonly number: string;
+  readonly expiry: string;
+  readonly cvc: string;
+}
+
+export const PAYING_CARD: TypedCard = {
+  name: 'Ada Example',
+  number: '4242 4242 4242 4242',
+  expiry: '12 / 34',
+  cvc: '123',
+};
+
+/** The same payer with another card. */
+export function cardOf(number: string): TypedCard {
+  return { ...PAYING_CARD, number };
+}
+
+/**
+ * Opens a hosted checkout and pays by card, knowing only the four labels of the form. Answers the
+ * page it ends on: the result, or the form again with an alert after a decline.
+ */
+export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): Promise<Page> {
+  return payOn(await openPage(fwdUrl), card);
+}
+
+/** As {@link payOnPage}, on a page that is open already. */
+export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
+  const [form] = page.forms;
+  if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);
+  return submitForm(page, form, {
+    'Name on card': card.name,
+    'Card number': card.number,
+    Expiry: card.expiry,
+    CVC: card.cvc,
+  });
+}
