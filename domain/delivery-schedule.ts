@@ -27,7 +27,7 @@ const JITTER = 0.2;
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 
 /** A configuration without a single success for this long is deactivated. Rule: D-54. */
-export const FAILING_LIMIT_MS = 5 * DAY_MS;
+const FAILING_LIMIT_MS = 5 * DAY_MS;
 
 /** Where a delivery that was not accepted yet stands. */
 export interface DeliveryProgress {
