@@ -112,10 +112,11 @@ export async function createWorld(
     poolSize: 10,
     applicationName: 'test-world',
   });
+  const returnOrigins = [RETURN_ORIGIN];
   const gatewayServer = await createSandboxGateway({
     databaseUrl: database.url,
     apiKey: GATEWAY_KEY,
-    allowedReturnOrigins: [RETURN_ORIGIN],
+    allowedReturnOrigins: returnOrigins,
   });
   const gateway = createSandboxClient({
     url: gatewayServer.url,
@@ -174,6 +175,8 @@ export async function createWorld(
   return {
     db,
     gateway,
+    sealing,
+    logger,
     workflows,
     merchantId,
     taskQueuePrefix,
@@ -211,6 +214,8 @@ export async function createWorld(
       return configId;
     },
     activities,
+    /** Lets the card form send browsers back to pages of `origin`. */
+    allowReturnTo: (origin: string) => returnOrigins.push(origin),
     /** A test clock standing at `nowAt`. */
     createClock: async (nowAt: number) => {
       const id = newId('clk', Date.now(), randomBytes);

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openPage } from '../support/browser.ts';
+import { cardOf, payOn, payOnPage } from '../support/payer.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  shop = await openShop(world);
+});
+
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await server.close();
+});
+
+interface Created {
+  subscriptionId: string;
+  fwdUrl: string;
+}
+
+/** A subscription on a clock of its own that starts at `startsAt`, made over HTTP. */
+async function subscribe(startsAt: string, terms: object) {
+  const now = Date.parse(startsAt);
+  const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
+  const { testClockId } = clock;
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<Created>('/subscription/create', {
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+    currency: 'USD',
+    amount: 1_999,
+    interval: 'MONTH',
+    intervalCount: 1,
+    testClockId,
+    ...terms,
+  });
+  return {
+    subscriptionId,
+    fwdUrl,
+    read: () =>
+      shop.merchant.get<Record<string, unknown>>(
+        `/subscription/get-subscription/${subscriptionId}`,
+      ),
+    advance: async (to: string) => {
+      const answer = await shop.merchant.post('/test-clock/advance', {
+        testClockId,
+        to: Date.parse(to),
+      });
+      expect(answer).toMatchObject({ status: 'READY', now: Date.parse(to) });
+    },
+    news: (count: number) => shop.news(subscriptionId, count),
+    declineNext: (code: string, count: number) =>
+      world.control('POST', '/control/declines', { subscriptionId, code, count }),
+    /** Outcome and amount of every charge in the gateway's own book. */
+    book: async () => {
+      const ref = { merchantId: world.merchantId, subscriptionId };
+      const booked = await world.book(ref);
+      return booked.map(({ outcome, amountMinor }) => `${outcome} ${amountMinor}`);
+    },
+    /** Years pass: no charge and no event comes any more. */
+    expectNothingFurther: async (until: string) => {
+      const ref = { merchantId: world.merchantId, subscriptionId };
+      const charges = (await world.book(ref)).length;
+      await shop.merchant.post('/test-clock/advance', { testClockId, to: Date.parse(until) });
+      expect(await world.book(ref)).toHaveLength(charges);
+      await shop.expectAllDelivered(subscriptionId);
+      expect(await shop.news(subscriptionId, 0)).toEqual([]);
+    },
+  };
+}
+
+describe('a customer’s leap year', () => {
+  test('with a trial, twelve months and a declined one is told and charged to the day [D-05, D-30, D-51]', async () => {
+    // Given a trial that ends on the 31st, paid for on the hosted page
+    const life = await subscribe('2028-01-24T09:30:00Z', {
+      cycleCount: 12,
+      trialPeriodCount: 7,
+      trialPeriodInterval: 'DAY',
+    });
+    const result = await payOnPage(life.fwdUrl);
+    expect(result.title).toBe('Your free trial has started');
+    expect(result.links.map(({ url }) => url)).toEqual([
+      `https://shop.example/thanks?subscription_id=${life.subscriptionId}&status=TRIALING`,
+    ]);
+    expect(await life.news(3)).toEqual([
+      '2028-01-24 09:30 subscription.created CREATED 1999 USD',
+      '2028-01-24 09:30 subscription.checkout_opened CREATED 1999 USD',
+      '2028-01-24 09:30 subscription.trialing TRIALING 1999 USD, next 2028-01-31 09:30',
+    ]);
+
+    // When the months pass, then each is charged on the last day of its own
+    await life.advance('2028-01-31T09:29:59.999Z');
+    expect(await life.news(0)).toEqual([]);
+    expect(await life.book()).toEqual([]);
+
+    await life.advance('2028-01-31T09:30:00Z');
+    expect(await life.news(4)).toEqual([
+      '2028-01-31 09:30 intent.created CREATED 1999 USD',
+      '2028-01-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-01-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 1, 11 left, next 2028-02-29 09:30',
+      '2028-01-31 09:30 subscription.active ACTIVE 1999 USD, next 2028-02-29 09:30',
+    ]);
+
+    await life.advance('2028-04-15T00:00:00Z');
+    expect(await life.news(6)).toEqual([
+      '2028-02-29 09:30 intent.created CREATED 1999 USD',
+      '2028-02-29 09:30 intent.success SUCCESS 1999 USD',
+      '2028-02-29 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next 2028-03-31 09:30',
+      '2028-03-31 09:30 intent.created CREATED 1999 USD',
+      '2028-03-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-03-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 3, 9 left, next 2028-04-30 09:30',
+    ]);
+
+    // When April is declined at its due date and at the first retry
+    await life.declineNext('insufficient_funds', 2);
+    await life.advance('2028-04-30T12:00:00Z');
+    expect(await life.news(3)).toEqual([
+      '2028-04-30 09:30 intent.created CREATED 1999 USD',
+      '2028-04-30 09:30 intent.failed FAILED 1999 USD, insufficient_funds',
+      '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, next 2028-04-30 13:30',
+    ]);
+    expect(await life.read()).toMatchObject({ status: 'UNPAID', remainingCycleCount: 9 });
+
+    await life.advance('2028-04-30T21:29:59.999Z');
+    expect(await life.news(1)).toEqual([
+      '2028-04-30 13:30 intent.failed FAILED 1999 USD, insufficient_funds',
+    ]);
+    expect(await life.read()).toMatchObject({
+      status: 'UNPAID',
+      nextPaymentDate: Date.parse('2028-04-30T21:30:00Z'),
+    });
+
+    // Then the second retry, eight hours after the first, pays it, and May keeps its date
+    await life.advance('2028-04-30T21:30:00Z');
+    expect(await life.news(3)).toEqual([
+      '2028-04-30 21:30 intent.success SUCCESS 1999 USD',
+      '2028-04-30 21:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 4, 8 left, next 2028-05-31 09:30',
+      '2028-04-30 21:30 subscription.active ACTIVE 1999 USD, next 2028-05-31 09:30',
+    ]);
+
+    await life.advance('2028-12-31T09:30:00Z');
+    expect(await life.news(25)).toEqual([
+      '2028-05-31 09:30 intent.created CREATED 1999 USD',
+      '2028-05-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-05-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 5, 7 left, next 2028-06-30 09:30',
+      '2028-06-30 09:30 intent.created CREATED 1999 USD',
+      '2028-06-30 09:30 intent.success SUCCESS 1999 USD',
+      '2028-06-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 6, 6 left, next 2028-07-31 09:30',
+      '2028-07-31 09:30 intent.created CREATED 1999 USD',
+      '2028-07-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-07-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 7, 5 left, next 2028-08-31 09:30',
+      '2028-08-31 09:30 intent.created CREATED 1999 USD',
+      '2028-08-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-08-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 8, 4 left, next 2028-09-30 09:30',
+      '2028-09-30 09:30 intent.created CREATED 1999 USD',
+      '2028-09-30 09:30 intent.success SUCCESS 1999 USD',
+      '2028-09-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 9, 3 left, next 2028-10-31 09:30',
+      '2028-10-31 09:30 intent.created CREATED 1999 USD',
+      '2028-10-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-10-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 10, 2 left, next 2028-11-30 09:30',
+      '2028-11-30 09:30 intent.created CREATED 1999 USD',
+      '2028-11-30 09:30 intent.success SUCCESS 1999 USD',
+      '2028-11-30 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 11, 1 left, next 2028-12-31 09:30',
+      '2028-12-31 09:30 intent.created CREATED 1999 USD',
+      '2028-12-31 09:30 intent.success SUCCESS 1999 USD',
+      '2028-12-31 09:30 subscription.cycle_charged ENDED 1999 USD, cycle 12, 0 left',
+      '2028-12-31 09:30 subscription.ended ENDED 1999 USD',
+    ]);
+    expect(await life.read()).toMatchObject({
+      status: 'ENDED',
+      endReason: 'completed',
+      remainingCycleCount: 0,
+      nextPaymentDate: null,
+      currentPeriodEnd: Date.parse('2029-01-31T09:30:00Z'),
+    });
+    expect(await life.book()).toEqual([
+      'succeeded 1999',
+      'succeeded 1999',
+      'succeeded 1999',
+      'declined 1999',
+      'declined 1999',
+      ...Array.from({ length: 9 }, () => 'succeeded 1999'),
+    ]);
+    await life.expectNothingFurther('2032-01-01T00:00:00Z');
+  });
+});
+
+describe('an upfront amount', () => {
+  test('replaces the first month’s, is declined once on the page, and a cancel ends the life at once [D-§4, D-34, D-51]', async () => {
+    // Given a payer whose first card is declined on the page and whose second is not
+    const life = await subscribe('2027-10-31T18:00:00Z', {
+      amount: 2_500,
+      currency: 'EUR',
+      upfrontAmount: 9_900,
+      cycleCount: 6,
+    });
+    const page = await openPage(life.fwdUrl);
+    expect(page.forms.map(({ button }) => button)).toEqual(['Pay 99.00 EUR']);
+    const declined = await payOn(page, cardOf('4000 0000 0000 0002'));
+    expect(declined.alert).toBe(
+      'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',
+    );
+    expect((await life.read())['status']).toBe('CREATED');
+
+    const paid = await payOn(declined);
+    expect(paid.title).toBe('Thank you: your payment was received');
+    expect(paid.links.map(({ url }) => url)).toEqual([
+      `https://shop.example/thanks?subscription_id=${life.subscriptionId}&status=ACTIVE`,
+    ]);
+    expect(await life.news(7)).toEqual([
+      '2027-10-31 18:00 subscription.created CREATED 2500 EUR',
+      '2027-10-31 18:00 intent.created CREATED 9900 EUR',
+      '2027-10-31 18:00 intent.checkout_opened CREATED 9900 EUR',
+      '2027-10-31 18:00 intent.failed FAILED 9900 EUR, card_declined',
+      '2027-10-31 18:00 intent.success SUCCESS 9900 EUR',
+      '2027-10-31 18:00 subscription.cycle_charged ACTIVE 9900 EUR, cycle 1, 5 left, next 2027-11-30 18:00',
+      '2027-10-31 18:00 subscription.active ACTIVE 2500 EUR, next 2027-11-30 18:00',
+    ]);
+
+    // When the second month comes, then the regular amount is charged
+    await life.advance('2027-12-10T00:00:00Z');
+    expect(await life.news(3)).toEqual([
+      '2027-11-30 18:00 intent.created CREATED 2500 EUR',
+      '2027-11-30 18:00 intent.success SUCCESS 2500 EUR',
+      '2027-11-30 18:00 subscription.cycle_charged ACTIVE 2500 EUR, cycle 2, 4 left, next 2027-12-31 18:00',
+    ]);
+
+    // When the merchant cancels in the middle of the month, then it is over, and paid to its end
+    const { subscriptionId } = life;
+    const cancel = () => shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
+    expect(await cancel()).toEqual({});
+    expect(await life.news(1)).toEqual(['2027-12-10 00:00 subscription.ended ENDED 2500 EUR']);
+    expect(await life.read()).toMatchObject({
+      status: 'ENDED',
+      endReason: 'cancelled',
+      remainingCycleCount: 4,
+      nextPaymentDate: null,
+      currentPeriodEnd: Date.parse('2027-12-31T18:00:00Z'),
+    });
+    await expect(cancel()).rejects.toMatchObject({
+      status: 400,
+      errorCode: 'operation_not_allowed',
+    });
+    expect(await life.book()).toEqual(['declined 9900', 'succeeded 9900', 'succeeded 2500']);
+    await life.expectNothingFurther('2029-01-01T00:00:00Z');
+  });
+});

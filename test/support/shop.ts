@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { and, count, eq } from 'drizzle-orm';
+import { expect, vi } from 'vitest';
+import { createApp } from '../../api/app.ts';
+import { issueCredential } from '../../db/repositories/credentials.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { EVENT_TYPES } from '../../domain/events.ts';
+import { endpointProblem } from '../../runtime/webhook-address.ts';
+import { createMerchantClient } from './merchant-client.ts';
+import { startWebhookReceiver } from './webhook-receiver.ts';
+import type { ReceivedWebhook } from './webhook-receiver.ts';
+import type { World } from './world.ts';
+
+const PEPPER = 'pepper-of-the-test-shop-00000000000001';
+const EVENT_SIGNER = 'whsec_dGhlIHRlc3Qgc2hvcCBzaWducyB3aXRoIHRoaXM=';
+/** Bound of a wait, not an expectation: news comes in milliseconds. */
+const NEWS_WITHIN_MS = 30_000;
+
+export type Shop = Awaited<ReturnType<typeof openShop>>;
+
+/**
+ * A merchant with a server of its own, in front of a world: the API and the hosted pages listen on a
+ * real port, and every type of event comes to an endpoint of the merchant.
+ */
+export async function openShop(world: World) {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  world.allowReturnTo(url);
+  const { db, merchantId } = world;
+  const app = createApp({
+    db,
+    workflows: world.workflows,
+    logger: world.logger,
+    now: Date.now,
+    random: randomBytes,
+    publicUrl: url,
+    checkoutExpiryMs: 24 * 3_600_000,
+    sessionKey: 'session-key-of-the-test-shop-00000000001',
+    credentialPepper: PEPPER,
+    tokeniserUrl: world.gateway.tokeniserUrl,
+    testCards: world.gateway.testCards,
+    sealing: world.sealing,
+    endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: true }),
+  });
+  const koa = app.callback();
+  server.on('request', (request, response) => void koa(request, response));
+
+  const nowAt = Date.now();
+  const issued = await issueCredential(db, { merchantId, mode: 'test', pepper: PEPPER, nowAt });
+  const merchant = createMerchantClient({ apiUrl: url, ...issued });
+  const receiver = await startWebhookReceiver({ secrets: [EVENT_SIGNER] });
+  await merchant.post('/webhook', {
+    endpoint: receiver.url,
+    eventSigner: EVENT_SIGNER,
+    subscribedEventTypes: EVENT_TYPES,
+  });
+
+  const receivedOf = (subscriptionId: string) =>
+    receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
+  const read = new Map<string, number>();
+
+  return {
+    url,
+    merchant,
+    receiver,
+    /**
+     * What the merchant was told of a subscription since the last time, a line each. Waits until
+     * `count` events have come, and answers whatever is there then.
+     */
+    async news(subscriptionId: string, count: number): Promise<string[]> {
+      const from = read.get(subscriptionId) ?? 0;
+      await vi
+        .waitUntil(() => receivedOf(subscriptionId).length >= from + count, {
+          timeout: NEWS_WITHIN_MS,
+          interval: 10,
+        })
+        .catch(() => undefined);
+      const received = receivedOf(subscriptionId);
+      read.set(subscriptionId, received.length);
+      return received.slice(from).map(lineOf);
+    },
+    /** Every event of a subscription came, each once, in sequence, and none waits to be sent. */
+    async expectAllDelivered(subscriptionId: string): Promise<void> {
+      const stream = { merchantId, streamId: subscriptionId };
+      await vi.waitFor(async () => expect(await countPending(world, stream)).toBe(0), {
+        timeout: NEWS_WITHIN_MS,
+        interval: 20,
+      });
+      const [written] = await db
+        .select({ events: count() })
+        .from(outboxEvents)
+        .where(eq(outboxEvents.streamId, subscriptionId));
+      const sequences = receivedOf(subscriptionId).map(({ event }) => event.sequence);
+      expect(sequences).toEqual(Array.from({ length: written?.events ?? 0 }, (_, i) => i + 1));
+    },
+    async close(): Promise<void> {
+      await receiver.close();
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function countPending(
+  { db }: World,
+  { streamId }: { merchantId: string; streamId: string },
+): Promise<number> {
+  const [row] = await db
+    .select({ pending: count() })
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.streamId, streamId), eq(webhookDeliveries.state, 'PENDING')));
+  return row?.pending ?? 0;
+}
+
+/**
+ * `2027-02-28 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next 2027-03-31
+ * 09:30`. A signature that does not hold is part of the line.
+ */
+function lineOf(webhook: ReceivedWebhook): string {
+  const { event } = webhook;
+  const isSigned = webhook.isStandardSignatureValid && webhook.isXpaySignatureValid;
+  const { status, amount, currency, errorCode, cycleNumber, nextPaymentDate } = event;
+  const facts = [
+    `${minute(event.eventTime)} ${event.eventType} ${String(status)} ${String(amount)} ${String(currency)}`,
+    ...(typeof errorCode === 'string' ? [errorCode] : []),
+    ...(typeof cycleNumber === 'number'
+      ? [`cycle ${cycleNumber}`, `${String(event['remainingCycleCount'])} left`]
+      : []),
+    ...(typeof nextPaymentDate === 'number' ? [`next ${minute(nextPaymentDate)}`] : []),
+    ...(isSigned ? [] : ['NOT SIGNED']),
+  ];
+  return facts.join(', ');
+}
+
+function minute(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+}
