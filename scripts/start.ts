@@ -30,6 +30,8 @@ const logFolder = join(config.dataDir, 'logs');
 const table = openProcessTable(join(config.dataDir, 'processes.json'));
 const running: SupervisedService[] = [];
 let isStopping = false;
+/** True once the process table names this process, and no other, as the starter. */
+let isListed = false;
 
 const stop = (...names: string[]) => ({
   name: names.join(' and '),
@@ -44,13 +46,13 @@ const shutdown = onShutdown(
     stop('api', 'worker'),
     stop('gateway'),
     stop('temporal', 'postgres'),
-    { name: 'process table', close: () => table.remove(STARTER) },
+    { name: 'process table', close: () => isListed && table.remove(STARTER) },
   ],
   {
     logger: {
       info: (_: unknown, message?: string) => {
         isStopping = true;
-        say(message ?? '');
+        if (running.length > 0) say(message ?? '');
       },
       error: (details: unknown, message?: string) => say(`${message}: ${JSON.stringify(details)}`),
     },
@@ -69,6 +71,7 @@ async function startAll(): Promise<void> {
   say(`starting; data in ${shown(config.dataDir)}`);
   await clearEarlierStart(table, say);
   table.add(STARTER, process.pid);
+  isListed = true;
   await requireFreePorts(config.host, wantedPorts());
   const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
   const secrets = { ...made, ...config.givenSecrets };
