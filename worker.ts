@@ -5,6 +5,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { createActivities } from './activities/index.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
+import { subscriptionRows } from './db/repositories/subscriptions.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import type { QueueName } from './runtime/config.ts';
@@ -35,15 +36,16 @@ Runtime.install({
 });
 
 await migrate(config.databaseUrl);
-const { db, close: closeDb } = createDb({
+const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,
   applicationName: 'perennial-worker',
 });
+const { db } = database;
 const temporal = createTemporalClient(config);
 const workflows = createSubscriptionWorkflows({
   client: temporal.client,
-  db,
+  rows: subscriptionRows(db),
   taskQueuePrefix: config.taskQueuePrefix,
   logger,
 });
@@ -86,7 +88,7 @@ const shutdown = onShutdown(
     },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },
-    { name: 'database', close: () => closeDb() },
+    { name: 'database', close: () => database.close() },
   ],
   { logger },
 );

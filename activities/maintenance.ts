@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts';
 import { stalledStreams } from '../db/repositories/deliveries.ts';
-import type { SubscriptionRef } from '../db/repositories/subscriptions.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import { behindTheirClock, neverStarted, overdue } from '../db/repositories/sweeps.ts';
 
 /** What the sweeps need of subscription workflows. */

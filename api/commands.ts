@@ -1,6 +1,7 @@
 import { DomainError } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
-import type { SubscriptionRef, SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 
 /**
  * Carries out a command and gives its result; sent again with the same command id it gives the same

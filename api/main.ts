@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
+import { subscriptionRows } from '../db/repositories/subscriptions.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
 import { createLogger } from '../runtime/logger.ts';
@@ -41,7 +42,7 @@ const app = createApp({
   db,
   workflows: createSubscriptionWorkflows({
     client: temporal.client,
-    db,
+    rows: subscriptionRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
   }),

@@ -8,17 +8,11 @@ import {
   WorkflowUpdateStage,
 } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
-import type { Db } from '../db/client.ts';
-import {
-  findCommand,
-  loadSnapshot,
-  markWorkflowStarted,
-} from '../db/repositories/subscriptions.ts';
-import type { Snapshot, SubscriptionRef } from '../db/repositories/subscriptions.ts';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
 import { judge } from '../domain/subscription/judge.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   advanceClock,
   attributesOf,
@@ -26,6 +20,7 @@ import {
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
 } from '../workflows/subscription/messages.ts';
+import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 import {
   wake,
   WEBHOOK_STREAM_WORKFLOW,
@@ -33,7 +28,20 @@ import {
 } from '../workflows/webhook-stream/messages.ts';
 import type { Logger } from './logger.ts';
 
-export type { SubscriptionRef } from '../db/repositories/subscriptions.ts';
+type Snapshot = Omit<SubscriptionInput, 'deliver'>;
+
+/** What is read and written of rows here. */
+export interface SubscriptionRows {
+  /** What is known of a command: null when it was never carried out. */
+  findCommand(
+    ref: SubscriptionRef,
+    commandId: string,
+  ): Promise<{ result: CommandResult | null } | null>;
+  /** What a workflow is started from; null for an unknown subscription. */
+  loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
+  /** Temporal confirmed that the workflow exists. */
+  markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
+}
 
 /** What became of a command that was accepted. */
 export type CommandAnswer =
@@ -82,7 +90,7 @@ const ANSWER_WITHIN_MS = 25_000;
 
 export interface SubscriptionWorkflowsDeps {
   client: Client;
-  db: Db;
+  rows: SubscriptionRows;
   /** `<prefix>billing` is where workflows run. */
   taskQueuePrefix: string;
   logger: Logger;
@@ -91,125 +99,171 @@ export interface SubscriptionWorkflowsDeps {
 export function createSubscriptionWorkflows(
   deps: SubscriptionWorkflowsDeps,
 ): SubscriptionWorkflows {
-  const { client, db, logger } = deps;
-  const taskQueue = `${deps.taskQueuePrefix}billing`;
+  return new TemporalSubscriptionWorkflows(deps);
+}
 
-  const within = <T>(ms: number, call: () => Promise<T>): Promise<T> =>
-    client.withDeadline(Date.now() + ms, call);
+class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
+  private readonly client: Client;
+  private readonly rows: SubscriptionRows;
+  private readonly logger: Logger;
+  private readonly taskQueue: string;
 
-  const startFrom = async (
+  constructor({ client, rows, logger, taskQueuePrefix }: SubscriptionWorkflowsDeps) {
+    this.client = client;
+    this.rows = rows;
+    this.logger = logger;
+    this.taskQueue = `${taskQueuePrefix}billing`;
+  }
+
+  async start(ref: SubscriptionRef): Promise<boolean> {
+    try {
+      const snapshot = await this.rows.loadSnapshot(ref);
+      if (!snapshot) return false;
+      await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
+      return true;
+    } catch (error) {
+      this.logger.warn({ ...ref, error: messageOf(error) }, 'workflow not started yet');
+      return false;
+    }
+  }
+
+  async revive(ref: SubscriptionRef): Promise<void> {
+    await this.signalOrRestart(ref, (handle) => handle.signal(poke));
+    await this.rows.markWorkflowStarted(ref);
+  }
+
+  async restore(ref: SubscriptionRef): Promise<void> {
+    await this.restart(ref);
+  }
+
+  lostSince(sinceAt: number): Promise<SubscriptionRef[]> {
+    return lostSince(this.client, this.taskQueue, sinceAt);
+  }
+
+  advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
+    return this.signalOrRestart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
+  }
+
+  async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+    const before = await this.knownAnswer(ref, command.commandId);
+    if (before) return before;
+    try {
+      return await this.sendUpdate(ref, command);
+    } catch (error) {
+      // It may have been applied all the same, by this call or by an earlier one.
+      const known = await this.knownAnswer(ref, command.commandId);
+      if (known) return known;
+      if (error instanceof WorkflowNotFoundError) return this.retryOnRestarted(ref, command);
+      return answerOf(error);
+    }
+  }
+
+  async wakeStream({ merchantId, streamId }: { merchantId: string; streamId: string }) {
+    try {
+      await this.within(START_WITHIN_MS, () =>
+        this.client.workflow.signalWithStart(WEBHOOK_STREAM_WORKFLOW, {
+          workflowId: webhookStreamWorkflowId(streamId),
+          taskQueue: this.taskQueue,
+          args: [{ merchantId, streamId }],
+          signal: wake,
+          signalArgs: [],
+          priority: { fairnessKey: merchantId },
+        }),
+      );
+    } catch (error) {
+      this.logger.warn({ merchantId, streamId, error: messageOf(error) }, 'stream not woken yet');
+    }
+  }
+
+  private within<T>(ms: number, call: () => Promise<T>): Promise<T> {
+    return this.client.withDeadline(Date.now() + ms, call);
+  }
+
+  private async startFrom(
     ref: SubscriptionRef,
     snapshot: Snapshot,
     workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
     deadlineMs: number,
-  ): Promise<void> => {
+  ): Promise<void> {
     const options: WorkflowStartOptions = {
-      ...startOptions(snapshot, taskQueue),
+      ...startOptions(snapshot, this.taskQueue),
       workflowIdReusePolicy,
     };
     try {
-      await within(deadlineMs, () => client.workflow.start(SUBSCRIPTION_WORKFLOW, options));
+      await this.within(deadlineMs, () =>
+        this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
+      );
     } catch (error) {
       // It ran and is closed: whether it should run again is the sweep's question.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
-    await markWorkflowStarted(db, ref);
-  };
+    await this.rows.markWorkflowStarted(ref);
+  }
 
   /** A workflow that should be there and is not: from its row. False when it is over. */
-  const restart = async (ref: SubscriptionRef): Promise<boolean> => {
-    const snapshot = await loadSnapshot(db, ref);
+  private async restart(ref: SubscriptionRef): Promise<boolean> {
+    const snapshot = await this.rows.loadSnapshot(ref);
     if (!snapshot || isOver(snapshot)) return false;
-    logger.warn({ ...ref }, 'starting a workflow again from its row');
-    await startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);
+    this.logger.warn({ ...ref }, 'starting a workflow again from its row');
+    await this.startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);
     return true;
-  };
+  }
 
-  const signalOrRestart = async (
+  private async signalOrRestart(
     ref: SubscriptionRef,
     send: (handle: WorkflowHandle) => Promise<void>,
-  ): Promise<void> => {
-    const handle = client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+  ): Promise<void> {
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     try {
-      await within(ACCEPT_WITHIN_MS, () => send(handle));
+      await this.within(ACCEPT_WITHIN_MS, () => send(handle));
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
-      await restart(ref);
+      await this.restart(ref);
     }
-  };
+  }
 
-  return {
-    async start(ref) {
-      try {
-        const snapshot = await loadSnapshot(db, ref);
-        if (!snapshot) return false;
-        await startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
-        return true;
-      } catch (error) {
-        logger.warn({ ...ref, error: messageOf(error) }, 'workflow not started yet');
-        return false;
-      }
-    },
-
-    async revive(ref) {
-      await signalOrRestart(ref, (handle) => handle.signal(poke));
-      await markWorkflowStarted(db, ref);
-    },
-
-    async restore(ref) {
-      await restart(ref);
-    },
-
-    lostSince: (sinceAt) => lostSince(client, taskQueue, sinceAt),
-
-    async execute(ref, command) {
-      const before = await knownAnswer(db, ref, command.commandId);
-      if (before) return before;
-      try {
-        return await sendUpdate(client, within, ref, command);
-      } catch (error) {
-        // It may have been applied all the same, by this call or by an earlier one.
-        const known = await knownAnswer(db, ref, command.commandId);
-        if (known) return known;
-        if (error instanceof WorkflowNotFoundError) {
-          return retryOnRestarted(ref, command);
-        }
-        return answerOf(error);
-      }
-    },
-
-    advanceClock: (ref, targetAt) =>
-      signalOrRestart(ref, (handle) => handle.signal(advanceClock, { targetAt })),
-
-    async wakeStream({ merchantId, streamId }) {
-      try {
-        await within(START_WITHIN_MS, () =>
-          client.workflow.signalWithStart(WEBHOOK_STREAM_WORKFLOW, {
-            workflowId: webhookStreamWorkflowId(streamId),
-            taskQueue,
-            args: [{ merchantId, streamId }],
-            signal: wake,
-            signalArgs: [],
-            priority: { fairnessKey: merchantId },
-          }),
-        );
-      } catch (error) {
-        logger.warn({ merchantId, streamId, error: messageOf(error) }, 'stream not woken yet');
-      }
-    },
-  };
-
-  async function retryOnRestarted(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+  /** Hands the command over, then waits for its outcome. */
+  private async sendUpdate(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+    const { kind, ...input } = command;
+    const startedAt = performance.now();
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const update = await this.within(ACCEPT_WITHIN_MS, () =>
+      handle.startUpdate<CommandResult, [object]>(kind, {
+        args: [input],
+        updateId: command.commandId,
+        waitForStage: WorkflowUpdateStage.ACCEPTED,
+      }),
+    );
     try {
-      if (await restart(ref)) return await sendUpdate(client, within, ref, command);
+      const remainingMs = ANSWER_WITHIN_MS - (performance.now() - startedAt);
+      const result = await this.within(remainingMs, () => update.result());
+      return { kind: 'result', result };
     } catch (error) {
-      return (await knownAnswer(db, ref, command.commandId)) ?? answerOf(error);
+      if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'pending' };
+      throw error;
+    }
+  }
+
+  private async retryOnRestarted(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+    try {
+      if (await this.restart(ref)) return await this.sendUpdate(ref, command);
+    } catch (error) {
+      return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
     // The subscription is over: its own rules give the refusal.
-    const snapshot = await loadSnapshot(db, ref);
+    const snapshot = await this.rows.loadSnapshot(ref);
     const verdict = snapshot && judge(snapshot.state, command, snapshot.state.createdAt);
     if (!verdict || verdict.ok) throw new DomainError('service_unavailable');
     return { kind: 'refused', code: verdict.code, message: verdict.message };
+  }
+
+  private async knownAnswer(
+    ref: SubscriptionRef,
+    commandId: string,
+  ): Promise<CommandAnswer | null> {
+    const known = await this.rows.findCommand(ref, commandId);
+    if (!known) return null;
+    return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
   }
 }
 
@@ -252,44 +306,6 @@ async function lostSince(
 /** Ended, and nothing sent whose outcome is open. */
 function isOver({ state }: Snapshot): boolean {
   return state.status === 'ENDED' && state.openAttempt === null;
-}
-
-type Within = <T>(ms: number, call: () => Promise<T>) => Promise<T>;
-
-/** Hands the command over, then waits for its outcome. */
-async function sendUpdate(
-  client: Client,
-  within: Within,
-  ref: SubscriptionRef,
-  command: Command,
-): Promise<CommandAnswer> {
-  const { kind, ...input } = command;
-  const startedAt = performance.now();
-  const handle = client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-  const update = await within(ACCEPT_WITHIN_MS, () =>
-    handle.startUpdate<CommandResult, [object]>(kind, {
-      args: [input],
-      updateId: command.commandId,
-      waitForStage: WorkflowUpdateStage.ACCEPTED,
-    }),
-  );
-  try {
-    const remainingMs = ANSWER_WITHIN_MS - (performance.now() - startedAt);
-    return { kind: 'result', result: await within(remainingMs, () => update.result()) };
-  } catch (error) {
-    if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'pending' };
-    throw error;
-  }
-}
-
-async function knownAnswer(
-  db: Db,
-  ref: SubscriptionRef,
-  commandId: string,
-): Promise<CommandAnswer | null> {
-  const known = await findCommand(db, ref, commandId);
-  if (!known) return null;
-  return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
 }
 
 /** A refusal is an answer; everything else means that nobody knows yet. */

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
-import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
@@ -10,11 +10,6 @@ import { subscriptionCommands } from '../schema/subscription-commands.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
 import { appendDrafts } from './subscription-events.ts';
-
-export interface SubscriptionRef {
-  merchantId: string;
-  subscriptionId: string;
-}
 
 /** A transition to record: `change` leads from version `change.state.version - 1` to the next. */
 export interface Transition {
@@ -151,7 +146,7 @@ export async function recordClockReached(
 }
 
 /** Temporal confirmed that the workflow exists. */
-export async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
+async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
   await db
     .update(subscriptions)
     .set({ workflowStartedAt: sql`now()` })
@@ -226,4 +221,13 @@ function isCommand(ref: SubscriptionRef, commandId: string) {
     eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
     eq(subscriptionCommands.commandId, commandId),
   );
+}
+
+/** The rows behind subscription workflows, as the process that talks to Temporal needs them. */
+export function subscriptionRows(db: Db) {
+  return {
+    findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
+    loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
+    markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
+  };
 }

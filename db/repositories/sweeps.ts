@@ -2,7 +2,7 @@ import { and, eq, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Db } from '../client.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
-import type { SubscriptionRef } from './subscriptions.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 

@@ -1,4 +1,4 @@
-import { jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -9,7 +9,7 @@ export const customers = pgTable(
   {
     merchantId: merchantId().references(() => merchants.id),
     id: text('id').notNull(),
-    details: jsonb('details').$type<CustomerDetails>().notNull(),
+    details: json('details').$type<CustomerDetails>().notNull(),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.merchantId, table.id] })],

@@ -4,7 +4,7 @@ import {
   foreignKey,
   index,
   integer,
-  jsonb,
+  json,
   pgTable,
   primaryKey,
   text,
@@ -38,8 +38,8 @@ export const paymentIntents = pgTable(
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
     receiptId: text('receipt_id'),
-    metadata: jsonb('metadata').$type<Record<string, string>>(),
-    customerDetails: jsonb('customer_details').$type<CustomerDetails>().notNull(),
+    metadata: json('metadata').$type<Record<string, string>>(),
+    customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     /** Business time, like every instant below. */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),

@@ -24,6 +24,12 @@ export const END_REASONS = [
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
+/** How everything names a subscription: an id alone says nothing about whose it is. Rule: D-21. */
+export interface SubscriptionRef {
+  merchantId: string;
+  subscriptionId: string;
+}
+
 /** What the payer agreed to; `edit` replaces parts of it. */
 export interface Terms {
   amountMinor: number;

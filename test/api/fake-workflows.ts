@@ -21,12 +21,9 @@ import type {
   CompleteCheckoutCommand,
 } from '../../domain/subscription/commands.ts';
 import { judge } from '../../domain/subscription/judge.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import type {
-  CommandAnswer,
-  SubscriptionRef,
-  SubscriptionWorkflows,
-} from '../../runtime/subscription-workflows.ts';
+import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 
 /**
  * The port to subscription workflows without Temporal: commands are judged and carried out at once,

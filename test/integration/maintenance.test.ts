@@ -4,7 +4,7 @@ import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   MAINTENANCE_WORKFLOW,
   maintenanceWorkflowId,

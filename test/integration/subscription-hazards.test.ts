@@ -15,7 +15,7 @@ import {
 import type { World } from '../support/world.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const HOUR = 3_600_000;
 

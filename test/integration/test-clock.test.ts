@@ -37,8 +37,18 @@ describe('a test clock', () => {
     const events = await world.events(ref);
     const months = events.filter((event) => event['eventType'] === 'subscription.cycle_charged');
     expect(months.map((event) => day(event['eventTime']))).toEqual([
-      ...['2027-01-31', '2027-02-28', '2027-03-31', '2027-04-30', '2027-05-31', '2027-06-30'],
-      ...['2027-07-31', '2027-08-31', '2027-09-30', '2027-10-31', '2027-11-30', '2027-12-31'],
+      '2027-01-31',
+      '2027-02-28',
+      '2027-03-31',
+      '2027-04-30',
+      '2027-05-31',
+      '2027-06-30',
+      '2027-07-31',
+      '2027-08-31',
+      '2027-09-30',
+      '2027-10-31',
+      '2027-11-30',
+      '2027-12-31',
     ]);
     expect(events.slice(0, 8).map((event) => [event['eventType'], event['eventTime']])).toEqual([
       ['subscription.created', Date.parse('2027-01-24T12:00:00Z')],

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { temporal } from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
@@ -9,6 +10,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/create-subscription.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import {
   countBehind,
   insertTestClock,
@@ -24,18 +26,21 @@ import { EVENT_TYPES } from '../../domain/events.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
-import type { SubscriptionState, Terms } from '../../domain/subscription/state.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
-import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
 import { createTestDatabase } from './database.ts';
 
 const GATEWAY_KEY = 'gateway-key-of-the-test-world-00000001';
 const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 const DAY_MS = 86_400_000;
+
+const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD, INDEXED_VALUE_TYPE_INT: INT } =
+  temporal.api.enums.v1.IndexedValueType;
+const { INDEXED_VALUE_TYPE_DATETIME: DATETIME } = temporal.api.enums.v1.IndexedValueType;
 
 let isRuntimeInstalled = false;
 
@@ -55,11 +60,11 @@ export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment
   await env.connection.operatorService.addSearchAttributes({
     namespace: 'default',
     searchAttributes: {
-      MerchantId: 2,
-      SubscriptionStatus: 2,
-      NextBillingAt: 6,
-      BillingCycle: 3,
-      LastOutcome: 2,
+      MerchantId: KEYWORD,
+      SubscriptionStatus: KEYWORD,
+      NextBillingAt: DATETIME,
+      BillingCycle: INT,
+      LastOutcome: KEYWORD,
     },
   });
   return env;
@@ -128,7 +133,7 @@ export async function createWorld(
   const logger = createLogger({ name: 'world', level: 'silent' });
   const workflows = createSubscriptionWorkflows({
     client: place.client,
-    db,
+    rows: subscriptionRows(db),
     taskQueuePrefix,
     logger,
   });

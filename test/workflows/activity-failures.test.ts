@@ -72,8 +72,14 @@ describe('an activity that gives up', () => {
     const events = await world.events(ref);
     expect(events.map((event) => event['eventType'])).toEqual([
       'subscription.created',
-      ...['intent.created', 'intent.success', 'subscription.cycle_charged', 'subscription.active'],
-      ...['intent.created', 'intent.success', 'subscription.cycle_charged', 'subscription.ended'],
+      'intent.created',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+      'intent.created',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
     ]);
     await env.sleep(400 * DAY);
     expect(await world.events(ref)).toHaveLength(events.length);

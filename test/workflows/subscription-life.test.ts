@@ -1,6 +1,6 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { SubscriptionRef } from '../../runtime/subscription-workflows.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import {
   checkoutCommand,
   createWorld,
@@ -175,7 +175,10 @@ describe('a subscription in Temporal', () => {
     // checkout, due date, manual, automatic (4 h after the due date), manual
     expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
-      ...['declined', 'declined', 'declined', 'declined'],
+      'declined',
+      'declined',
+      'declined',
+      'declined',
     ]);
     expect(await world.workflows.execute(ref, newMethodCommand(await world.token()))).toMatchObject(
       {
