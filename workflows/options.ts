@@ -22,7 +22,7 @@ export const DATABASE_WRITE = {
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
-  retry: { maximumAttempts: 2 },
+  retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
 
 /** One pass over what should not be there. The next pass comes in seconds: no retries. */

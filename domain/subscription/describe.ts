@@ -10,29 +10,34 @@ import type { SubscriptionState } from './state.ts';
 export function describe(state: SubscriptionState): string {
   const { terms } = state;
   const every =
-    terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}`;
-  return [
-    `**${state.status}** · ${sentence(state)}`,
-    `${formatAmount(terms.amountMinor, terms.currency)} every ${every.toLowerCase()} · ` +
-      `${state.cyclesCharged} of ${terms.cycleCount} cycles paid`,
-    ...(state.cooldownUntilAt === null
-      ? []
-      : [`Manual retry possible again from ${formatInstant(state.cooldownUntilAt)}`]),
-    ...(state.testClockId === null ? [] : [`Lives by test clock \`${state.testClockId}\``]),
-    '',
-    '| when | what | why |',
-    '|---|---|---|',
-    ...state.log.toReversed().map((e) => `| ${formatInstant(e.at)} | ${e.what} | ${e.why} |`),
-  ].join('\n');
+    terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}s`;
+  const paragraphs = [
+    `**${state.status}**: ${sentence(state)}.`,
+    `${formatAmount(terms.amountMinor, terms.currency)} every ${every.toLowerCase()}, ` +
+      `${state.cyclesCharged} of ${terms.cycleCount} cycles paid.`,
+  ];
+  if (state.cooldownUntilAt !== null) {
+    paragraphs.push(`Manual retry possible again from ${minute(state.cooldownUntilAt)}.`);
+  }
+  if (state.testClockId !== null) paragraphs.push(`Lives by test clock \`${state.testClockId}\`.`);
+  const rows = state.log.toReversed().map((e) => `| ${minute(e.at)} | ${e.what} | ${e.why} |`);
+  return [...paragraphs, ['| when | what | why |', '|---|---|---|', ...rows].join('\n')].join(
+    '\n\n',
+  );
+}
+
+/** `2027-06-03 00:00 UTC`: short enough for a table. */
+function minute(at: number): string {
+  return `${formatInstant(at).slice(0, 16).replace('T', ' ')} UTC`;
 }
 
 /** One sentence: what is being waited for. */
-export function sentence(state: SubscriptionState): string {
+function sentence(state: SubscriptionState): string {
   if (state.openAttempt && state.openAttempt.lookups > 0) {
     return 'a payment was sent and its outcome is not known yet; the gateway is asked until it is';
   }
   const nextAt = nextPaymentAt(state);
-  const when = nextAt === null ? '' : formatInstant(nextAt);
+  const when = nextAt === null ? '' : minute(nextAt);
   const cycle = state.cyclesCharged + 1;
   const amount = formatAmount(
     state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
@@ -40,11 +45,11 @@ export function sentence(state: SubscriptionState): string {
   );
   switch (state.status) {
     case 'CREATED':
-      return `waiting for the payer until ${formatInstant(state.checkoutExpiresAt)}`;
+      return `waiting for the payer until ${minute(state.checkoutExpiresAt)}`;
     case 'TRIALING':
-      return `in trial; ${amount} on ${when}`;
+      return `in its trial; ${amount} on ${when}`;
     case 'ACTIVE':
-      return `cycle ${cycle}, ${amount}, on ${when}`;
+      return `next is cycle ${cycle}, ${amount} on ${when}`;
     case 'UNPAID':
       return `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'}); ${
         nextAt === null ? 'no automatic retry is planned' : `next try on ${when}`
