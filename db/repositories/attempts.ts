@@ -39,9 +39,9 @@ export async function openAttemptRow(
   opening: Omit<Transition, 'change'> | null,
 ): Promise<Opened> {
   return db.transaction(async (tx) => {
-    const intentId = await ensureIntent(tx, state);
-    const known = withIntent(state, intentId);
+    const existingId = await findIntent(tx, state);
     if (opening) {
+      const known = existingId === null ? state : withIntent(state, existingId);
       const transition = { ...opening, change: { state: known, events: [], effects: {} } };
       const recorded = await recordTransition(tx, transition);
       const goesOn =
@@ -50,10 +50,21 @@ export async function openAttemptRow(
       if (!goesOn) return recorded;
     } else {
       const current = await lockedState(tx, state);
-      if (current.version !== state.version) return { kind: 'stale', state: current };
+      if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
+    // Only now: who came too late must leave no intent and no event behind.
+    const intentId = existingId ?? (await insertIntent(tx, state));
     return { kind: 'opened', attempt: await ensureAttempt(tx, state, intentId) };
   });
+}
+
+/** The version says that nothing was recorded since; the attempt, that it is this one's record. */
+function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
+  return (
+    current.version === state.version &&
+    current.owed?.cycleNumber === state.owed.cycleNumber &&
+    current.openAttempt?.attemptNumber === state.openAttempt.attemptNumber
+  );
 }
 
 async function lockedState(tx: Db, state: SubscriptionState): Promise<SubscriptionState> {
@@ -71,16 +82,25 @@ async function lockedState(tx: Db, state: SubscriptionState): Promise<Subscripti
   return row.state;
 }
 
-/** One intent per cycle: whoever inserted it first gave it its id. Rule: D-40. */
-async function ensureIntent(tx: Db, state: ChargeableState): Promise<string> {
+/** The intent of the owed cycle, if somebody made it already. */
+async function findIntent(tx: Db, state: ChargeableState): Promise<string | null> {
   const { owed, merchantId, subscriptionId } = state;
-  const cycle = and(
-    eq(paymentIntents.merchantId, merchantId),
-    eq(paymentIntents.subscriptionId, subscriptionId),
-    eq(paymentIntents.cycleNumber, owed.cycleNumber),
-  );
-  const [existing] = await tx.select({ id: paymentIntents.id }).from(paymentIntents).where(cycle);
-  if (existing) return existing.id;
+  const [intent] = await tx
+    .select({ id: paymentIntents.id })
+    .from(paymentIntents)
+    .where(
+      and(
+        eq(paymentIntents.merchantId, merchantId),
+        eq(paymentIntents.subscriptionId, subscriptionId),
+        eq(paymentIntents.cycleNumber, owed.cycleNumber),
+      ),
+    );
+  return intent?.id ?? null;
+}
+
+/** One intent per cycle: whoever inserted it first gave it its id. Rule: D-40. */
+async function insertIntent(tx: Db, state: ChargeableState): Promise<string> {
+  const { owed, merchantId, subscriptionId } = state;
   const [terms] = await tx
     .select({
       presentmentCurrency: subscriptions.presentmentCurrency,
@@ -118,9 +138,9 @@ async function ensureIntent(tx: Db, state: ChargeableState): Promise<string> {
     await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
     return owed.intentId;
   }
-  const [twin] = await tx.select({ id: paymentIntents.id }).from(paymentIntents).where(cycle);
-  if (!twin) throw new Error(`${owed.intentId} is another cycle's intent`);
-  return twin.id;
+  const twin = await findIntent(tx, state);
+  if (twin === null) throw new Error(`${owed.intentId} is another cycle's intent`);
+  return twin;
 }
 
 async function ensureAttempt(tx: Db, state: ChargeableState, intentId: string): Promise<Attempt> {
