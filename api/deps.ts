@@ -16,6 +16,8 @@ export interface ApiDeps {
   /** Base of the hosted pages as a payer's browser sees it, without a trailing slash. */
   readonly publicUrl: string;
   readonly checkoutExpiryMs: number;
+  /** Longest wait for the subscriptions of a test clock to get where it was sent; default 25 s. */
+  readonly clockWaitMs?: number;
   /** Signs the forms of hosted pages. */
   readonly sessionKey: string;
   /** Under which API secrets are hashed. */

@@ -23,7 +23,7 @@ export function readFields<S extends Shape>(
   body: unknown,
   rules: (fields: Partial<Fields<S>>) => Problem[] = () => [],
 ): Fields<S> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+  if (!isPlainObject(body)) {
     throw problemsError([{ field: 'body', message: 'must be a JSON object' }]);
   }
   const fields: Record<string, unknown> = {};
@@ -32,10 +32,10 @@ export function readFields<S extends Shape>(
     if (!problems.some(({ field }) => field === problem.field)) problems.push(problem);
   };
   for (const [name, schema] of Object.entries(shape)) {
-    const given = Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
+    const given = Object.hasOwn(body, name) ? body[name] : undefined;
     const result = schema.safeParse(given, { error: describeIssue });
     if (result.success) {
-      if (result.data !== undefined) fields[name] = result.data;
+      if (result.data !== undefined) fields[name] = inGivenOrder(given, result.data);
       continue;
     }
     for (const issue of result.error.issues) {
@@ -46,6 +46,20 @@ export function readFields<S extends Shape>(
   for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
   if (problems.length > 0) throw problemsError(inOrderOf(Object.keys(shape), problems));
   return fields as Fields<S>;
+}
+
+/** What a schema read, with the members of every object in the order they came. Rule: D-10a. */
+function inGivenOrder(given: unknown, read: unknown): unknown {
+  if (!isPlainObject(given) || !isPlainObject(read)) return read;
+  return Object.fromEntries(
+    Object.keys(given)
+      .filter((key) => Object.hasOwn(read, key))
+      .map((key) => [key, inGivenOrder(given[key], read[key])]),
+  );
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The refusal of a request for these problems. */
@@ -126,9 +140,9 @@ export function httpUrl() {
 }
 
 function isHttpUrl(value: string): boolean {
-  // The URL parser would quietly drop blanks and line breaks, and take a backslash for a slash.
+  // The URL parser would quietly drop blanks, line breaks and extra slashes, and take \ for /.
   return (
-    /^https?:\/\/[^\s\\]+$/i.test(value) &&
+    /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
     isStorable(value) &&
     // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
     !/[\u0000-\u001f\u007f]/.test(value) &&
@@ -146,7 +160,7 @@ export function metadata() {
     const problem = (message: string, path: string[] = []): void => {
       ctx.addIssue({ code: 'custom', message, path, input: value });
     };
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    if (!isPlainObject(value)) {
       problem('must be an object');
       return z.NEVER;
     }

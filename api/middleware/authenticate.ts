@@ -40,7 +40,7 @@ interface Login {
 }
 
 /** User and password of a Basic header, or null for anything that is not exactly that. */
-export function readBasic(header: string): Login | null {
+function readBasic(header: string): Login | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header)?.[1];
   if (encoded === undefined) return null;

@@ -38,7 +38,7 @@ export function toDomainError(thrown: unknown): DomainError {
  * two transactions in each other's way: repeating the request is right.
  */
 const UNAVAILABLE_CODES =
-  /^(08...|53...|57...|40...|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
+  /^(08...|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
 
 function isDatabaseOutOfReach(thrown: unknown): boolean {
   return chainOf(thrown).some(({ code }) => UNAVAILABLE_CODES.test(code));

@@ -3,7 +3,7 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 
 /** Rule: D-10. */
-export const BODY_LIMIT_BYTES = 65_536;
+const BODY_LIMIT_BYTES = 65_536;
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 

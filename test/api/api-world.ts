@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
+import postgres from 'postgres';
 import { request } from 'undici';
 import { createApp } from '../../api/app.ts';
 import { createDb } from '../../db/client.ts';
@@ -64,6 +65,7 @@ export async function createApiWorld() {
     random: randomBytes,
     publicUrl: PUBLIC_URL,
     checkoutExpiryMs: 24 * 3_600_000,
+    clockWaitMs: 2_000,
     sessionKey: 'session-key-of-the-api-tests-00000000001',
     credentialPepper: PEPPER,
     tokeniserUrl: TOKENISER_URL,
@@ -95,12 +97,14 @@ export async function createApiWorld() {
     merchant,
     other,
     pepper: PEPPER,
+    databaseUrl: database.url,
     /** Moves the API's real time ahead of the machine's. */
     clock,
     call: (method: string, path: string, options: CallOptions = {}) =>
       send(url + path, method, merchant, options),
     /** Rows of every table that a request could write to. */
     countRows: () => countRows(db),
+    withoutDatabase: <T>(work: () => Promise<T>) => withoutDatabase(database.url, work),
     async close() {
       await new Promise((resolve) => {
         server.close(resolve);
@@ -112,7 +116,7 @@ export async function createApiWorld() {
   };
 }
 
-export function basic({ keyId, secret }: { keyId: string; secret: string }): string {
+function basic({ keyId, secret }: { keyId: string; secret: string }): string {
   return `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
 }
 
@@ -156,6 +160,23 @@ async function countRows(db: Db): Promise<Record<string, number>> {
     counts[name] = row!.n;
   }
   return counts;
+}
+
+/** Cuts every connection to the database and lets no new one in while `work` runs. */
+async function withoutDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
+  const server = new URL(url);
+  const name = server.pathname.slice(1);
+  server.pathname = '/postgres';
+  const admin = postgres(server.href, { max: 1 });
+  const allow = (is: boolean) => admin.unsafe(`alter database ${name} allow_connections ${is}`);
+  try {
+    await allow(false);
+    await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
+    return await work();
+  } finally {
+    await allow(true);
+    await admin.end({ timeout: 5 });
+  }
 }
 
 /** A create request that is right; tests change what they are about. */

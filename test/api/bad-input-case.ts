@@ -1,0 +1,25 @@
+import type { CallOptions } from './api-world.ts';
+
+/** A malformed request and its exact answer. */
+export interface Case {
+  /** What is wrong, and the rule that says so. */
+  name: string;
+  method?: string;
+  path: string;
+  send: CallOptions;
+  status?: number;
+  code?: string;
+  description: string;
+}
+
+export const json = (body: unknown): CallOptions => ({ body });
+export const raw = (text: string | Buffer, headers: Record<string, string> = {}): CallOptions => ({
+  raw: text,
+  headers,
+});
+
+/** Ids of the right form that nobody has. */
+export const UNKNOWN_SUB = 'sub_0000000000000000000000';
+export const UNKNOWN_WHC = 'whc_0000000000000000000000';
+export const UNKNOWN_CLK = 'clk_0000000000000000000000';
+export const UNKNOWN_CUS = 'cus_0000000000000000000000';

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+/** What comes back of these details, as the text of the answer has it. */
+async function createAndRead(customerDetails: unknown): Promise<string> {
+  const made = await world.call('POST', '/customer/create', { body: { customerDetails } });
+  expect(made.status).toBe(200);
+  const { customerId, ...rest } = made.json as { customerId: string };
+  expect(customerId).toMatch(/^cus_[0-9A-Za-z]{22}$/);
+  expect(rest).toEqual({});
+  const read = await world.call('GET', `/customer/${customerId}`);
+  expect(read.status).toBe(200);
+  expect(Object.keys(read.json as object)).toEqual(['customerId', 'customerDetails']);
+  return JSON.stringify((read.json as { customerDetails: unknown }).customerDetails);
+}
+
+test('a customer comes back exactly as given, with every field [IF-4.1, IF-4.2, D-10a]', async () => {
+  const details = {
+    name: 'Zoë Łukasz 😀',
+    email: 'zoe+tea@example.co.uk',
+    contactNumber: '+44 20 7946 0000',
+    customerAddress: {
+      addressLine1: '1 High Street',
+      addressLine2: 'Flat 2',
+      city: 'London',
+      state: 'Greater London',
+      country: 'GB',
+      postalCode: 'N1 9GU',
+    },
+  };
+  expect(await createAndRead(details)).toBe(JSON.stringify(details));
+});
+
+test('an address with country and postal code only is enough [IF-2.2]', async () => {
+  const details = { customerAddress: { country: 'DE', postalCode: '10115' } };
+  expect(await createAndRead(details)).toBe(JSON.stringify(details));
+});
+
+test('the fields come back in the order they were given [D-10a]', async () => {
+  const details = {
+    email: 'ada@example.com',
+    customerAddress: { postalCode: 'N1', country: 'GB', city: 'London' },
+    name: 'Ada',
+  };
+  expect(await createAndRead(details)).toBe(JSON.stringify(details));
+});
+
+test('no field at all is enough [D-11]', async () => {
+  expect(await createAndRead({})).toBe('{}');
+});
+
+test('nulls and empty texts come back as they were given [D-10a]', async () => {
+  const details = { name: '', email: null, customerAddress: null };
+  expect(await createAndRead(details)).toBe(JSON.stringify(details));
+});
+
+test('fields nobody knows are ignored [D-10]', async () => {
+  expect(await createAndRead({ name: 'Ada', cardNumber: '4242424242424242' })).toBe(
+    '{"name":"Ada"}',
+  );
+});

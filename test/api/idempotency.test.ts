@@ -1,0 +1,307 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { KEY_LEASE_MS, KEY_LIFETIME_MS } from '../../db/repositories/idempotency.ts';
+import { customers } from '../../db/schema/customers.ts';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const ADA = { customerDetails: { name: 'Ada', email: 'ada@example.com' } };
+
+async function createSubscription(): Promise<string> {
+  const answer = await world.call('POST', '/subscription/create', { body: subscriptionBody() });
+  return (answer.json as { subscriptionId: string }).subscriptionId;
+}
+
+async function keyRow(key: string) {
+  const [row] = await world.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
+  return row;
+}
+
+test('the same call again gets the same status and bytes, and does nothing [D-17]', async () => {
+  const first = await world.call('POST', '/customer/create', { body: ADA, key: 'replay' });
+  const rows = await world.countRows();
+  const second = await world.call('POST', '/customer/create', { body: ADA, key: 'replay' });
+
+  expect(second.status).toBe(200);
+  expect(second.text).toBe(first.text);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(second.headers['request-id']).not.toBe(first.headers['request-id']);
+  expect(await world.countRows()).toEqual(rows);
+});
+
+test('the same body in another order and with other blanks is the same request [D-17]', async () => {
+  const first = await world.call('POST', '/customer/create', { body: ADA, key: 'order' });
+  const second = await world.call('POST', '/customer/create', {
+    raw: '{ "customerDetails" : { "email": "ada@example.com", "name": "Ada" } }',
+    key: 'order',
+  });
+  expect(second.text).toBe(first.text);
+});
+
+test('the same key with another body is refused, also in a field that is ignored [D-17]', async () => {
+  await world.call('POST', '/customer/create', { body: ADA, key: 'reused' });
+  const answer = await world.call('POST', '/customer/create', {
+    body: { ...ADA, note: 'new' },
+    key: 'reused',
+  });
+  expect(answer.status).toBe(422);
+  expect(answer.json).toEqual({
+    errorCode: 'idempotency_key_reused',
+    errorDescription: 'This Idempotency-Key was used before with a different request.',
+  });
+});
+
+test('the same key on another route is another request [D-17]', async () => {
+  const customer = await world.call('POST', '/customer/create', { body: ADA, key: 'shared' });
+  const clock = await world.call('POST', '/test-clock/create', { body: { now: 7 }, key: 'shared' });
+  expect([customer.status, clock.status]).toEqual([200, 200]);
+});
+
+test('the same key of another merchant is another request [D-17, D-21]', async () => {
+  const mine = await world.call('POST', '/customer/create', { body: ADA, key: 'both' });
+  const theirs = await world.call('POST', '/customer/create', {
+    body: ADA,
+    key: 'both',
+    as: world.other,
+  });
+  expect(theirs.status).toBe(200);
+  expect(theirs.headers['idempotent-replayed']).toBeUndefined();
+  expect(theirs.text).not.toBe(mine.text);
+});
+
+test('a hundred calls at once with one key have one effect and one answer [D-17]', async () => {
+  const before = await world.countRows();
+  const body = subscriptionBody({ receiptId: 'race' });
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      world.call('POST', '/subscription/create', { body, key: 'race' }),
+    ),
+  );
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+  const replays = answers.filter(({ headers }) => headers['idempotent-replayed'] === 'true');
+  expect(replays).toHaveLength(99);
+  const rows = await world.db
+    .select()
+    .from(subscriptions)
+    .where(eq(subscriptions.receiptId, 'race'));
+  expect(rows).toHaveLength(1);
+  const { id } = rows[0]!;
+  const starts = world.workflows.calls.filter(
+    ({ name, ref }) => name === 'start' && 'subscriptionId' in ref && ref.subscriptionId === id,
+  );
+  expect(starts).toHaveLength(1);
+  expect(await world.countRows()).toEqual({
+    ...before,
+    checkout_session: before['checkout_session']! + 1,
+    customer: before['customer']! + 1,
+    event_stream: before['event_stream']! + 1,
+    idempotency_key: before['idempotency_key']! + 1,
+    outbox_event: before['outbox_event']! + 2,
+    payment_intent: before['payment_intent']! + 1,
+    subscription: before['subscription']! + 1,
+  });
+});
+
+test('a refusal for the state of things is kept and replayed [D-17]', async () => {
+  const body = subscriptionBody({ customerId: 'cus_0000000000000000000000' });
+  const first = await world.call('POST', '/subscription/create', { body, key: 'refused' });
+  const second = await world.call('POST', '/subscription/create', { body, key: 'refused' });
+
+  expect(first.status).toBe(400);
+  expect(second.text).toBe(first.text);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.headers['idempotent-replayed']).toBe('true');
+});
+
+test('a malformed request keeps no key: corrected, it goes through [D-17]', async () => {
+  const wrong = await world.call('POST', '/customer/create', { body: {}, key: 'corrected' });
+  expect(wrong.status).toBe(400);
+  expect(await keyRow('corrected')).toBeUndefined();
+
+  const right = await world.call('POST', '/customer/create', { body: ADA, key: 'corrected' });
+  expect(right.status).toBe(200);
+});
+
+test('a key may be used anew after 45 days [D-17]', async () => {
+  const first = await world.call('POST', '/customer/create', { body: ADA, key: 'old' });
+  world.clock.aheadMs = KEY_LIFETIME_MS + 1_000;
+  try {
+    const later = await world.call('POST', '/customer/create', {
+      body: { customerDetails: { name: 'Bob' } },
+      key: 'old',
+    });
+    expect(later.status).toBe(200);
+    expect(later.text).not.toBe(first.text);
+  } finally {
+    world.clock.aheadMs = 0;
+  }
+});
+
+test('a key is honoured where the contract does not list it [D-17]', async () => {
+  const made = await world.call('POST', '/webhook', {
+    body: { eventSigner: 's', endpoint: 'https://m.example/', subscribedEventTypes: [] },
+  });
+  const { webhookConfigId } = made.json as { webhookConfigId: string };
+  const put = (endpoint: string) =>
+    world.call('PUT', `/webhook/${webhookConfigId}`, {
+      body: { eventSigner: 's', endpoint, subscribedEventTypes: [] },
+      key: 'put',
+    });
+
+  const first = await put('https://m.example/1');
+  const again = await put('https://m.example/1');
+  const other = await put('https://m.example/2');
+
+  expect([first.status, first.text]).toEqual([204, '']);
+  expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([
+    204,
+    '',
+    'true',
+  ]);
+  expect(other.status).toBe(422);
+});
+
+test('cancel with a key: the repeat gets the kept answer, without a second command [D-16, D-17]', async () => {
+  const subscriptionId = await createSubscription();
+  const cancel = () =>
+    world.call('POST', '/subscription/merchant/cancel', {
+      body: { subscriptionId },
+      key: 'cancel',
+    });
+  const first = await cancel();
+  const sent = world.workflows.calls.length;
+  const second = await cancel();
+
+  expect([first.status, first.text]).toEqual([200, '{}']);
+  expect([second.status, second.text]).toEqual([200, '{}']);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(world.workflows.calls).toHaveLength(sent);
+});
+
+test('while the first call runs, the same key is 409 with Retry-After [D-17]', async () => {
+  const subscriptionId = await createSubscription();
+  const body = { subscriptionId };
+  let release = (): void => undefined;
+  world.workflows.faults.holdExecute = new Promise((resolve) => {
+    release = resolve;
+  });
+  const sent = world.workflows.calls.length;
+  const running = world.call('POST', '/subscription/merchant/cancel', { body, key: 'running' });
+  await expect.poll(() => world.workflows.calls.length).toBe(sent + 1);
+
+  const twin = await world.call('POST', '/subscription/merchant/cancel', { body, key: 'running' });
+  release();
+
+  expect(twin.status).toBe(409);
+  expect(twin.headers['retry-after']).toBe('1');
+  expect(twin.json).toEqual({
+    errorCode: 'idempotency_key_in_use',
+    errorDescription:
+      'A request with this Idempotency-Key is still being processed. Try again shortly.',
+  });
+  expect((await running).status).toBe(200);
+});
+
+test('after a 503 the repeat goes on under the same command id [D-17, D-32]', async () => {
+  const subscriptionId = await createSubscription();
+  const cancel = () =>
+    world.call('POST', '/subscription/merchant/cancel', {
+      body: { subscriptionId },
+      key: 'outage',
+    });
+  world.workflows.faults.isDown = true;
+  const failed = await cancel();
+  world.workflows.faults.isDown = false;
+  const repeated = await cancel();
+
+  expect(failed.status).toBe(503);
+  expect(failed.json).toEqual({
+    errorCode: 'service_unavailable',
+    errorDescription:
+      'The service is not available at the moment. It is safe to repeat with the same key.',
+  });
+  expect([repeated.status, repeated.text]).toEqual([200, '{}']);
+  const { commandId } = (await keyRow('outage'))!;
+  const names = world.workflows.calls
+    .filter(({ ref }) => 'subscriptionId' in ref && ref.subscriptionId === subscriptionId)
+    .map(({ name }) => name);
+  expect(names).toEqual(['start', `execute cancel ${commandId}`, `execute cancel ${commandId}`]);
+});
+
+test('a command that was applied, but whose answer was lost, answers the repeat with its result [D-32]', async () => {
+  const subscriptionId = await createSubscription();
+  const key = 'lost-answer';
+  const cancel = () =>
+    world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key });
+  await cancel();
+  // As if the process had died before it kept the answer: the key is in flight, its lease runs out.
+  await world.db
+    .update(idempotencyKeys)
+    .set({ state: 'IN_FLIGHT', httpStatus: null, body: null })
+    .where(eq(idempotencyKeys.key, key));
+
+  const early = await cancel();
+  world.clock.aheadMs = KEY_LEASE_MS + 1_000;
+  const late = await cancel();
+  world.clock.aheadMs = 0;
+
+  expect(early.status).toBe(409);
+  // A new command would be refused: the subscription is ENDED.
+  expect([late.status, late.text]).toEqual([200, '{}']);
+  expect(late.headers['idempotent-replayed']).toBeUndefined();
+});
+
+test('of many that take over an abandoned key, one does the work [D-17]', async () => {
+  const subscriptionId = await createSubscription();
+  const cancel = () =>
+    world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key: 'taken' });
+  world.workflows.faults.isDown = true;
+  await cancel();
+  world.workflows.faults.isDown = false;
+  const sent = world.workflows.calls.length;
+
+  const answers = await Promise.all(Array.from({ length: 20 }, cancel));
+
+  // 200 for the one, and for those that came after it; 409 for those that met it at work.
+  expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
+  expect(
+    answers.filter(({ headers, status }) => status === 200 && !headers['idempotent-replayed']),
+  ).toHaveLength(1);
+  expect(world.workflows.calls).toHaveLength(sent + 1);
+});
+
+test('work that fails leaves neither its rows nor its key [D-17]', async () => {
+  const before = await world.countRows();
+  const [existing] = await world.db.select().from(customers).limit(1);
+  await world.db.execute(
+    `create function refuse() returns trigger as $$ begin raise 'refused'; end $$ language plpgsql;
+     create trigger refuse before insert on checkout_session execute function refuse();`,
+  );
+  try {
+    const answer = await world.call('POST', '/subscription/create', {
+      body: subscriptionBody({ customerId: existing!.id }),
+      key: 'failing',
+    });
+    expect(answer.status).toBe(500);
+    expect(answer.json).toEqual({
+      errorCode: 'internal_server_error',
+      errorDescription:
+        'Something went wrong on our side. Quote the Request-Id when you report it.',
+    });
+    expect(await world.countRows()).toEqual(before);
+  } finally {
+    await world.db.execute('drop trigger refuse on checkout_session; drop function refuse();');
+  }
+});

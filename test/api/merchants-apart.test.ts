@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+
+/**
+ * Every place where an id can be given: another merchant's id must answer byte for byte as an id
+ * that does not exist, and touch nothing. Rule: D-21.
+ */
+
+let world: ApiWorld;
+let theirs: { customer: string; subscription: string; webhook: string; clock: string };
+
+beforeAll(async () => {
+  world = await createApiWorld();
+  const as = world.other;
+  const make = async (path: string, body: unknown) =>
+    (await world.call('POST', path, { body, as })).json as Record<string, string>;
+  const customer = await make('/customer/create', { customerDetails: { name: 'Eve' } });
+  const subscription = await make('/subscription/create', subscriptionBody());
+  const webhook = await make('/webhook', WEBHOOK);
+  const clock = await make('/test-clock/create', { now: 0 });
+  theirs = {
+    customer: customer['customerId']!,
+    subscription: subscription['subscriptionId']!,
+    webhook: webhook['webhookConfigId']!,
+    clock: clock['testClockId']!,
+  };
+});
+afterAll(() => world.close());
+
+const WEBHOOK = {
+  eventSigner: 'secret',
+  endpoint: 'https://merchant.example/hook',
+  subscribedEventTypes: ['intent.success'],
+};
+
+type Kind = keyof typeof theirs;
+type Place = [name: string, kind: Kind, call: (id: string) => [string, string, CallOptions]];
+
+const PLACES: Place[] = [
+  ['GET /customer/{customerId}', 'customer', (id) => ['GET', `/customer/${id}`, {}]],
+  [
+    'customerId of POST /subscription/create',
+    'customer',
+    (id) => ['POST', '/subscription/create', { body: subscriptionBody({ customerId: id }) }],
+  ],
+  [
+    'testClockId of POST /subscription/create',
+    'clock',
+    (id) => ['POST', '/subscription/create', { body: subscriptionBody({ testClockId: id }) }],
+  ],
+  [
+    'GET /subscription/get-subscription/{subscriptionId}',
+    'subscription',
+    (id) => ['GET', `/subscription/get-subscription/${id}`, {}],
+  ],
+  [
+    'subscriptionId of POST /subscription/merchant/cancel',
+    'subscription',
+    (id) => ['POST', '/subscription/merchant/cancel', { body: { subscriptionId: id } }],
+  ],
+  [
+    'PUT /webhook/{webhookConfigId}',
+    'webhook',
+    (id) => ['PUT', `/webhook/${id}`, { body: WEBHOOK }],
+  ],
+  ['DELETE /webhook/{webhookConfigId}', 'webhook', (id) => ['DELETE', `/webhook/${id}`, {}]],
+  ['GET /test-clock/{testClockId}', 'clock', (id) => ['GET', `/test-clock/${id}`, {}]],
+  [
+    'testClockId of POST /test-clock/advance',
+    'clock',
+    (id) => ['POST', '/test-clock/advance', { body: { testClockId: id, to: 1 } }],
+  ],
+];
+
+const UNKNOWN: Record<Kind, string> = {
+  customer: 'cus_0000000000000000000000',
+  subscription: 'sub_0000000000000000000000',
+  webhook: 'whc_0000000000000000000000',
+  clock: 'clk_0000000000000000000000',
+};
+
+function comparable({ status, text, headers }: Answer) {
+  const { 'request-id': _id, date: _date, ...rest } = headers;
+  return { status, text, headers: rest };
+}
+
+test.each(PLACES)(
+  '%s: a foreign id answers exactly as an unknown one [D-21]',
+  async (_, kind, call) => {
+    const rows = await world.countRows();
+    const commands = world.workflows.calls.length;
+
+    const foreign = await world.call(...call(theirs[kind]));
+    const unknown = await world.call(...call(UNKNOWN[kind]));
+
+    expect(comparable(foreign)).toEqual(comparable(unknown));
+    expect(foreign.status).toBe(400);
+    expect(foreign.json).toMatchObject({ errorCode: 'resource_not_found' });
+    expect(await world.countRows()).toEqual(rows);
+    expect(world.workflows.calls).toHaveLength(commands);
+  },
+);
+
+test('what the owner has is untouched and still theirs [D-21]', async () => {
+  const as = world.other;
+  const answers = await Promise.all([
+    world.call('GET', `/customer/${theirs.customer}`, { as }),
+    world.call('GET', `/subscription/get-subscription/${theirs.subscription}`, { as }),
+    world.call('GET', `/test-clock/${theirs.clock}`, { as }),
+    world.call('GET', '/webhook', { as }),
+    world.call('GET', '/webhook'),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect(answers[1].json).toMatchObject({ status: 'CREATED' });
+  expect(answers[2].json).toMatchObject({ now: 0, status: 'READY' });
+  expect((answers[3].json as { data: unknown[] }).data).toHaveLength(1);
+  expect(answers[4].json).toEqual({ data: [] });
+});
+
+test('live credentials have no test clocks, and see no test record [D-20, D-60]', async () => {
+  // Made here only: the command line refuses it while no live gateway is configured.
+  const live = await createMerchantWithCredential(world.db, {
+    name: 'Live Ltd',
+    mode: 'live',
+    pepper: world.pepper,
+  });
+  const refused = [
+    await world.call('POST', '/test-clock/create', { body: {}, as: live }),
+    await world.call('POST', '/test-clock/advance', {
+      body: { testClockId: theirs.clock, to: 1 },
+      as: live,
+    }),
+    await world.call('GET', `/test-clock/${theirs.clock}`, { as: live }),
+  ];
+  for (const answer of refused) {
+    expect(answer.status).toBe(400);
+    expect(answer.json).toEqual({
+      errorCode: 'operation_not_allowed',
+      errorDescription: 'Test clocks need test credentials.',
+    });
+  }
+  const onClock = await world.call('POST', '/subscription/create', {
+    body: subscriptionBody({ testClockId: theirs.clock }),
+    as: live,
+  });
+  expect([onClock.status, onClock.json]).toEqual([
+    400,
+    { errorCode: 'resource_not_found', errorDescription: 'There is no such test clock.' },
+  ]);
+});

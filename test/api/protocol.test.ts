@@ -1,0 +1,165 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+test('health answers without credentials [issue 3]', async () => {
+  const answer = await world.call('GET', '/health', { as: null });
+  expect([answer.status, answer.text]).toEqual([200, '{"status":"ok"}']);
+});
+
+test('every answer has an id of its own and the headers that keep browsers out [D-§8]', async () => {
+  const answer = await world.call('GET', '/webhook');
+  const { 'request-id': requestId, date, ...headers } = answer.headers;
+  expect(requestId).toMatch(/^req_[0-9A-Za-z]{22}$/);
+  expect(date).toBeDefined();
+  expect(headers).toEqual({
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': '11',
+    'content-security-policy':
+      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    'x-frame-options': 'DENY',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+    'x-robots-tag': 'noindex, nofollow',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(self)',
+    'strict-transport-security': 'max-age=63072000; includeSubDomains',
+    connection: 'keep-alive',
+    'keep-alive': 'timeout=5',
+  });
+});
+
+test.each([
+  ['GET', '/subscription/create', 'POST'],
+  ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET'],
+  // A route by its letters is not also taken for an id.
+  ['GET', '/customer/create', 'POST'],
+  ['GET', '/test-clock/advance', 'POST'],
+  ['PATCH', '/webhook/whc_0000000000000000000000', 'PUT, DELETE'],
+  ['OPTIONS', '/webhook', 'POST, HEAD, GET'],
+])('%s %s is 405 and says what is served: %s [D-21]', async (method, path, allow) => {
+  const answer = await world.call(method, path, { as: null });
+  expect(answer.status).toBe(405);
+  expect(answer.headers['allow']).toBe(allow);
+  expect(answer.json).toEqual({
+    errorCode: 'method_not_allowed',
+    errorDescription: 'This address does not serve this method.',
+  });
+});
+
+test.each(['/', '/Customer/create', '/customer', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
+  '%s is 404 [D-21]',
+  async (path) => {
+    const answer = await world.call('GET', path, { as: null });
+    expect(answer.status).toBe(404);
+    expect(answer.json).toEqual({
+      errorCode: 'route_not_found',
+      errorDescription: 'There is nothing at this address.',
+    });
+  },
+);
+
+test('a body without end is refused, and the connection still gets its answer [D-10]', async () => {
+  const answer = await new Promise<string>((resolve, reject) => {
+    const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+      if (text.includes('\r\n\r\n')) socket.destroy();
+    });
+    socket.on('close', () => resolve(text));
+    socket.on('error', reject);
+    const { keyId, secret } = world.merchant;
+    socket.write(
+      `POST /customer/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
+        `Authorization: Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}\r\n` +
+        `Transfer-Encoding: chunked\r\n\r\n`,
+    );
+    // More than 64 kB, and no end.
+    for (let kilobytes = 0; kilobytes < 80; kilobytes += 1) {
+      socket.write(`400\r\n${'x'.repeat(1_024)}\r\n`);
+    }
+  });
+  expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
+});
+
+test('a broken 500 says nothing of what broke; the log has it under the same id [IF-7]', async () => {
+  await world.db.execute('alter table customer rename to customer_away');
+  const answer = await world.call('POST', '/customer/create', {
+    body: { customerDetails: { name: 'Ada Secretname' } },
+  });
+  await world.db.execute('alter table customer_away rename to customer');
+
+  expect(answer.status).toBe(500);
+  expect(answer.text).toBe(
+    '{"errorCode":"internal_server_error","errorDescription":' +
+      '"Something went wrong on our side. Quote the Request-Id when you report it."}',
+  );
+  const requestId = answer.headers['request-id'];
+  const lines = world.logLines.filter((line) => line['requestId'] === requestId);
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toMatchObject({
+    msg: 'request failed',
+    causes: ['DrizzleQueryError', 'PostgresError 42P01'],
+  });
+  expect(lines[1]).toMatchObject({
+    msg: 'request',
+    route: 'POST /customer/create',
+    status: 500,
+    errorCode: 'internal_server_error',
+    merchantId: world.merchant.merchantId,
+  });
+  // The statement and its values are in the error's own message, which is not logged.
+  expect(JSON.stringify(lines)).not.toContain('Secretname');
+});
+
+test('a line of the access log holds these fields and no others [D-§8]', async () => {
+  const answer = await world.call('GET', '/customer/cus_0000000000000000000000?q=secret');
+  const line = world.logLines.findLast(
+    ({ requestId }) => requestId === answer.headers['request-id'],
+  );
+  expect(Object.keys(line!).toSorted()).toEqual([
+    'errorCode',
+    'level',
+    'merchantId',
+    'ms',
+    'msg',
+    'name',
+    'pid',
+    'requestId',
+    'route',
+    'status',
+    'time',
+  ]);
+  expect(line).toMatchObject({ route: 'GET /customer/:customerId', status: 400 });
+});
+
+test('without its database the API answers 503 and is back with it [D-§8]', async () => {
+  const { keyId, secret } = world.merchant;
+  const broken = await world.withoutDatabase(() =>
+    Promise.all([
+      world.call('GET', '/health', { as: null }),
+      world.call('POST', '/customer/create', {
+        body: { customerDetails: {} },
+        as: { keyId, secret },
+      }),
+    ]),
+  );
+  expect(broken.map(({ status }) => status)).toEqual([503, 503]);
+  expect(broken[1].json).toEqual({
+    errorCode: 'service_unavailable',
+    errorDescription:
+      'The service is not available at the moment. It is safe to repeat with the same key.',
+  });
+  await expect.poll(async () => (await world.call('GET', '/health')).status).toBe(200);
+});

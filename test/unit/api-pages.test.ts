@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import { callbackUrl } from '../../api/pages/callback-url.ts';
+import { offerOf } from '../../api/pages/offer.ts';
+import type { Terms } from '../../domain/subscription/state.ts';
+
+const FACTS = { subscriptionId: 'sub_1', status: 'ACTIVE', receiptId: null };
+
+test.each([
+  ['https://m.example', 'https://m.example?subscription_id=sub_1&status=ACTIVE'],
+  ['https://m.example/back', 'https://m.example/back?subscription_id=sub_1&status=ACTIVE'],
+  ['https://m.example/?', 'https://m.example/?subscription_id=sub_1&status=ACTIVE'],
+  ['https://m.example/?a=1&', 'https://m.example/?a=1&subscription_id=sub_1&status=ACTIVE'],
+  [
+    'https://m.example/?a=b%20c+d',
+    'https://m.example/?a=b%20c+d&subscription_id=sub_1&status=ACTIVE',
+  ],
+  ['https://m.example/?a=1#b?c', 'https://m.example/?a=1&subscription_id=sub_1&status=ACTIVE#b?c'],
+  ['https://m.example/#x#y', 'https://m.example/?subscription_id=sub_1&status=ACTIVE#x#y'],
+])(
+  'what the payer brings back is appended to %s, which stays as written [D-44]',
+  (given, expected) => {
+    expect(callbackUrl(given, FACTS)).toBe(expected);
+  },
+);
+
+test('a receipt id is appended, and cannot add parameters of its own [D-44]', () => {
+  expect(callbackUrl('https://m.example/', { ...FACTS, receiptId: '7&status=PAID#x y' })).toBe(
+    'https://m.example/?subscription_id=sub_1&status=ACTIVE&receipt_id=7%26status%3DPAID%23x+y',
+  );
+});
+
+const MONTHLY: Terms = {
+  amountMinor: 1_000,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 2,
+  upfrontAmountMinor: null,
+  trial: null,
+};
+const DEC_31 = Date.UTC(2026, 11, 31, 23, 59);
+
+test.each<[string, Partial<Terms>, string[][]]>([
+  [
+    'two payments',
+    {},
+    [
+      ['Today', '10.00 USD'],
+      ['Then', '10.00 USD every month, from 31 January 2027'],
+      ['In all', '2 payments, the last on 31 January 2027'],
+    ],
+  ],
+  [
+    'every three years',
+    { interval: 'YEAR', intervalCount: 3, cycleCount: 3 },
+    [
+      ['Today', '10.00 USD'],
+      ['Then', '10.00 USD every 3 years, from 31 December 2029'],
+      ['In all', '3 payments, the last on 31 December 2032'],
+    ],
+  ],
+  [
+    'a currency without decimals, one payment after a trial of a month that is short',
+    { currency: 'JPY', cycleCount: 1, trial: { interval: 'MONTH', count: 2 } },
+    [
+      ['Today', 'Nothing'],
+      ['Then', '1000 JPY on 28 February 2027, after 2 months free'],
+      ['In all', '1 payment'],
+    ],
+  ],
+  [
+    'a currency of three decimals, with an upfront amount',
+    { currency: 'KWD', upfrontAmountMinor: 50 },
+    [
+      ['Today', '0.050 KWD'],
+      ['Then', '1.000 KWD every month, from 31 January 2027'],
+      ['In all', '2 payments, the last on 31 January 2027'],
+    ],
+  ],
+])('the payer reads %s in words and dates [D-05, IF-2.3]', (_name, changes, lines) => {
+  const offer = offerOf({ ...MONTHLY, ...changes }, DEC_31);
+  expect(offer.lines.map(({ label, text }) => [label, text])).toEqual(lines);
+});
