@@ -64,7 +64,10 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
         upsertSearchAttributes(clearedAttributesOf(run.state));
         return;
       }
-      if ((isChanged || !hasRoom) && (await isOldEnough(run))) await continueAsNew(run);
+      const isHolding = run.clock.realNow < run.holdUntilAt;
+      if (((isChanged && !isHolding) || !hasRoom) && (await isOldEnough(run))) {
+        await continueAsNew(run);
+      }
 
       // 6. Sleep.
       if (!hasNews(run)) await sleep(run);
