@@ -19,19 +19,24 @@ export async function migrateAndFindDemoMerchant(options: {
   pepper: string;
 }): Promise<DemoMerchant> {
   await migrate(options.databaseUrl);
-  const { db, close } = createDb({
+  const database = createDb({
     url: options.databaseUrl,
     poolSize: 1,
     applicationName: 'perennial-start',
   });
   try {
     const known = knownCredential(options.dataDir);
-    if (known !== undefined && (await findCredential(db, known.keyId)) !== null) return known;
+    if (known !== undefined && (await findCredential(database.db, known.keyId)) !== null)
+      return known;
     const { pepper } = options;
-    const made = await createMerchantWithCredential(db, { name: 'Demo', mode: 'test', pepper });
+    const made = await createMerchantWithCredential(database.db, {
+      name: 'Demo',
+      mode: 'test',
+      pepper,
+    });
     return { keyId: made.keyId, secret: made.secret };
   } finally {
-    await close();
+    await database.close();
   }
 }
 

@@ -53,7 +53,7 @@ export interface ServiceSurroundings {
 }
 
 /** A service that did not come up; the message has the end of its log. */
-export class ServiceFailedError extends Error {
+class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }
 

@@ -12,7 +12,7 @@ import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
 type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
 
 /** The newest version that installs from the module proxy without a replace directive. */
-export const GO_CLI_VERSION = '1.5.1';
+const GO_CLI_VERSION = '1.5.1';
 
 const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
 

@@ -13,7 +13,7 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
 /** Keeps memo over continue-as-new and suggests it from 4,096 events on; older ones do not. */
-export const TEST_SERVER_VERSION = '1.38.0';
+const TEST_SERVER_VERSION = '1.38.0';
 
 const SLF4J_VERSION = '1.7.36';
 

@@ -97,7 +97,7 @@ type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variabl
  * The process's own variables over those of `.env` in the working directory. This file is the only
  * reader of `process.env`; everything else gets its settings from here.
  */
-export function processEnvironment(): Environment {
+function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
   return { ...dotEnv, ...process.env };
 }
@@ -125,8 +125,6 @@ export const SECRETS = [
   'SESSION_KEY',
   'ENCRYPTION_KEY',
 ] as const;
-
-export type ApiConfig = ReturnType<typeof loadApiConfig>;
 
 /**
  * Settings of the API process. `host`/`port`: where it listens; `publicUrl`: base of hosted pages as
@@ -169,8 +167,6 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
   };
 }
 
-export type WorkerConfig = ReturnType<typeof loadWorkerConfig>;
-
 /**
  * Settings of a worker process. `queues` picks which task queues it serves; `isMaintenanceOn` is
  * false where nobody wants the sweeps (the time-skipping test server).
@@ -203,8 +199,6 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     logLevel: env.LOG_LEVEL,
   };
 }
-
-export type GatewayConfig = ReturnType<typeof loadGatewayConfig>;
 
 /**
  * Settings of the sandbox gateway's own process. `publicUrl` is the tokeniser's origin as a browser

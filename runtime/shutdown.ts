@@ -60,7 +60,7 @@ export function onShutdown(
 }
 
 /** Calls back once when stdin, a pipe held by the parent, ends. */
-export function onParentGone(callback: () => void): void {
+function onParentGone(callback: () => void): void {
   let isGone = false;
   const gone = (): void => {
     if (isGone) return;

@@ -67,7 +67,13 @@ async function installPackages() {
   const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
   console.log(`packages ${why}; installing them with npm ci (about half a minute)`);
   rmSync(LOCK_MARK, { force: true });
-  const code = await run('npm', ['ci', '--include=dev', '--no-fund', '--no-audit']);
+  const code = await run('npm', [
+    'ci',
+    '--include=dev',
+    '--no-fund',
+    '--no-audit',
+    '--loglevel=error',
+  ]);
   if (code !== 0) fail('npm ci failed; see above. Nothing was started.');
   writeFileSync(LOCK_MARK, mark);
 }

@@ -182,16 +182,19 @@ describe('docker-compose.yml', () => {
   });
 
   it('waits for services that exist, in the way they end or stay', () => {
-    const oneShot = ['temporal-schema', 'temporal-namespace'];
-    for (const service of Object.values(services)) {
-      for (const [name, { condition }] of Object.entries(service.depends_on ?? {})) {
-        expect(Object.keys(services)).toContain(name);
-        expect(condition).toBe(
-          oneShot.includes(name) ? 'service_completed_successfully' : 'service_healthy',
-        );
-        if (!oneShot.includes(name)) expect(services[name]!.healthcheck).toBeDefined();
-      }
-    }
+    const waits = Object.values(services).flatMap((service) =>
+      Object.entries(service.depends_on ?? {}).map(([name, { condition }]) => [name, condition]),
+    );
+    const kinds = Object.fromEntries(waits);
+    expect(kinds).toEqual({
+      postgres: 'service_healthy',
+      'temporal-schema': 'service_completed_successfully',
+      temporal: 'service_healthy',
+      'temporal-namespace': 'service_completed_successfully',
+    });
+    expect(waits.filter(([name, condition]) => kinds[name!] !== condition)).toEqual([]);
+    expect(services['postgres']!.healthcheck).toBeDefined();
+    expect(services['temporal']!.healthcheck).toBeDefined();
   });
 
   it('opens ports on this machine only', () => {

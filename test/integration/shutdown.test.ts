@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const folder = mkdtempSync(join(tmpdir(), 'perennial-shutdown-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Runs a program that calls onShutdown with these closers and says "up" when it has. */
+async function startProgram(closers: string, environment: Record<string, string> = {}) {
+  const file = join(folder, `${Math.random()}.mts`);
+  writeFileSync(
+    file,
+    `import { onShutdown } from ${JSON.stringify(resolve('runtime/shutdown.ts'))};
+     const say = (line: string) => console.log(line);
+     const logger = { info() {}, error(details: object) { say('error ' + JSON.stringify(details)); } };
+     onShutdown([${closers}], { logger: logger as never });
+     setInterval(() => undefined, 1000);
+     say('up');`,
+  );
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number, lines: lines() }));
+  const lines = (): string[] => output.trim().split('\n');
+  while (!output.includes('up')) await once(child.stdout, 'data');
+  return { child, ended };
+}
+
+const closer = (name: string, body: string, timeoutMs = 5_000): string =>
+  `{ name: '${name}', timeoutMs: ${timeoutMs}, close: async () => { ${body} } }`;
+
+describe('a process that is told to stop', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('closes in order on %s', async (signal) => {
+    const slow = "await new Promise((r) => setTimeout(r, 50)); say('first');";
+    const { child, ended } = await startProgram(
+      [closer('a', slow), closer('b', "say('second');")].join(','),
+    );
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, lines: ['up', 'first', 'second'] });
+  });
+
+  it('goes on after a closer that never ends or throws, and exits with 1', async () => {
+    const { child, ended } = await startProgram(
+      [
+        closer('stuck', 'await new Promise(() => undefined);', 100),
+        closer('broken', "throw new Error('no');"),
+        closer('last', "say('last');"),
+      ].join(','),
+    );
+    child.kill('SIGTERM');
+    expect(await ended).toEqual({
+      code: 1,
+      lines: [
+        'up',
+        'error {"closer":"stuck","error":"still open after 100 ms"}',
+        'error {"closer":"broken","error":"no"}',
+        'last',
+      ],
+    });
+  });
+
+  it('takes the second of two signals at once, as npm sends them, for the first', async () => {
+    const { child, ended } = await startProgram(
+      closer('a', "say('closing'); await new Promise((r) => setTimeout(r, 100)); say('closed');"),
+    );
+    child.kill('SIGINT');
+    child.kill('SIGINT');
+    expect(await ended).toEqual({ code: 0, lines: ['up', 'closing', 'closed'] });
+  });
+
+  it('stops when its stdin ends, if it is to end with its parent', async () => {
+    const { child, ended } = await startProgram(closer('a', "say('closed');"), {
+      PERENNIAL_EXIT_WITH_PARENT: '1',
+    });
+    child.stdin.end();
+    expect(await ended).toEqual({ code: 0, lines: ['up', 'closed'] });
+  });
+});

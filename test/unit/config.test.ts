@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ConfigError,
+  loadApiConfig,
+  loadEmbeddedConfig,
+  loadGatewayConfig,
+  loadWorkerConfig,
+} from '../../runtime/config.ts';
+
+const key = Buffer.alloc(32, 9).toString('base64');
+const enough = {
+  DATABASE_URL: 'postgres://user:pass@127.0.0.1:5432/perennial',
+  GATEWAY_KEY: key,
+  CREDENTIAL_PEPPER: key,
+  SESSION_KEY: key,
+  ENCRYPTION_KEY: key,
+};
+
+function problemsOf(load: () => unknown): readonly string[] {
+  try {
+    load();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('settings', () => {
+  it('have defaults for everything but database and secrets', () => {
+    expect(loadApiConfig(enough)).toEqual({
+      host: '127.0.0.1',
+      port: 8080,
+      publicUrl: 'http://127.0.0.1:8080',
+      databaseUrl: enough.DATABASE_URL,
+      temporalAddress: '127.0.0.1:7233',
+      temporalNamespace: 'default',
+      taskQueuePrefix: '',
+      temporalUiUrl: undefined,
+      gatewayUrl: 'http://127.0.0.1:8081',
+      gatewayPublicUrl: 'http://127.0.0.1:8081',
+      gatewayKey: key,
+      credentialPepper: key,
+      encryptionKey: Buffer.alloc(32, 9),
+      sessionKey: key,
+      checkoutExpiryMs: 86_400_000,
+      webhookAllowLoopback: false,
+      rateLimitPerSecond: 100,
+      logLevel: 'info',
+    });
+  });
+
+  it('name every problem at once, and no value', () => {
+    const wrong = {
+      ...enough,
+      DATABASE_URL: 'mysql://user:hunter2@db/x',
+      API_PORT: '70000',
+      ENCRYPTION_KEY: Buffer.alloc(16).toString('base64'),
+      SESSION_KEY: 'hunter2',
+      RATE_LIMIT_PER_SECOND: 'many',
+      TEMPORAL_ADDRESS: 'nowhere',
+      WEBHOOK_ALLOW_LOOPBACK: 'perhaps',
+      CREDENTIAL_PEPPER: '  ',
+    };
+    const problems = problemsOf(() => loadApiConfig(wrong));
+    expect(problems.map((problem) => problem.split(':')[0]).toSorted()).toEqual([
+      'API_PORT',
+      'CREDENTIAL_PEPPER',
+      'DATABASE_URL',
+      'ENCRYPTION_KEY',
+      'RATE_LIMIT_PER_SECOND',
+      'SESSION_KEY',
+      'TEMPORAL_ADDRESS',
+      'WEBHOOK_ALLOW_LOOPBACK',
+    ]);
+    expect(problems.join('\n')).not.toContain('hunter2');
+    expect(problems).toContain('CREDENTIAL_PEPPER: is not set, and has no default');
+  });
+
+  it('refuse loopback webhooks in production', () => {
+    const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
+    const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
+    expect(problemsOf(() => loadApiConfig(production))).toEqual([problem]);
+    expect(problemsOf(() => loadWorkerConfig(production))).toEqual([problem]);
+    const development = { ...production, NODE_ENV: 'development' };
+    expect(loadApiConfig(development).webhookAllowLoopback).toBe(true);
+  });
+
+  it('ask of each process only what it uses', () => {
+    const { DATABASE_URL, GATEWAY_KEY } = enough;
+    expect(loadGatewayConfig({ DATABASE_URL, GATEWAY_KEY }).port).toBe(8081);
+    expect(loadEmbeddedConfig({}).databaseUrl).toBeUndefined();
+  });
+
+  it('take an empty variable for an absent one, and trim the end of a URL', () => {
+    const config = loadApiConfig({ ...enough, API_PORT: '', PUBLIC_URL: 'https://pay.example/' });
+    expect([config.port, config.publicUrl]).toEqual([8080, 'https://pay.example']);
+  });
+
+  it('pick the queues a worker serves, and refuse one that does not exist', () => {
+    const queues = (value: string) => loadWorkerConfig({ ...enough, WORKER_QUEUES: value }).queues;
+    expect(queues('billing, charges')).toEqual(['billing', 'charges']);
+    expect(problemsOf(() => queues('billing,refunds'))).toHaveLength(1);
+  });
+
+  it('replace the embedded servers only when their addresses are given', () => {
+    const config = loadEmbeddedConfig({ TEMPORAL_ADDRESS: 'temporal:7233' });
+    expect([config.temporalAddress, config.databaseUrl]).toEqual(['temporal:7233', undefined]);
+    expect(config.temporalPort).toBe(7233);
+  });
+
+  it('find the cache where the XDG rules or its own variable say', () => {
+    expect(loadEmbeddedConfig({ XDG_CACHE_HOME: '/x' }).cacheDir).toBe('/x/perennial');
+    const own = { XDG_CACHE_HOME: '/x', PERENNIAL_CACHE_DIR: '/own' };
+    expect(loadEmbeddedConfig(own).cacheDir).toBe('/own');
+  });
+});

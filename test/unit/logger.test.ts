@@ -1,0 +1,61 @@
+import { Writable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { createLogger, SECRET_FIELDS } from '../../runtime/logger.ts';
+
+/** A destination that keeps what is written. */
+const collecting = (lines: string[]): Writable =>
+  new Writable({
+    write: (chunk, _, done) => {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+
+/** What one call writes, parsed. */
+function logged(details: object): Record<string, unknown> {
+  const lines: string[] = [];
+  createLogger({ name: 'test' }, collecting(lines)).info(details, 'a line');
+  expect(lines).toHaveLength(1);
+  return JSON.parse(lines[0]!) as Record<string, unknown>;
+}
+
+describe('a log line', () => {
+  it('is one JSON object with name, level, ISO time and message', () => {
+    const line = logged({ subscriptionId: 'sub_1' });
+    expect(line).toMatchObject({ name: 'test', level: 'info', subscriptionId: 'sub_1' });
+    expect(line['msg']).toBe('a line');
+    expect(line['time']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+
+  it('shows no secret and no personal detail, however deep', () => {
+    expect(SECRET_FIELDS.has('cardNumber')).toBe(true);
+    for (const field of SECRET_FIELDS) {
+      const line = logged({ [field]: 'SECRET', a: [{ b: { [field]: { deep: 'SECRET' } } }] });
+      expect(line[field]).toBe('[redacted]');
+      expect(line['a']).toEqual([{ b: { [field]: '[redacted]' } }]);
+    }
+  });
+
+  it('shows no secret of the fields that a child logger adds', () => {
+    const lines: string[] = [];
+    const logger = createLogger({ name: 'test' }, collecting(lines));
+    logger.child({ merchantId: 'mer_1', secret: 'SECRET' }).info('a line');
+    expect(JSON.parse(lines[0]!)).toMatchObject({ merchantId: 'mer_1', secret: '[redacted]' });
+  });
+
+  it('ends at a cycle', () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['again'] = cycle;
+    expect(logged({ cycle })['cycle']).toEqual({
+      again: { again: { again: { again: { again: '[cut off]' } } } },
+    });
+  });
+
+  it('is not written below the level', () => {
+    const lines: string[] = [];
+    const logger = createLogger({ name: 'test', level: 'warn' }, collecting(lines));
+    logger.info('quiet');
+    logger.warn('loud');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['loud']);
+  });
+});
