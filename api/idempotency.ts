@@ -16,14 +16,14 @@ type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 /** What work inside a transaction leaves: the answer, and what may only happen once it committed. */
 export interface Outcome {
   readonly answer: Answer;
+  /** Must not throw: the answer is decided by then. */
   readonly afterCommit?: () => Promise<unknown>;
 }
 
 /**
  * Answers with work that is one transaction of ours: the work, the key and the answer kept under it
  * commit together, so no half-done state exists. A repeat of the key gets the stored bytes.
- * `afterCommit` runs for the call that did the work, and its failure does not change the answer.
- * Rule: D-17.
+ * `afterCommit` runs only for the call that did the work. Rule: D-17.
  */
 export async function answerInTransaction(
   deps: Deps,

@@ -110,7 +110,7 @@ export async function createApiWorld() {
         server.close(resolve);
         server.closeAllConnections();
       });
-      await handle.close();
+      await handle.close(500);
       await database.drop();
     },
   };
