@@ -9,7 +9,7 @@ export interface WantedPort {
 }
 
 /** Ports that something else holds; the message names each and the variable that moves it. */
-export class PortTakenError extends Error {
+class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 
   constructor(taken: readonly WantedPort[]) {
@@ -35,7 +35,7 @@ export async function requireFreePorts(host: string, wanted: readonly WantedPort
 }
 
 /** True when nothing listens on `port` of `host`. */
-export async function isFree(host: string, port: number): Promise<boolean> {
+async function isFree(host: string, port: number): Promise<boolean> {
   return (await listenOnce(host, port)) !== undefined;
 }
 

@@ -93,6 +93,15 @@ export async function ensureDatabase(url: string): Promise<void> {
   }
 }
 
+/** @throws Error naming host and database, never the password, when they cannot be used. */
+export async function requireDatabase(url: string): Promise<void> {
+  const { host, pathname } = new URL(url);
+  await answers(url).catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`DATABASE_URL (${host}${pathname}) cannot be used: ${reason}`, { cause });
+  });
+}
+
 async function answers(url: string): Promise<boolean> {
   const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
   try {

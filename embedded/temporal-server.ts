@@ -86,11 +86,20 @@ export function temporalAddress({ host, port }: { host: string; port: number }):
 async function isServing(address: string, namespace: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {
-    const known = await connection.withDeadline(Date.now() + 2_000, () =>
-      connection.operatorService.listSearchAttributes({ namespace }),
-    );
-    return Object.keys(SEARCH_ATTRIBUTES).every((name) => name in (known.customAttributes ?? {}));
+    return (await missingAttributes(connection, namespace)).length === 0;
   } finally {
     await connection.close();
   }
+}
+
+/** Names of our search attributes that the namespace does not have. */
+export async function missingAttributes(
+  connection: Connection,
+  namespace: string,
+): Promise<(keyof typeof SEARCH_ATTRIBUTES)[]> {
+  const known = await connection.withDeadline(Date.now() + 2_000, () =>
+    connection.operatorService.listSearchAttributes({ namespace }),
+  );
+  const names = Object.keys(SEARCH_ATTRIBUTES) as (keyof typeof SEARCH_ATTRIBUTES)[];
+  return names.filter((name) => !(name in (known.customAttributes ?? {})));
 }

@@ -6,10 +6,16 @@ import { join, relative } from 'node:path';
 import { writeDemoFile } from '../embedded/demo-file.ts';
 import type { DemoFile } from '../embedded/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
+import { prepareGivenServer } from '../embedded/given-temporal.ts';
 import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
 import { requireFreePorts } from '../embedded/ports.ts';
 import type { WantedPort } from '../embedded/ports.ts';
-import { ensureDatabase, postgresService, postgresUrl } from '../embedded/postgres.ts';
+import {
+  ensureDatabase,
+  postgresService,
+  postgresUrl,
+  requireDatabase,
+} from '../embedded/postgres.ts';
 import { openProcessTable } from '../embedded/process-table.ts';
 import { ourPrograms } from '../embedded/programs.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
@@ -75,10 +81,9 @@ async function startAll(): Promise<void> {
   await requireFreePorts(config.host, wantedPorts());
   const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
   const secrets = { ...made, ...config.givenSecrets };
-  const cli = config.temporalAddress === undefined ? await temporalCli(config, say) : undefined;
   const [databaseUrl, address] = await Promise.all([
     startDatabase(made.postgresPassword),
-    startTemporal(cli),
+    startTemporal(),
   ]);
   const credential = await migrateAndFindDemoMerchant({
     databaseUrl,
@@ -140,7 +145,10 @@ async function run(service: Service): Promise<void> {
 
 /** URL of the database: the given one, or one on the embedded server, which is started for it. */
 async function startDatabase(password: string): Promise<string> {
-  if (config.databaseUrl !== undefined) return config.databaseUrl;
+  if (config.databaseUrl !== undefined) {
+    await requireDatabase(config.databaseUrl);
+    return config.databaseUrl;
+  }
   const settings = {
     dataFolder: join(config.dataDir, 'postgres'),
     logFile: join(logFolder, 'postgres.log'),
@@ -155,12 +163,13 @@ async function startDatabase(password: string): Promise<string> {
 }
 
 /** Address of the Temporal server: the given one, or the embedded one, which is started. */
-async function startTemporal(cli: string | undefined): Promise<string> {
-  if (config.temporalAddress !== undefined || cli === undefined) {
-    return config.temporalAddress ?? '';
+async function startTemporal(): Promise<string> {
+  if (config.temporalAddress !== undefined) {
+    await prepareGivenServer(config.temporalAddress, config.temporalNamespace, say);
+    return config.temporalAddress;
   }
   const settings = {
-    cli,
+    cli: await temporalCli(config, say),
     host: config.host,
     port: config.temporalPort,
     namespace: config.temporalNamespace,

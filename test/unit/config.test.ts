@@ -63,7 +63,8 @@ describe('settings', () => {
       CREDENTIAL_PEPPER: '  ',
     };
     const problems = problemsOf(() => loadApiConfig(wrong));
-    expect(problems.map((problem) => problem.split(':')[0]).toSorted()).toEqual([
+    const names = problems.map((problem) => problem.split(':')[0]!);
+    expect(names.toSorted((a, b) => a.localeCompare(b))).toEqual([
       'API_PORT',
       'CREDENTIAL_PEPPER',
       'DATABASE_URL',
