@@ -6,9 +6,9 @@ set -eu
 prepare() {
   database=$1
   schema=$2
-  # Fails when the database or its version table is there already, which is what is wanted.
-  temporal-sql-tool --database "$database" create || true
-  temporal-sql-tool --database "$database" setup-schema --version 0.0 || true
+  # The first two change nothing where database and version table are there already.
+  temporal-sql-tool --database "$database" create
+  temporal-sql-tool --database "$database" setup-schema --version 0.0
   temporal-sql-tool --database "$database" update-schema --schema-name "$schema"
 }
 
