@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { freePort, requireFreePorts } from '../../embedded/ports.ts';
+import { identify } from '../../embedded/process-identity.ts';
+import { openProcessTable } from '../../embedded/process-table.ts';
+
+const READY_WITHIN_MS = 120_000;
+
+let dataDir: string;
+let environment: Record<string, string>;
+let current: { child: ChildProcess; output: () => string } | undefined;
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'perennial-start-'));
+  const ports = ['API_PORT', 'GATEWAY_PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT'];
+  const numbers = await Promise.all(ports.map(async (name) => [name, String(await freePort())]));
+  environment = { DATA_DIR: dataDir, ...Object.fromEntries(numbers) };
+});
+
+afterAll(async () => {
+  if (current !== undefined) await interrupt(current.child);
+  for (const { pid } of running()) process.kill(pid, 'SIGKILL');
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const running = () => openProcessTable(join(dataDir, 'processes.json')).running();
+const pidOf = (name: string): number => running().find((record) => record.name === name)!.pid;
+
+/** Runs `npm start` without npm and waits until it says that it is ready. */
+async function start() {
+  const child = spawn(process.execPath, ['scripts/run.mjs', 'start'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part: string) => (text += part));
+  }
+  current = { child, output: () => text };
+  await vi.waitFor(
+    () => {
+      if (child.exitCode !== null) throw new Error(text);
+      expect(text).toContain('Perennial is running');
+    },
+    { timeout: READY_WITHIN_MS, interval: 100 },
+  );
+  return current;
+}
+
+async function interrupt(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const closed = once(child, 'close');
+  child.kill('SIGINT');
+  await closed;
+  return child.exitCode;
+}
+
+function demo(): Record<string, string> {
+  return JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as Record<string, string>;
+}
+
+/** One call with the demo merchant's credentials. */
+async function call(path: string, body?: object) {
+  const { apiUrl, keyId, secret } = demo();
+  const response = await fetch(`${apiUrl}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
+      'content-type': 'application/json',
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+it(
+  'a start that was killed is cleaned up after by the next one, which has all its data',
+  async () => {
+    // given a running start with something in it
+    const first = await start();
+    const customerDetails = { name: 'Ada', email: 'ada@example.com' };
+    const created = await call('/customer/create', { customerDetails });
+    expect(created.status).toBe(200);
+    const credentials = demo();
+    expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
+
+    // when it is killed, so that Postgres and the Temporal server live on
+    const names = ['postgres', 'temporal', 'gateway', 'api', 'worker'];
+    const ours = names.slice(2).map((name) => identify(pidOf(name))!);
+    const orphans = [pidOf('postgres'), pidOf('temporal')];
+    const closed = once(first.child, 'close');
+    process.kill(pidOf('start'), 'SIGKILL');
+    await closed;
+    expect(orphans.map((pid) => identify(pid)?.pid)).toEqual(orphans);
+    const second = await start();
+
+    // then it says what it found, and goes on where the first one was
+    for (const [index, name] of ['postgres', 'temporal'].entries()) {
+      expect(second.output()).toContain(
+        `stopping ${name} (pid ${orphans[index]}), left behind by an earlier start that was killed`,
+      );
+    }
+    expect(
+      ours.map((identity) => identify(identity.pid)?.startedAs === identity.startedAs),
+    ).toEqual([false, false, false]);
+    expect(demo()).toEqual(credentials);
+    const read = await call(`/customer/${String(created.body['customerId'])}`);
+    expect(read.body).toEqual({ customerId: created.body['customerId'], customerDetails });
+
+    // and one that is interrupted leaves nothing running and every port free
+    expect(await interrupt(second.child)).toBe(0);
+    expect(running()).toEqual([]);
+    await requireFreePorts(
+      '127.0.0.1',
+      Object.entries(environment)
+        .filter(([name]) => name.endsWith('PORT'))
+        .map(([variable, port]) => ({ port: Number(port), purpose: variable, variable })),
+    );
+  },
+  2 * READY_WITHIN_MS,
+);
