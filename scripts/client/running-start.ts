@@ -19,7 +19,7 @@ export interface BookedCharge {
 export interface RunningStart {
   readonly demo: DemoFile;
   readonly dataDir: string;
-  merchant(options?: Pick<MerchantClientOptions, 'patienceMs' | 'onRepeat'>): MerchantClient;
+  merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
   /** Declines the next `count` charges of a subscription. */
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
   /** Everything the gateway booked for a subscription, oldest first. */

@@ -39,7 +39,20 @@ interface Field {
 const ANSWER_WITHIN_MS = 45_000;
 const REDIRECTS_MOST = 10;
 
-/** @throws TypeError of `fetch` when the server cannot be reached or drops the connection. */
+/** No answer came from `url`; the browser shows that address, and reloading it asks it again. */
+export class PageOutOfReach extends Error {
+  override readonly name = 'PageOutOfReach';
+  readonly url: string;
+  readonly method: string;
+
+  constructor(url: string, method: string, cause: unknown) {
+    super(`${method} ${url} was not answered`, { cause });
+    this.url = url;
+    this.method = method;
+  }
+}
+
+/** @throws PageOutOfReach when a server on the way cannot be reached or drops the connection. */
 export function openPage(url: string): Promise<Page> {
   return navigate(new URL(url), { method: 'GET' }, () => true);
 }
@@ -48,7 +61,7 @@ export function openPage(url: string): Promise<Page> {
  * Sends a form with `values` by label; fields without one keep what the page put in.
  *
  * @throws Error for a label that is not there, a required field left empty, and a target that the
- * page's policy forbids.
+ * page's policy forbids; PageOutOfReach as {@link openPage}.
  */
 export function submitForm(
   page: Page,
@@ -97,13 +110,7 @@ async function navigate(
   for (let redirects = 0; redirects <= REDIRECTS_MOST; redirects += 1) {
     if (!isAllowed(url))
       throw new Error(`the page's policy forbids its form to go to ${url.origin}`);
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'manual',
-      headers: { accept: 'text/html' },
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
-    });
-    const html = await response.text();
+    const { response, html } = await ask(url, request);
     const location = response.headers.get('location');
     if (response.status < 300 || response.status >= 400 || location === null) {
       return readPage(url.href, response, html);
@@ -112,6 +119,20 @@ async function navigate(
     if (response.status !== 307 && response.status !== 308) request = { method: 'GET' };
   }
   throw new Error(`${start.href} redirects without end`);
+}
+
+async function ask(url: URL, request: Request): Promise<{ response: Response; html: string }> {
+  try {
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'manual',
+      headers: { accept: 'text/html' },
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    });
+    return { response, html: await response.text() };
+  } catch (error) {
+    throw new PageOutOfReach(url.href, request.method, error);
+  }
 }
 
 function readPage(url: string, response: Response, html: string): Page {

@@ -29,6 +29,8 @@ export interface MerchantClientOptions {
    * is busy (409, 429) or cannot serve (5xx). Default 0: not at all.
    */
   readonly patienceMs?: number;
+  /** Whether 409, somebody else at work with the same key, is a refusal. Default false. */
+  readonly isConflictFinal?: boolean;
   readonly onRepeat?: (reason: string) => void;
 }
 
@@ -46,6 +48,7 @@ const BETWEEN_REPEATS_MS = 250;
 /** A merchant's own HTTP client, as one would write it from the interface document. */
 export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
   const { apiUrl, keyId, secret, patienceMs = 0, onRepeat = () => undefined } = options;
+  const isFinal = (status: number): boolean => status === 409 && options.isConflictFinal === true;
   const authorization = `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
 
   const ask = async (method: string, path: string, body?: object, key?: string) => {
@@ -62,7 +65,9 @@ export function createMerchantClient(options: MerchantClientOptions): MerchantCl
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       if (answer.kind === 'answered') return answer.body;
-      if (answer.kind === 'refused') throw new ApiRefusal(path, answer.status, answer.body);
+      if (answer.kind === 'refused' || isFinal(answer.status)) {
+        throw new ApiRefusal(path, answer.status, answer.body);
+      }
       if (performance.now() > giveUpAt) {
         throw new ApiOutOfReach(`${method} ${apiUrl}${path}: ${answer.reason}`);
       }
@@ -81,10 +86,13 @@ export function createMerchantClient(options: MerchantClientOptions): MerchantCl
   };
 }
 
-type Answer =
-  | { kind: 'answered'; body: unknown }
-  | { kind: 'refused'; status: number; body: unknown }
-  | { kind: 'no answer'; reason: string };
+interface Answer {
+  readonly kind: 'answered' | 'refused' | 'no answer';
+  /** 0 when nothing came back. */
+  readonly status: number;
+  readonly body: unknown;
+  readonly reason: string;
+}
 
 async function once(url: string, request: RequestInit): Promise<Answer> {
   try {
@@ -92,13 +100,12 @@ async function once(url: string, request: RequestInit): Promise<Answer> {
     const response = await fetch(url, { ...request, signal });
     const text = await response.text();
     const { status } = response;
-    if (status === 409 || status === 429 || status >= 500) {
-      return { kind: 'no answer', reason: `status ${status}` };
-    }
     const body: unknown = text === '' ? undefined : JSON.parse(text);
-    return response.ok ? { kind: 'answered', body } : { kind: 'refused', status, body };
+    const mayPass = status === 409 || status === 429 || status >= 500;
+    const kind = mayPass ? 'no answer' : response.ok ? 'answered' : 'refused';
+    return { kind, status, body, reason: `status ${status}` };
   } catch (error) {
-    return { kind: 'no answer', reason: reasonOf(error) };
+    return { kind: 'no answer', status: 0, body: undefined, reason: reasonOf(error) };
   }
 }
 

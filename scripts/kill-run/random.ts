@@ -1,0 +1,30 @@
+/** The same numbers for the same seed: a small, well-known generator (mulberry32). */
+export class Random {
+  private state: number;
+
+  constructor(seed: number) {
+    this.state = seed >>> 0;
+  }
+
+  /** In [0, 1). */
+  next(): number {
+    this.state = (this.state + 0x6d2b79f5) >>> 0;
+    let mixed = this.state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  }
+
+  /** An integer from `least` to `most`, both included. */
+  between(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
+  pick<Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] {
+    return items[this.between(0, items.length - 1)];
+  }
+
+  isLucky(chance: number): boolean {
+    return this.next() < chance;
+  }
+}
