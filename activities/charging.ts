@@ -1,6 +1,7 @@
 import { loadRetryPlan } from '../db/repositories/merchant-settings.ts';
 import {
   isChargeable,
+  lockedState,
   markSending,
   openAttemptRow,
   settleAttempt,
@@ -159,6 +160,7 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
+    await lockedState(tx, state);
     const outcome: AttemptOutcome =
       settlement.kind === 'declined'
         ? {

@@ -67,7 +67,11 @@ function isSameAttempt(current: SubscriptionState, state: ChargeableState): bool
   );
 }
 
-async function lockedState(tx: Db, state: SubscriptionState): Promise<SubscriptionState> {
+/**
+ * The subscription's row as it stands, kept so until the transaction ends. Taken before anything else
+ * by whoever opens or settles an attempt, so that two runs of one subscription queue, never deadlock.
+ */
+export async function lockedState(tx: Db, state: SubscriptionState): Promise<SubscriptionState> {
   const [row] = await tx
     .select({ state: subscriptions.state })
     .from(subscriptions)
