@@ -37,7 +37,7 @@ export interface Step {
 const noon = (date: string): number => Date.parse(`${date}T12:00:00.000Z`);
 
 export const STARTS_AT = noon('2027-01-24');
-export const AMOUNT = 1_999;
+const AMOUNT = 1_999;
 
 export const ORDER = {
   amount: AMOUNT,

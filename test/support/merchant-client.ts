@@ -16,7 +16,7 @@ export class ApiRefusal extends Error {
 }
 
 /** Nothing answered, or what answered could not serve, for as long as the client was patient. */
-export class ApiOutOfReach extends Error {
+class ApiOutOfReach extends Error {
   override readonly name = 'ApiOutOfReach';
 }
 

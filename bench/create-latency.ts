@@ -1,0 +1,112 @@
+// npm run bench:create: how long POST /subscription/create takes against a running npm start, as a
+// merchant on the same machine sees it. Prints; asserts nothing.
+
+import { randomUUID } from 'node:crypto';
+import { Command, InvalidArgumentError } from 'commander';
+import { Pool } from 'undici';
+import { findRunningStart } from '../scripts/client/running-start.ts';
+import type { RunningStart } from '../scripts/client/running-start.ts';
+import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
+import type { Column } from '../scripts/client/terminal.ts';
+
+const CONCURRENCIES = [1, 8] as const;
+/** Not counted: code that has not run yet and connections that are not there yet. */
+const WARM_UP = 30;
+
+const COLUMNS: readonly Column[] = [
+  { width: 11, align: 'right' },
+  { width: 8, align: 'right' },
+  { width: 10, align: 'right' },
+  { width: 10, align: 'right' },
+  { width: 10, align: 'right' },
+  { width: 10, align: 'right' },
+];
+
+const program = new Command('bench:create')
+  .description('Latency of POST /subscription/create.')
+  .option('--requests <count>', 'how many at each concurrency', wholeNumber, 300);
+
+await runScript(async () => {
+  const { requests } = program.parse().opts<{ requests: number }>();
+  const start = await findRunningStart();
+  print();
+  print(styled('bold', '  POST /subscription/create, in milliseconds'));
+  print();
+  const heading = ['in parallel', 'requests', 'p50', 'p95', 'p99', 'per second'];
+  print(styled('dim', `  ${cells(COLUMNS, heading).join('  ')}`));
+  await measure(start, 1, WARM_UP);
+  for (const concurrency of CONCURRENCIES) {
+    const { latenciesMs, elapsedMs } = await measure(start, concurrency, requests);
+    const row = [
+      String(concurrency),
+      String(requests),
+      ...[50, 95, 99].map((percent) => percentile(latenciesMs, percent).toFixed(1)),
+      (requests / (elapsedMs / 1_000)).toFixed(1),
+    ];
+    print(`  ${cells(COLUMNS, row).join('  ')}`);
+  }
+  print();
+  return 0;
+});
+
+async function measure(
+  { demo }: RunningStart,
+  concurrency: number,
+  requests: number,
+): Promise<{ latenciesMs: number[]; elapsedMs: number }> {
+  const pool = new Pool(demo.apiUrl, { connections: concurrency });
+  const authorization = `Basic ${Buffer.from(`${demo.keyId}:${demo.secret}`).toString('base64')}`;
+  const latenciesMs: number[] = [];
+  let left = requests;
+  const next = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      latenciesMs.push(await createOnce(pool, authorization));
+    }
+  };
+  const startedAt = performance.now();
+  try {
+    await Promise.all(Array.from({ length: concurrency }, next));
+  } finally {
+    await pool.close();
+  }
+  return { latenciesMs, elapsedMs: performance.now() - startedAt };
+}
+
+/** How long one took, in ms, from the call to the last byte of the answer. */
+async function createOnce(pool: Pool, authorization: string): Promise<number> {
+  const startedAt = performance.now();
+  const response = await pool.request({
+    method: 'POST',
+    path: '/subscription/create',
+    headers: {
+      authorization,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+    },
+    body: JSON.stringify({
+      amount: 1_999,
+      currency: 'USD',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+      customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+      callbackUrl: 'https://shop.example/thanks',
+    }),
+  });
+  const text = await response.body.text();
+  if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${text}`);
+  return performance.now() - startedAt;
+}
+
+/** The smallest value that `percent` of them do not exceed. */
+function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN;
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('Give a whole number above 0.');
+}
