@@ -1,7 +1,12 @@
 import type { Db } from '../db/client.ts';
 import { stalledStreams } from '../db/repositories/deliveries.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import { behindTheirClock, neverStarted, overdue } from '../db/repositories/sweeps.ts';
+import {
+  behindTheirClock,
+  forgetExpiredKeys,
+  neverStarted,
+  overdue,
+} from '../db/repositories/sweeps.ts';
 
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {
@@ -26,6 +31,7 @@ export type SweepReport = Record<
 
 /** One sweep takes at most this many of each kind; the next takes the rest. */
 const LIMIT = 200;
+const KEYS_LIMIT = 5_000;
 
 /**
  * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
@@ -67,6 +73,7 @@ export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
       await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
         reviver.wakeStream(stream),
       );
+      await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
       return report;
     },
   };

@@ -19,10 +19,10 @@ export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
 };
 
 /** Largest number of cycles. Rule: D-06. */
-export const CYCLE_COUNT_MAX = 1200;
+const CYCLE_COUNT_MAX = 1200;
 
 /** Longest trial, in years. Rule: D-06. */
-export const TRIAL_YEARS_MAX = 10;
+const TRIAL_YEARS_MAX = 10;
 
 /**
  * The instant (epoch ms, UTC) of date `index` in the calendar of an anchor that repeats every

@@ -22,7 +22,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.ended',
 ] as const;
 
-export const SETUP_EVENT_TYPES = ['setup_method.success'] as const;
+const SETUP_EVENT_TYPES = ['setup_method.success'] as const;
 
 /** Everything a webhook configuration can subscribe to. Rules: IF-6, D-50. */
 export const EVENT_TYPES = [

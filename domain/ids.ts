@@ -34,7 +34,7 @@ const RANDOM_BYTES = 10;
 const TIME_LIMIT_MS = 2 ** (8 * TIME_BYTES);
 
 /** Characters after the prefix: the least that holds 128 bits in base 62. */
-export const ID_BODY_LENGTH = 22;
+const ID_BODY_LENGTH = 22;
 
 /**
  * Makes an id: prefix, `_`, 22 base62 characters that hold 48 bits of time in milliseconds and 80

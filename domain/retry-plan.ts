@@ -19,8 +19,8 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
 /** Card networks fine more re-attempts than this on one debt. Rule: D-30. */
-export const AUTOMATIC_ATTEMPTS_MAX = 15;
-export const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
+const AUTOMATIC_ATTEMPTS_MAX = 15;
+const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 /**
  * The instant of the next automatic attempt, or null when the plan is used up or the attempt would

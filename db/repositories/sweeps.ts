@@ -1,5 +1,6 @@
 import { and, eq, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Db } from '../client.ts';
+import { idempotencyKeys } from '../schema/idempotency-keys.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -67,4 +68,14 @@ export function behindTheirClock(
       ),
     )
     .limit(limit);
+}
+
+/** Removes idempotency keys past their time, at most `limit`. Real time. Rule: D-17. */
+export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
+  const expired = db
+    .select({ row: sql`${idempotencyKeys}.ctid` })
+    .from(idempotencyKeys)
+    .where(lt(idempotencyKeys.expiresAt, nowAt))
+    .limit(limit);
+  await db.delete(idempotencyKeys).where(sql`${idempotencyKeys}.ctid in (${expired})`);
 }

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { sendTestClock } from '../../db/repositories/test-clocks.ts';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -144,6 +146,28 @@ describe('a sweep', () => {
     await change(helpless, { state });
     await sweep();
     expect(await isRunning(helpless)).toBe(true);
+  });
+});
+
+describe('an Idempotency-Key', () => {
+  test('is forgotten when its 45 days are over, and not before [D-17]', async () => {
+    const row = (key: string, expiresAt: number) => ({
+      merchantId: world.merchantId,
+      route: 'POST /customer/create',
+      key,
+      fingerprint: Buffer.alloc(32),
+      state: 'DONE' as const,
+      owner: randomUUID(),
+      lockedUntil: 0,
+      commandId: key,
+      createdAt: 0,
+      expiresAt,
+    });
+    const nowAt = Date.now();
+    await world.db.insert(idempotencyKeys).values([row('over', nowAt - 1), row('kept', nowAt)]);
+    await world.activities.sweep({ nowAt, lookBackMs: 0 });
+    const left = await world.db.select({ key: idempotencyKeys.key }).from(idempotencyKeys);
+    expect(left).toEqual([{ key: 'kept' }]);
   });
 });
 

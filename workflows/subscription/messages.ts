@@ -66,7 +66,7 @@ export const stateQuery = defineQuery<SubscriptionState>('state');
 export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }]>('upcoming');
 export const timelineQuery = defineQuery<LogEntry[]>('timeline');
 
-export const searchAttributes = {
+const searchAttributes = {
   merchantId: defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD),
   subscriptionStatus: defineSearchAttributeKey('SubscriptionStatus', SearchAttributeType.KEYWORD),
   nextBillingAt: defineSearchAttributeKey('NextBillingAt', SearchAttributeType.DATETIME),
