@@ -26,7 +26,7 @@ export function postgresPrograms(): PostgresPrograms {
 
 /**
  * The command that runs `program` on `dataFolder` as the right account. As root, when that account
- * cannot reach the checkout (under /root, say), it is given the one capability that lets it.
+ * cannot reach the checkout (in a home of root's own, say), it is given the one capability that lets it.
  */
 export function postgresCommand(
   programs: PostgresPrograms,
