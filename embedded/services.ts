@@ -59,7 +59,7 @@ class ServiceFailedError extends Error {
 
 /** First wait before a restart in ms; doubled for each death that follows closely. */
 const RESTART_FIRST_MS = 250;
-const RESTART_MOST_MS = 30_000;
+const RESTART_MOST_MS = 5_000;
 /** A service that lived this long has recovered: the next restart is quick again. */
 const RECOVERED_AFTER_MS = 60_000;
 

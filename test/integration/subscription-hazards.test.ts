@@ -54,8 +54,12 @@ async function unpaid(code = 'card_declined') {
 describe('two manual retries at the same moment', () => {
   test('make one attempt, and the next cycle is not charged early [D-31, D-32]', async () => {
     const { ref } = await unpaid();
-    const retry = () =>
-      world.workflows.execute(ref, { kind: 'manualRetry', commandId: `retry:${randomUUID()}` });
+    const retry = async () => {
+      const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
+      const send = () => world.workflows.execute(ref, command);
+      // A worker that takes longer than 5 s to be there again: sent again, as a merchant would.
+      return send().catch(send);
+    };
     // Both wait at the server, so that one workflow task accepts both: each passes the validator.
     await world.stopWorkers();
     const sent = [retry(), retry()];
