@@ -12,8 +12,15 @@ import type { Snapshot } from '../../db/repositories/subscriptions.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { newId } from '../../domain/ids.ts';
-import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
-import { applyCancel, applyTrialStart } from '../../domain/subscription/apply-command.ts';
+import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
+import {
+  applyCancel,
+  applyEdit,
+  applyManualRetry,
+  applyPause,
+  applyTrialStart,
+  applyUnpause,
+} from '../../domain/subscription/apply-command.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type {
   Command,
@@ -21,21 +28,27 @@ import type {
   CompleteCheckoutCommand,
 } from '../../domain/subscription/commands.ts';
 import { judge } from '../../domain/subscription/judge.ts';
-import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 
 /**
  * The port to subscription workflows without Temporal: commands are judged and carried out at once,
- * with the rules and the activities that the workflow uses. What the card does is in the token: one
- * that holds a decline code is declined with it, one that holds `unknown` has no known outcome.
+ * with the rules and the activities that the workflow uses. What the card does is in the token, or in
+ * `faults.card` while that is set: one that holds a decline code is declined with it, one that holds
+ * `unknown` has no known outcome.
  */
 export function createFakeWorkflows(db: Db, now: () => number) {
-  const gateway = fakeGateway();
+  const faults = {
+    isDown: false,
+    holdExecute: Promise.resolve(),
+    card: null as string | null,
+  };
+  const gateway = fakeGateway(faults);
   const transitions = createTransitionActivities({ db, gateway });
   const charging = createChargingActivities({ db, gateway });
   const calls: { name: string; ref: object }[] = [];
-  const faults = { isDown: false, holdExecute: Promise.resolve() };
 
   const workflows: SubscriptionWorkflows = {
     async start(ref) {
@@ -49,8 +62,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const known = await findCommand(db, ref, command.commandId);
       if (known)
         return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
-      const snapshot = await loadSnapshot(db, ref);
-      if (!snapshot) throw new Error('the API sends commands to its own subscriptions only');
+      const snapshot = await snapshotOf(ref);
       const nowAt = snapshot.clock?.nowAt ?? now();
       const verdict = judge(snapshot.state, command, nowAt);
       if (!verdict.ok) return { kind: 'refused', code: verdict.code, message: verdict.message };
@@ -68,7 +80,36 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     restore: async () => undefined,
     lostSince: async () => [],
   };
-  return { ...workflows, calls, faults };
+  return {
+    ...workflows,
+    calls,
+    faults,
+    /** The next payment's date has come: its cycle is charged. */
+    async fallDue(ref: SubscriptionRef): Promise<void> {
+      const { state } = await snapshotOf(ref);
+      const dueAt = nextPaymentAt(state);
+      if (dueAt === null) throw new Error('nothing falls due by itself');
+      const owing = owe(state, dueAt, newId('in', Date.now(), randomBytes));
+      const scheduled = {
+        trigger: 'scheduled',
+        commandId: null,
+        now: dueAt,
+        realNow: now(),
+      } as const;
+      await charge(openAttempt(owing, scheduled), null, dueAt);
+    },
+    /** The gateway is asked about the open attempt. */
+    async lookUp(ref: SubscriptionRef): Promise<void> {
+      const { state } = await snapshotOf(ref);
+      await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
+    },
+  };
+
+  async function snapshotOf(ref: SubscriptionRef): Promise<Snapshot> {
+    const snapshot = await loadSnapshot(db, ref);
+    if (!snapshot) throw new Error('the API asks for its own subscriptions only');
+    return snapshot;
+  }
 
   async function carryOut(
     ref: SubscriptionRef,
@@ -76,11 +117,31 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     command: Command,
     nowAt: number,
   ): Promise<CommandAnswer> {
-    if (command.kind === 'cancel') {
-      return record(command, applyCancel(state, command, nowAt), { kind: 'done' }, nowAt);
+    const done = { kind: 'done' } as const;
+    switch (command.kind) {
+      case 'cancel':
+        return record(command, applyCancel(state, command, nowAt), done, nowAt);
+      case 'edit':
+        return record(command, applyEdit(state, command, nowAt), done, nowAt);
+      case 'pause':
+        return record(command, applyPause(state, nowAt), done, nowAt);
+      case 'unpause':
+        return record(command, applyUnpause(state, command, nowAt), done, nowAt);
+      case 'manualRetry':
+        return charge(applyManualRetry(state, command.commandId, nowAt, now()), command, nowAt);
+      case 'completeCheckout':
+        return completeCheckout(ref, state, command, nowAt);
+      case 'replacePaymentMethod':
+        throw new Error(`no such command yet: ${command.kind}`);
     }
-    if (command.kind !== 'completeCheckout')
-      throw new Error(`no such command yet: ${command.kind}`);
+  }
+
+  async function completeCheckout(
+    ref: SubscriptionRef,
+    state: SubscriptionState,
+    command: CompleteCheckoutCommand,
+    nowAt: number,
+  ): Promise<CommandAnswer> {
     const redeemed = await transitions.redeemToken({
       ...command,
       merchantId: ref.merchantId,
@@ -94,31 +155,36 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const saved = { kind: 'checkout', outcome: 'saved', errorCode: null } as const;
       return record(command, applyTrialStart(state, paymentMethodId, nowAt), saved, nowAt);
     }
-    return charge(ref, command, nowAt, {
-      ...openAttempt(state, {
-        trigger: 'checkout',
-        commandId: command.commandId,
-        now: nowAt,
-        realNow: now(),
-        paymentMethodId,
-      }),
+    const { commandId } = command;
+    const realNow = now();
+    const opening = openAttempt(state, {
+      trigger: 'checkout',
+      commandId,
+      now: nowAt,
+      realNow,
+      paymentMethodId,
     });
+    return charge(opening, command, nowAt);
   }
 
   async function charge(
-    ref: SubscriptionRef,
-    command: CompleteCheckoutCommand,
+    { state }: Change,
+    command: Command | null,
     nowAt: number,
-    opening: Change,
   ): Promise<CommandAnswer> {
-    const { commandId, kind } = command;
+    const { merchantId, subscriptionId, version } = state;
     await charging.chargeAttempt({
-      state: opening.state,
-      opening: { transitionId: commandId, command: { commandId, kind, result: null }, nowAt },
+      state,
+      opening: {
+        transitionId: command?.commandId ?? `${subscriptionId}:${version}`,
+        command: command && { commandId: command.commandId, kind: command.kind, result: null },
+        nowAt,
+      },
       nowAt,
       realNowAt: now(),
     });
-    const known = await findCommand(db, ref, commandId);
+    const ref = { merchantId, subscriptionId };
+    const known = command && (await findCommand(db, ref, command.commandId));
     return known?.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
   }
 
@@ -138,7 +204,7 @@ function declined(errorCode: string): CommandAnswer {
   return { kind: 'result', result: { kind: 'checkout', outcome: 'declined', errorCode } };
 }
 
-function fakeGateway(): PaymentGateway {
+function fakeGateway(faults: { card: string | null }): PaymentGateway {
   const DAY_MS = 86_400_000;
   return {
     name: 'fake',
@@ -157,13 +223,15 @@ function fakeGateway(): PaymentGateway {
       return { kind: 'saved', card };
     },
     async charge({ gatewayMethodId }) {
-      const code = /card_declined|insufficient_funds/.exec(gatewayMethodId)?.[0] as DeclineCode;
+      const card = faults.card ?? gatewayMethodId;
+      const code = /card_declined|insufficient_funds|stolen_card/.exec(card)?.[0] as DeclineCode;
       if (code) return { kind: 'declined', code, gatewayChargeId: null };
-      if (gatewayMethodId.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
+      if (card.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
       return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };
     },
     async lookup() {
-      return { kind: 'unknown', reason: 'asked for' };
+      if (faults.card !== 'paid late') return { kind: 'unknown', reason: 'asked for' };
+      return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };
     },
     async refund() {
       return { kind: 'not_sent', reason: 'no refunds here' };

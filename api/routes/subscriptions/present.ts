@@ -1,5 +1,7 @@
 import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
+import { declineMessage, isDeclineCode } from '../../../domain/declines.ts';
+import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import { nextPaymentAt, remainingCycleCount } from '../../../domain/subscription/state.ts';
 
 /**
@@ -45,5 +47,18 @@ function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
       paymentMethod: kind,
       cardMetadata: { ...card, ...(country === null ? {} : { country }) },
     },
+  };
+}
+
+/** The outcome of a manual retry. Rules: IF-4.9, D-31, D-10a, D-42. */
+export function presentManualRetry(result: CommandResult) {
+  if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);
+  const { success, minManualRetryAt, status, errorCode } = result;
+  return {
+    success,
+    minManualRetryDate: minManualRetryAt === null ? null : formatInstant(minManualRetryAt),
+    status,
+    errorCode,
+    errorMessage: isDeclineCode(errorCode) ? declineMessage(errorCode) : null,
   };
 }

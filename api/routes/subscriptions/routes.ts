@@ -1,18 +1,17 @@
 import type { Router } from '@koa/router';
-import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions-read.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions-read.ts';
 import { notFound, ok, send } from '../../answers.ts';
-import { executeCommand } from '../../commands.ts';
 import { callerOf, pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readFields } from '../../fields.ts';
-import { answerInTransaction, answerOutcome } from '../../idempotency.ts';
+import { answerInTransaction } from '../../idempotency.ts';
+import { commandRoutes } from './command-routes.ts';
 import { createSubscriptionIn } from './create.ts';
 import { presentSubscription } from './present.ts';
-import { CancelSubscriptionBody, readCreateSubscription } from './schema.ts';
+import { readCreateSubscription } from './schema.ts';
 
 export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, workflows } = deps;
+  const { db, now } = deps;
 
   /** Rule: IF-4.3. */
   router.post('/subscription/create', async (ctx) => {
@@ -29,15 +28,5 @@ export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps):
     send(ctx, ok(presentSubscription(subscription)));
   });
 
-  /** Rules: IF-4.7, D-16. */
-  router.post('/subscription/merchant/cancel', async (ctx) => {
-    const { subscriptionId } = readFields(CancelSubscriptionBody, ctx.state.body);
-    const merchantId = callerOf(ctx).id;
-    await answerOutcome(deps, ctx, async ({ commandId }) => {
-      if (!(await hasSubscription(db, merchantId, subscriptionId))) throw notFound('subscription');
-      const ref = { merchantId, subscriptionId };
-      await executeCommand(workflows, ref, { kind: 'cancel', commandId, reason: 'cancelled' });
-      return ok({});
-    });
-  });
+  commandRoutes(router, deps);
 }

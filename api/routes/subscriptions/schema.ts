@@ -3,6 +3,7 @@ import {
   INTERVAL_UNITS,
   cycleCountProblem,
   intervalCountProblem,
+  isInstant,
   termsProblems,
 } from '../../../domain/calendar.ts';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../../../domain/currencies.ts';
@@ -24,8 +25,8 @@ const RECEIPT_ID_MAX = 255;
 const NAME_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
 
-/** Bounds come with the currency, below. Rule: D-01. */
-const amount = z.custom<number>(Number.isSafeInteger, {
+/** Bounds come with the currency. Rule: D-01. */
+export const amount = z.custom<number>(Number.isSafeInteger, {
   error: ({ input }) =>
     input === undefined || input === null
       ? 'is required'
@@ -144,5 +145,16 @@ function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** Rule: IF-4.7. */
-export const CancelSubscriptionBody = { subscriptionId: text(ID_MAX) };
+/** The body of a command that needs nothing more. Rules: IF-4.7, IF-4.9. */
+export const SubscriptionIdBody = { subscriptionId: text(ID_MAX) };
+
+/** Epoch milliseconds; whether they lie in the future is for the subscription's own time to say. */
+export const paymentDate = z.custom<number>(isInstant, {
+  error: ({ input }) =>
+    input === undefined || input === null
+      ? 'is required'
+      : 'must be epoch milliseconds before the year 2200',
+});
+
+/** Rule: IF-4.8. */
+export const UnpauseSubscriptionBody = { ...SubscriptionIdBody, newNextPaymentDate: paymentDate };

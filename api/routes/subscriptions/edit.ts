@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import {
+  INTERVAL_UNITS,
+  cycleCountProblem,
+  intervalCountProblem,
+} from '../../../domain/calendar.ts';
+import type { EditCommand } from '../../../domain/subscription/commands.ts';
+import { optional, problemsError, readFields, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import { amount, paymentDate, SubscriptionIdBody } from './schema.ts';
+
+/** Rule: IF-4.6. */
+const EditSubscriptionShape = {
+  ...SubscriptionIdBody,
+  newAmount: optional(amount),
+  newCycleCount: optional(wholeNumber(1)),
+  newNextPaymentDate: optional(paymentDate),
+  interval: optional(z.enum(INTERVAL_UNITS)),
+  intervalCount: optional(wholeNumber(1)),
+};
+
+type Given = Partial<Fields<typeof EditSubscriptionShape>>;
+
+/** What an edit changes, under the names inside. */
+type EditChanges = Omit<EditCommand, 'kind' | 'commandId'> & { subscriptionId: string };
+
+/**
+ * The fields of an edit. What depends on the subscription (its status, currency, time, the cycles it
+ * has charged) is judged by its workflow.
+ *
+ * @throws DomainError `bad_request` naming every offending field. Rules: IF-4.6, D-15, D-10a.
+ */
+export function readEditSubscription(body: unknown): EditChanges {
+  const fields = readFields(EditSubscriptionShape, body, (given) => [
+    ...boundsProblems(given),
+    ...intervalRuleProblems(given),
+  ]);
+  const { subscriptionId, newAmount, newCycleCount, newNextPaymentDate } = fields;
+  const { interval, intervalCount } = fields;
+  const editable = [newAmount, newCycleCount, newNextPaymentDate, interval];
+  if (editable.every((value) => value === undefined)) throw problemsError([NOTHING_TO_EDIT]);
+  return {
+    subscriptionId,
+    newAmountMinor: newAmount,
+    newCycleCount,
+    newNextPaymentAt: newNextPaymentDate,
+    interval,
+    intervalCount,
+  };
+}
+
+const NOTHING_TO_EDIT: Problem = {
+  field: 'body',
+  message: 'must have newAmount, newCycleCount, newNextPaymentDate or interval',
+};
+
+/** Rules: D-01, D-06. The minimum of the currency comes with the subscription. */
+function boundsProblems({ newAmount, newCycleCount, interval, intervalCount }: Given): Problem[] {
+  const problems = {
+    newAmount: newAmount === undefined || newAmount > 0 ? null : 'must be greater than 0',
+    newCycleCount: newCycleCount === undefined ? null : cycleCountProblem(newCycleCount),
+    intervalCount:
+      interval === undefined || intervalCount === undefined
+        ? null
+        : intervalCountProblem(interval, intervalCount),
+  };
+  return Object.entries(problems).flatMap(([field, message]) =>
+    message === null ? [] : [{ field, message }],
+  );
+}
+
+/** The three go together. Rule: IF-4.6 rule 1. */
+function intervalRuleProblems({ newNextPaymentDate, interval, intervalCount }: Given): Problem[] {
+  if (interval === undefined && intervalCount === undefined) return [];
+  return Object.entries({ newNextPaymentDate, interval, intervalCount }).flatMap(([field, value]) =>
+    value === undefined ? [{ field, message: 'is required to edit the interval' }] : [],
+  );
+}

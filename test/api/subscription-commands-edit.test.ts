@@ -1,0 +1,242 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { lifeIn, readLife } from './subscription-lives.ts';
+import type { Life } from './subscription-lives.ts';
+
+let world: ApiWorld;
+let active: Life;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+  active = await lifeIn(world, 'ACTIVE');
+});
+afterAll(() => world.close());
+
+const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
+
+const edit = ({ subscriptionId }: Life, changes: object) =>
+  world.call('POST', '/subscription/edit', { body: { subscriptionId, ...changes } });
+
+async function amountsOf({ subscriptionId }: Life): Promise<(number | null)[]> {
+  const rows = await world.db
+    .select({ amountMinor: paymentIntents.amountMinor })
+    .from(paymentIntents)
+    .where(eq(paymentIntents.subscriptionId, subscriptionId))
+    .orderBy(paymentIntents.cycleNumber);
+  return rows.map(({ amountMinor }) => amountMinor);
+}
+
+describe('a malformed edit is refused, whatever the subscription', () => {
+  const NOTHING = 'body: must have newAmount, newCycleCount, newNextPaymentDate or interval';
+  const INTEGER = 'must be an integer in the smallest currency unit';
+  const DATE = 'must be epoch milliseconds before the year 2200';
+  const WITH = 'is required to edit the interval';
+
+  test.each<[string, object, string]>([
+    ['nothing to edit [D-15]', {}, NOTHING],
+    ['nothing but null [D-10a]', { newAmount: null, interval: null }, NOTHING],
+    [
+      'interval alone [IF-4.6]',
+      { interval: 'WEEK' },
+      `newNextPaymentDate: ${WITH}; intervalCount: ${WITH}`,
+    ],
+    [
+      'intervalCount alone [IF-4.6]',
+      { intervalCount: 2 },
+      `newNextPaymentDate: ${WITH}; interval: ${WITH}`,
+    ],
+    [
+      'both without the date [IF-4.6]',
+      { interval: 'WEEK', intervalCount: 2, newAmount: 500 },
+      `newNextPaymentDate: ${WITH}`,
+    ],
+    [
+      'interval and date without the count [IF-4.6]',
+      { interval: 'WEEK', newNextPaymentDate: CHRISTMAS },
+      `intervalCount: ${WITH}`,
+    ],
+    [
+      'count and date without the interval [IF-4.6]',
+      { intervalCount: 2, newNextPaymentDate: CHRISTMAS },
+      `interval: ${WITH}`,
+    ],
+    [
+      'an interval that is none [IF-4.6]',
+      { interval: 'HOUR', intervalCount: 1, newNextPaymentDate: CHRISTMAS },
+      'interval: must be one of DAY, WEEK, MONTH, YEAR',
+    ],
+    [
+      'too long an interval [D-06]',
+      { interval: 'MONTH', intervalCount: 121, newNextPaymentDate: CHRISTMAS },
+      'intervalCount: must be an integer from 1 to 120 for interval MONTH',
+    ],
+    ['an amount as text [D-01]', { newAmount: '1999' }, `newAmount: ${INTEGER}`],
+    ['a fraction of a cent [D-01]', { newAmount: 0.5 }, `newAmount: ${INTEGER}`],
+    ['an amount of 0 [D-01]', { newAmount: 0 }, 'newAmount: must be greater than 0'],
+    [
+      'too many cycles [D-06]',
+      { newCycleCount: 1_201 },
+      'newCycleCount: must be an integer from 1 to 1200',
+    ],
+    ['no cycles [D-06]', { newCycleCount: 0 }, 'newCycleCount: must be an integer of at least 1'],
+    [
+      'a date as ISO text [D-04]',
+      { newNextPaymentDate: '2027-12-24' },
+      `newNextPaymentDate: ${DATE}`,
+    ],
+    [
+      'a date in 2200 [D-06]',
+      { newNextPaymentDate: Date.UTC(2200, 0, 1) },
+      `newNextPaymentDate: ${DATE}`,
+    ],
+    [
+      'several wrong fields at once [D-10]',
+      { newAmount: -1, newCycleCount: 1.5, newNextPaymentDate: true, intervalCount: 'x' },
+      `newAmount: must be greater than 0; newCycleCount: must be an integer of at least 1; ` +
+        `newNextPaymentDate: ${DATE}; intervalCount: must be an integer of at least 1`,
+    ],
+  ])('%s', async (_, changes, description) => {
+    const sent = world.workflows.calls.length;
+    const answer = await edit(active, changes);
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription: description },
+    ]);
+    expect(world.workflows.calls).toHaveLength(sent);
+  });
+});
+
+describe('an edit that does not fit the subscription is refused', () => {
+  test.each<[string, object, string]>([
+    [
+      'below the minimum of its currency [D-03]',
+      { newAmount: 100 },
+      'newAmount must be at least 101 in USD',
+    ],
+    [
+      'above the maximum of its currency [D-03]',
+      { newAmount: 100_000_000 },
+      'newAmount must be at most 99999999 in USD',
+    ],
+    [
+      'no more cycles than are charged [D-15]',
+      { newCycleCount: 1 },
+      'newCycleCount must exceed the 1 cycles already charged',
+    ],
+    [
+      'a date that has passed [D-15]',
+      { newNextPaymentDate: 0 },
+      'newNextPaymentDate must lie in the future.',
+    ],
+    [
+      'a last date beyond 2199 [D-06]',
+      { interval: 'YEAR', intervalCount: 10, newCycleCount: 20, newNextPaymentDate: CHRISTMAS },
+      'the last billing date must be before the year 2200',
+    ],
+  ])('%s', async (_, changes, description) => {
+    const before = await readLife(world, active);
+    const answer = await edit(active, changes);
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription: description },
+    ]);
+    expect(await readLife(world, active)).toEqual(before);
+  });
+
+  test('"future" is judged by the test clock where there is one [D-15, D-60]', async () => {
+    const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
+    const { testClockId } = clock.json as { testClockId: string };
+    const life = await lifeIn(world, 'ACTIVE', { testClockId });
+    const passed = await edit(life, { newNextPaymentDate: CHRISTMAS });
+    expect([passed.status, passed.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription: 'newNextPaymentDate must lie in the future.' },
+    ]);
+    expect((await edit(life, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
+    expect(await readLife(world, life)).toMatchObject({ nextPaymentDate: CHRISTMAS + 1 });
+  });
+});
+
+test('all fields at once take effect at once, the status stays [IF-4.6, D-15]', async () => {
+  const life = await lifeIn(world, 'ACTIVE');
+  const before = await readLife(world, life);
+  const answer = await edit(life, {
+    newAmount: 2_500,
+    newCycleCount: 6,
+    newNextPaymentDate: CHRISTMAS,
+    interval: 'WEEK',
+    intervalCount: 2,
+    note: 'ignored',
+  });
+  expect([answer.status, answer.text]).toEqual([200, '{}']);
+  expect(await readLife(world, life)).toEqual({
+    ...before,
+    amount: 2_500,
+    cycleCount: 6,
+    remainingCycleCount: 5,
+    nextPaymentDate: CHRISTMAS,
+    interval: 'WEEK',
+    intervalCount: 2,
+  });
+});
+
+test('each field alone changes nothing else [IF-4.6]', async () => {
+  const life = await lifeIn(world, 'ACTIVE');
+  let expected = await readLife(world, life);
+  for (const [changes, shown] of [
+    [{ newAmount: 101 }, { amount: 101 }],
+    [{ newCycleCount: 2 }, { cycleCount: 2, remainingCycleCount: 1 }],
+    [{ newNextPaymentDate: CHRISTMAS }, { nextPaymentDate: CHRISTMAS }],
+  ]) {
+    expect((await edit(life, changes!)).status).toBe(200);
+    expected = { ...expected, ...shown };
+    expect(await readLife(world, life)).toEqual(expected);
+  }
+});
+
+test('a new amount is that of the next cycle; an owed one keeps its own [D-15]', async () => {
+  const life = await lifeIn(world, 'UNPAID');
+  expect((await edit(life, { newAmount: 2_500 })).status).toBe(200);
+  const retried = await world.call('POST', '/subscription/manual-retry', {
+    body: { subscriptionId: life.subscriptionId },
+  });
+  expect(retried.json).toMatchObject({ success: true, status: 'ACTIVE' });
+  await world.workflows.fallDue(life.ref);
+  expect(await amountsOf(life)).toEqual([1_999, 1_999, 2_500]);
+});
+
+test('a new date moves the end of a trial [D-15]', async () => {
+  const life = await lifeIn(world, 'TRIALING');
+  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readLife(world, life)).toMatchObject({
+    status: 'TRIALING',
+    nextPaymentDate: CHRISTMAS,
+  });
+});
+
+test('a new date replaces the rest of the retry plan while UNPAID [D-15]', async () => {
+  const life = await lifeIn(world, 'UNPAID');
+  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readLife(world, life)).toMatchObject({
+    status: 'UNPAID',
+    nextPaymentDate: CHRISTMAS,
+  });
+});
+
+test('a new date while PAUSED plans nothing, and unpause overrides it [D-15, IF-4.8]', async () => {
+  const life = await lifeIn(world, 'PAUSED');
+  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readLife(world, life)).toMatchObject({ status: 'PAUSED', nextPaymentDate: null });
+  const { subscriptionId } = life;
+  const unpaused = await world.call('POST', '/subscription/merchant/unpause', {
+    body: { subscriptionId, newNextPaymentDate: CHRISTMAS + 1_000 },
+  });
+  expect([unpaused.status, unpaused.text]).toEqual([200, '{}']);
+  expect(await readLife(world, life)).toMatchObject({
+    status: 'ACTIVE',
+    nextPaymentDate: CHRISTMAS + 1_000,
+  });
+});

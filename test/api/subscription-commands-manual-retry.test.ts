@@ -1,0 +1,152 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { declineNext, lifeIn, readLife } from './subscription-lives.ts';
+import type { Life } from './subscription-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const NOON = Date.UTC(2027, 0, 31, 12);
+const FOUR_PM = '2027-01-31T16:00:00.000Z';
+
+/** UNPAID on a test clock that stands at noon of 31 January 2027. */
+async function unpaidAtNoon(changes: Record<string, unknown> = {}): Promise<Life> {
+  const clock = await world.call('POST', '/test-clock/create', { body: { now: NOON } });
+  const { testClockId } = clock.json as { testClockId: string };
+  return lifeIn(world, 'UNPAID', { testClockId, ...changes });
+}
+
+async function retry({ subscriptionId }: Life, options: { card?: string; key?: string } = {}) {
+  const { card = null, key } = options;
+  world.workflows.faults.card = card;
+  const body = { subscriptionId };
+  return world
+    .call('POST', '/subscription/manual-retry', { body, ...(key === undefined ? {} : { key }) })
+    .finally(() => {
+      world.workflows.faults.card = null;
+    });
+}
+
+test('a retry that pays answers exactly five fields [IF-4.9, D-31, D-10a]', async () => {
+  const life = await unpaidAtNoon();
+  const answer = await retry(life);
+  expect([answer.status, answer.text]).toEqual([
+    200,
+    `{"success":true,"minManualRetryDate":"${FOUR_PM}","status":"ACTIVE","errorCode":null,"errorMessage":null}`,
+  ]);
+  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
+});
+
+test('a retry that is declined is 200 too, with the reason and its words [IF-4.9, D-42]', async () => {
+  const life = await unpaidAtNoon();
+  const answer = await retry(life, { card: 'insufficient_funds' });
+  expect([answer.status, answer.json]).toEqual([
+    200,
+    {
+      success: false,
+      minManualRetryDate: FOUR_PM,
+      status: 'UNPAID',
+      errorCode: 'insufficient_funds',
+      errorMessage: 'The account does not hold enough money for this payment.',
+    },
+  ]);
+  expect(await readLife(world, life)).toMatchObject({ status: 'UNPAID', remainingCycleCount: 11 });
+});
+
+test('a declined retry is a definite answer: its key replays it [IF-4.9, D-17]', async () => {
+  const life = await unpaidAtNoon();
+  const first = await retry(life, { card: 'stolen_card', key: 'declined' });
+  const second = await retry(life, { key: 'declined' });
+  expect(first.json).toMatchObject({ success: false, errorCode: 'stolen_card' });
+  expect([second.status, second.text]).toEqual([200, first.text]);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+});
+
+test('a second one within four hours is refused with the instant to wait until [IF-4.9, D-31]', async () => {
+  const life = await unpaidAtNoon();
+  await retry(life, { card: 'card_declined' });
+  const again = await retry(life);
+  expect([again.status, again.json]).toEqual([
+    400,
+    {
+      errorCode: 'bad_request',
+      errorDescription: `Another manual retry is possible from ${FOUR_PM}.`,
+    },
+  ]);
+});
+
+test('the cooldown holds for the next cycle that is declined too [D-31]', async () => {
+  const life = await unpaidAtNoon();
+  expect((await retry(life)).json).toMatchObject({ success: true });
+  await declineNext(world, life, 'card_declined');
+  expect((await retry(life)).json).toEqual({
+    errorCode: 'bad_request',
+    errorDescription: `Another manual retry is possible from ${FOUR_PM}.`,
+  });
+});
+
+test('the retry that pays the last cycle answers ENDED, and no date [IF-4.9, D-31, D-10a]', async () => {
+  const life = await unpaidAtNoon({ cycleCount: 2 });
+  const answer = await retry(life);
+  expect([answer.status, answer.json]).toEqual([
+    200,
+    {
+      success: true,
+      minManualRetryDate: null,
+      status: 'ENDED',
+      errorCode: null,
+      errorMessage: null,
+    },
+  ]);
+  expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+});
+
+test('an undecided retry is payment_outcome_pending, and the same key gets the outcome later [D-31, D-17]', async () => {
+  const life = await unpaidAtNoon();
+  const pending = {
+    errorCode: 'payment_outcome_pending',
+    errorDescription: 'The outcome of a payment is not known yet. Try again shortly.',
+  };
+  const first = await retry(life, { card: 'unknown', key: 'undecided' });
+  expect([first.status, first.json]).toEqual([400, pending]);
+  const again = await retry(life, { key: 'undecided' });
+  expect([again.status, again.json]).toEqual([400, pending]);
+  expect(again.headers['idempotent-replayed']).toBeUndefined();
+  const [row] = await world.db
+    .select({ body: idempotencyKeys.body })
+    .from(idempotencyKeys)
+    .where(eq(idempotencyKeys.key, 'undecided'));
+  expect(row?.body).toBeNull();
+  // Nor is there a way past it with another key.
+  const other = await retry(life, { key: 'another' });
+  expect([other.status, other.json]).toEqual([
+    400,
+    {
+      errorCode: 'payment_outcome_pending',
+      errorDescription: 'The outcome of a payment is not known yet.',
+    },
+  ]);
+
+  world.workflows.faults.card = 'paid late';
+  await world.workflows.lookUp(life.ref);
+  const late = await retry(life, { key: 'undecided' });
+  expect([late.status, late.json]).toEqual([
+    200,
+    {
+      success: true,
+      minManualRetryDate: FOUR_PM,
+      status: 'ACTIVE',
+      errorCode: null,
+      errorMessage: null,
+    },
+  ]);
+  const replayed = await retry(life, { key: 'undecided' });
+  expect([replayed.text, replayed.headers['idempotent-replayed']]).toEqual([late.text, 'true']);
+});

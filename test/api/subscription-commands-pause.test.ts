@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { lifeIn, readLife } from './subscription-lives.ts';
+import type { Life } from './subscription-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
+
+const pause = ({ subscriptionId }: Life) =>
+  world.call('POST', '/subscription/merchant/pause', { body: { subscriptionId } });
+const unpause = ({ subscriptionId }: Life, changes: object) =>
+  world.call('POST', '/subscription/merchant/unpause', { body: { subscriptionId, ...changes } });
+
+test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
+  'pause takes every date away from a subscription that is %s [D-§4]',
+  async (status) => {
+    const life = await lifeIn(world, status);
+    const before = await readLife(world, life);
+    const answer = await pause(life);
+    expect([answer.status, answer.text]).toEqual([200, '{}']);
+    expect(await readLife(world, life)).toEqual({
+      ...before,
+      status: 'PAUSED',
+      nextPaymentDate: null,
+    });
+  },
+);
+
+test('unpause charges next on the given date, and on the calendar that begins there [IF-4.8, D-§4]', async () => {
+  const life = await lifeIn(world, 'PAUSED');
+  const answer = await unpause(life, { newNextPaymentDate: CHRISTMAS });
+  expect([answer.status, answer.text]).toEqual([200, '{}']);
+  expect(await readLife(world, life)).toMatchObject({
+    status: 'ACTIVE',
+    nextPaymentDate: CHRISTMAS,
+    remainingCycleCount: 11,
+  });
+  await world.workflows.fallDue(life.ref);
+  expect(await readLife(world, life)).toMatchObject({
+    status: 'ACTIVE',
+    nextPaymentDate: Date.UTC(2028, 0, 24, 18),
+    remainingCycleCount: 10,
+  });
+});
+
+describe('unpause with a date that cannot be is refused', () => {
+  const DATE = 'newNextPaymentDate: must be epoch milliseconds before the year 2200';
+  test.each<[string, unknown, string]>([
+    ['none [D-§4]', undefined, 'newNextPaymentDate: is required'],
+    ['null [D-10a]', null, 'newNextPaymentDate: is required'],
+    ['text [D-04]', '1830000000000', DATE],
+    ['a fraction [D-04]', 1.5, DATE],
+    ['before 1970 [D-04]', -1, DATE],
+    ['in 2200 [D-06]', Date.UTC(2200, 0, 1), DATE],
+    ['passed [D-§4]', 1_000, 'newNextPaymentDate must lie in the future.'],
+  ])('%s', async (_, newNextPaymentDate, description) => {
+    const life = await lifeIn(world, 'PAUSED');
+    const answer = await unpause(life, { newNextPaymentDate });
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription: description },
+    ]);
+    expect(await readLife(world, life)).toMatchObject({ status: 'PAUSED' });
+  });
+});
+
+test('"future" is judged by the test clock where there is one [D-§4, D-60]', async () => {
+  const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
+  const { testClockId } = clock.json as { testClockId: string };
+  const life = await lifeIn(world, 'PAUSED', { testClockId });
+  expect((await unpause(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(400);
+  expect((await unpause(life, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
+});

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
+import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
+import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
+
+/** What every command to a subscription has in common, over HTTP. */
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const FAR = Date.UTC(2027, 11, 24, 18);
+
+interface CommandCase {
+  rules: string;
+  path: string;
+  kind: string;
+  allowed: SubscriptionStatus[];
+  /** Ends the sentence of its refusal. */
+  done: string;
+  /** The body besides the id. */
+  body: Record<string, unknown>;
+  /** What is missing when nothing is given. */
+  required: string;
+  /** Body of a success. */
+  success: RegExp;
+}
+
+/** Rule: D-16. */
+const EMPTY = /^\{\}$/;
+
+const COMMANDS: CommandCase[] = [
+  {
+    rules: 'IF-4.6, D-15',
+    path: '/subscription/edit',
+    kind: 'edit',
+    allowed: ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'],
+    done: 'edited',
+    body: { newAmount: 2_999 },
+    required: 'subscriptionId: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'D-§4',
+    path: '/subscription/merchant/pause',
+    kind: 'pause',
+    allowed: ['TRIALING', 'ACTIVE', 'UNPAID'],
+    done: 'paused',
+    body: {},
+    required: 'subscriptionId: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'IF-4.8, D-§4',
+    path: '/subscription/merchant/unpause',
+    kind: 'unpause',
+    allowed: ['PAUSED'],
+    done: 'unpaused',
+    body: { newNextPaymentDate: FAR },
+    required: 'subscriptionId: is required; newNextPaymentDate: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'IF-4.9, D-31',
+    path: '/subscription/manual-retry',
+    kind: 'manualRetry',
+    allowed: ['UNPAID'],
+    done: 'retried',
+    body: {},
+    required: 'subscriptionId: is required',
+    success: /^\{"success":true,/,
+  },
+];
+
+describe.each(COMMANDS)(
+  'POST $path',
+  ({ rules, path, kind, allowed, done, body, required, success }) => {
+    const post = (subscriptionId: unknown, key?: string, changes: object = {}) =>
+      world.call('POST', path, {
+        body: { subscriptionId, ...body, ...changes },
+        ...(key === undefined ? {} : { key }),
+      });
+
+    test.each(allowed)(`is done while %s [${rules}]`, async (status) => {
+      const { subscriptionId } = await lifeIn(world, status);
+      const answer = await post(subscriptionId);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(success);
+    });
+
+    const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
+    test.each(refused)(
+      `is refused while %s, and changes nothing [${rules}, D-§4]`,
+      async (status) => {
+        const life = await lifeIn(world, status);
+        const before = [await readLife(world, life), await world.countRows()];
+        const answer = await post(life.subscriptionId);
+        expect([answer.status, answer.json]).toEqual([
+          400,
+          {
+            errorCode: 'operation_not_allowed',
+            errorDescription: `A subscription that is ${status} cannot be ${done}.`,
+          },
+        ]);
+        expect([await readLife(world, life), await world.countRows()]).toEqual(before);
+      },
+    );
+
+    test(`without its fields is refused by name; null is absent [${rules}, D-10, D-10a]`, async () => {
+      const nulls = Object.fromEntries(Object.keys(body).map((field) => [field, null]));
+      for (const sent of [{}, { subscriptionId: null, ...nulls }]) {
+        const answer = await world.call('POST', path, { body: sent });
+        expect([answer.status, answer.json]).toEqual([
+          400,
+          { errorCode: 'bad_request', errorDescription: required },
+        ]);
+      }
+      const answer = await post(7);
+      expect(answer.json).toEqual({
+        errorCode: 'bad_request',
+        errorDescription: 'subscriptionId: must be a string',
+      });
+    });
+
+    test(`a foreign id answers exactly as an unknown one [${rules}, D-21]`, async () => {
+      const theirs = await world.call('POST', '/subscription/create', {
+        body: subscriptionBody(),
+        as: world.other,
+      });
+      const { subscriptionId } = theirs.json as { subscriptionId: string };
+      const rows = await world.countRows();
+      const sent = world.workflows.calls.length;
+      const foreign = await post(subscriptionId);
+      const unknown = await post('sub_0000000000000000000000');
+      expect(comparable(foreign)).toEqual(comparable(unknown));
+      expect([foreign.status, foreign.json]).toEqual([
+        400,
+        { errorCode: 'resource_not_found', errorDescription: 'There is no such subscription.' },
+      ]);
+      expect(await world.countRows()).toEqual(rows);
+      expect(world.workflows.calls).toHaveLength(sent);
+    });
+
+    test(`with a key: the repeat gets the same bytes, and no second command [${rules}, D-17]`, async () => {
+      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      const first = await post(subscriptionId, `${kind}-twice`);
+      const sent = world.workflows.calls.length;
+      const second = await post(subscriptionId, `${kind}-twice`);
+      expect(first.status).toBe(200);
+      expect([second.status, second.text]).toEqual([200, first.text]);
+      expect(first.headers['idempotent-replayed']).toBeUndefined();
+      expect(second.headers['idempotent-replayed']).toBe('true');
+      expect(world.workflows.calls).toHaveLength(sent);
+    });
+
+    test(`with a key: a refusal is kept too [${rules}, D-17]`, async () => {
+      const { subscriptionId } = await createLife(world);
+      const first = await post(subscriptionId, `${kind}-refused`);
+      const second = await post(subscriptionId, `${kind}-refused`);
+      expect(first.status).toBe(400);
+      expect([second.status, second.text]).toEqual([400, first.text]);
+      expect(second.headers['idempotent-replayed']).toBe('true');
+    });
+
+    test(`with a key and another body is refused [${rules}, D-17]`, async () => {
+      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      await post(subscriptionId, `${kind}-other`);
+      const other = await post(subscriptionId, `${kind}-other`, { note: 'another' });
+      expect([other.status, other.json]).toEqual([
+        422,
+        {
+          errorCode: 'idempotency_key_reused',
+          errorDescription: 'This Idempotency-Key was used before with a different request.',
+        },
+      ]);
+    });
+
+    test(`while Temporal is away is 503, and the repeat goes on as the same command [${rules}, D-17, D-32]`, async () => {
+      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      const key = `${kind}-away`;
+      const before = world.workflows.calls.length;
+      world.workflows.faults.isDown = true;
+      const away = await post(subscriptionId, key);
+      world.workflows.faults.isDown = false;
+      const back = await post(subscriptionId, key);
+      expect(away.status).toBe(503);
+      expect(away.json).toMatchObject({ errorCode: 'service_unavailable' });
+      expect(back.status).toBe(200);
+      const [row] = await world.db
+        .select()
+        .from(idempotencyKeys)
+        .where(eq(idempotencyKeys.key, key));
+      const name = `execute ${kind} ${row!.commandId}`;
+      expect(world.workflows.calls.slice(before).map((call) => call.name)).toEqual([name, name]);
+    });
+  },
+);

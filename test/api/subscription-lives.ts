@@ -1,0 +1,80 @@
+import { expect } from 'vitest';
+import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
+import { subscriptionBody } from './api-world.ts';
+import type { Answer, ApiWorld } from './api-world.ts';
+
+/** A subscription made over HTTP, at some point of its life. */
+export interface Life {
+  readonly subscriptionId: string;
+  readonly ref: { merchantId: string; subscriptionId: string };
+}
+
+/** A subscription as it was created; `changes` to the request, as in `subscriptionBody`. */
+export async function createLife(
+  world: ApiWorld,
+  changes: Record<string, unknown> = {},
+): Promise<Life & { fwdUrl: string }> {
+  const made = await world.call('POST', '/subscription/create', {
+    body: subscriptionBody(changes),
+  });
+  expect(made.status).toBe(200);
+  const { subscriptionId, fwdUrl } = made.json as { subscriptionId: string; fwdUrl: string };
+  const ref = { merchantId: world.merchant.merchantId, subscriptionId };
+  return { subscriptionId, ref, fwdUrl };
+}
+
+let tokens = 0;
+
+/** The payer comes back from the card form with a good card. */
+async function pay(world: ApiWorld, { fwdUrl }: { fwdUrl: string }): Promise<void> {
+  tokens += 1;
+  const path = `${new URL(fwdUrl).pathname}/return?payment_token=tok_good_${tokens}`;
+  expect((await world.call('GET', path, { as: null })).status).toBe(303);
+}
+
+/** The next cycle is charged and declined with `code`. */
+export async function declineNext(world: ApiWorld, life: Life, code: string): Promise<void> {
+  const { workflows } = world;
+  workflows.faults.card = code;
+  await workflows.fallDue(life.ref).finally(() => {
+    workflows.faults.card = null;
+  });
+}
+
+/** A new subscription in `status`, brought there as a merchant and a payer would. */
+export async function lifeIn(
+  world: ApiWorld,
+  status: SubscriptionStatus,
+  changes: Record<string, unknown> = {},
+): Promise<Life> {
+  const trial = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' };
+  const created = await createLife(world, status === 'TRIALING' ? trial : changes);
+  const { subscriptionId } = created;
+  if (status !== 'CREATED') await pay(world, created);
+  if (status === 'UNPAID') await declineNext(world, created, 'card_declined');
+  if (status === 'PAUSED' || status === 'ENDED') {
+    const command = status === 'PAUSED' ? 'pause' : 'cancel';
+    await obey(world, `/subscription/merchant/${command}`, { subscriptionId });
+  }
+  expect(await readLife(world, created)).toMatchObject({ status });
+  return created;
+}
+
+async function obey(world: ApiWorld, path: string, body: object): Promise<void> {
+  expect((await world.call('POST', path, { body })).status).toBe(200);
+}
+
+export async function readLife(
+  world: ApiWorld,
+  { subscriptionId }: Life,
+): Promise<Record<string, unknown>> {
+  const answer = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+  expect(answer.status).toBe(200);
+  return answer.json as Record<string, unknown>;
+}
+
+/** Everything of an answer that may not differ between an unknown id and a foreign one. */
+export function comparable({ status, text, headers }: Answer) {
+  const { 'request-id': _id, date: _date, ...rest } = headers;
+  return { status, text, headers: rest };
+}
