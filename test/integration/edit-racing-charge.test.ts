@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** An edit over HTTP and a charge of the same subscription at the same time, on a real Temporal. */
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  shop = await openShop(world);
+});
+
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await server.close();
+});
+
+/** ACTIVE since 10 January 2027, 19.99 USD a month. */
+async function active() {
+  const createdAt = Date.parse('2027-01-10T00:00:00Z');
+  const clock = await world.createClock(createdAt);
+  const ref = await world.create({ createdAt, testClockId: clock });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const { subscriptionId } = ref;
+  return {
+    ref,
+    edit: (changes: object) =>
+      shop.merchant.post<object>('/subscription/edit', { subscriptionId, ...changes }),
+    goTo: (day: string) => world.advance(clock, `${day}T00:00:00Z`),
+    amounts: async () => (await world.book(ref)).map(({ amountMinor }) => amountMinor),
+  };
+}
+
+test('an edit while a charge is on its way changes the next one, not this one [D-15, D-32]', async () => {
+  const life = await active();
+  await world.control('POST', '/control/faults', {
+    operation: 'charge',
+    fault: 'delay',
+    delayMs: 1_000,
+    count: 1,
+    match: { subscriptionId: life.ref.subscriptionId },
+  });
+  const february = life.goTo('2027-02-10');
+  await vi.waitFor(async () => expect((await world.state(life.ref)).openAttempt).not.toBeNull(), {
+    timeout: 20_000,
+    interval: 10,
+  });
+  const edited = await life.edit({
+    newAmount: 9_900,
+    newCycleCount: 4,
+    newNextPaymentDate: Date.parse('2027-02-20T00:00:00Z'),
+    interval: 'WEEK',
+    intervalCount: 1,
+  });
+  await february;
+  expect(edited).toEqual({});
+  expect(await life.amounts()).toEqual([1_999, 1_999]);
+
+  await life.goTo('2027-03-31');
+  expect(await life.amounts()).toEqual([1_999, 1_999, 9_900, 9_900]);
+  const charged = (await world.events(life.ref)).filter(
+    (event) => event['eventType'] === 'subscription.cycle_charged',
+  );
+  expect(charged.map((event) => new Date(Number(event['eventTime'])).toISOString())).toEqual([
+    '2027-01-10T00:00:00.000Z',
+    '2027-02-10T00:00:00.000Z',
+    '2027-02-20T00:00:00.000Z',
+    '2027-02-27T00:00:00.000Z',
+  ]);
+  expect(await world.state(life.ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+});
+
+test('whoever comes first, what was requested is what is charged, once a month [D-15, D-32]', async () => {
+  const life = await active();
+  for (const day of ['2027-02-10', '2027-03-10', '2027-04-10', '2027-05-10']) {
+    await Promise.all([
+      life.goTo(day),
+      ...[2_001, 2_002, 2_003].map((newAmount) => life.edit({ newAmount })),
+    ]);
+  }
+  const requested = (await world.events(life.ref))
+    .filter((event) => event['eventType'] === 'intent.created')
+    .map((event) => event['amount']);
+  expect(requested).toHaveLength(5);
+  expect(await life.amounts()).toEqual(requested);
+});
