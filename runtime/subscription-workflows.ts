@@ -8,17 +8,21 @@ import {
   WorkflowUpdateStage,
 } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
+import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
 import { judge } from '../domain/subscription/judge.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import type { LogEntry, SubscriptionRef } from '../domain/subscription/state.ts';
+import type { UpcomingCharge } from '../domain/subscription/upcoming.ts';
 import {
   advanceClock,
   attributesOf,
   poke,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
+  timelineQuery,
+  upcomingQuery,
 } from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 import {
@@ -80,6 +84,14 @@ export interface SubscriptionWorkflows {
   lostSince(sinceAt: number): Promise<SubscriptionRef[]>;
   /** Tells a subscription where its clock was sent. Starts the workflow if it is missing. */
   advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
+  /**
+   * The next charges, at most `limit`, as the workflow sees them; null when there is no workflow to
+   * ask, and the row says what one would. Throws `DomainError('service_unavailable')` when none has
+   * answered within 5 s.
+   */
+  upcoming(subscription: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null>;
+  /** What happened last, oldest first. Null and errors as `upcoming`. */
+  timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
   /** Asks for a stream's events to be delivered soon. Never throws: the sweep does it otherwise. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
@@ -158,6 +170,14 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     }
   }
 
+  upcoming(ref: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null> {
+    return this.query(ref, upcomingQuery, { limit });
+  }
+
+  timeline(ref: SubscriptionRef): Promise<LogEntry[] | null> {
+    return this.query(ref, timelineQuery);
+  }
+
   async wakeStream({ merchantId, streamId }: { merchantId: string; streamId: string }) {
     try {
       await this.within(START_WITHIN_MS, () =>
@@ -172,6 +192,21 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
       );
     } catch (error) {
       this.logger.warn({ merchantId, streamId, error: messageOf(error) }, 'stream not woken yet');
+    }
+  }
+
+  private async query<T, Args extends unknown[]>(
+    { subscriptionId }: SubscriptionRef,
+    definition: QueryDefinition<T, Args>,
+    ...args: Args
+  ): Promise<T | null> {
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    try {
+      return await this.within(ACCEPT_WITHIN_MS, () => handle.query(definition, ...args));
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return null;
+      if (!(error instanceof ServiceError)) throw error;
+      throw new DomainError('service_unavailable', undefined, { cause: error });
     }
   }
 

@@ -30,6 +30,7 @@ import type {
 import { judge } from '../../domain/subscription/judge.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 
@@ -44,6 +45,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     isDown: false,
     holdExecute: Promise.resolve(),
     card: null as string | null,
+    /** Temporal does not know the workflow. */
+    isMissing: false,
   };
   const gateway = fakeGateway(faults);
   const transitions = createTransitionActivities({ db, gateway });
@@ -72,6 +75,16 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       calls.push({ name: `advanceClock ${targetAt}`, ref });
       if (faults.isDown) throw new DomainError('service_unavailable');
       await recordClockReached(db, ref, targetAt);
+    },
+    async upcoming(ref, limit) {
+      calls.push({ name: `upcoming ${limit}`, ref });
+      const state = await askedState(ref);
+      return state && upcomingCharges(state, limit);
+    },
+    async timeline(ref) {
+      calls.push({ name: 'timeline', ref });
+      const state = await askedState(ref);
+      return state && state.log;
     },
     async wakeStream(stream) {
       calls.push({ name: 'wakeStream', ref: stream });
@@ -104,6 +117,12 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
     },
   };
+
+  /** What a query finds; null without a workflow. */
+  async function askedState(ref: SubscriptionRef): Promise<SubscriptionState | null> {
+    if (faults.isDown) throw new DomainError('service_unavailable');
+    return faults.isMissing ? null : (await snapshotOf(ref)).state;
+  }
 
   async function snapshotOf(ref: SubscriptionRef): Promise<Snapshot> {
     const snapshot = await loadSnapshot(db, ref);

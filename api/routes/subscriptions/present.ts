@@ -3,6 +3,8 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage, isDeclineCode } from '../../../domain/declines.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import { nextPaymentAt, remainingCycleCount } from '../../../domain/subscription/state.ts';
+import type { LogEntry } from '../../../domain/subscription/state.ts';
+import type { UpcomingCharge } from '../../../domain/subscription/upcoming.ts';
 
 /**
  * The answer of the read operation. A field without a value is omitted, except the two dates that
@@ -61,4 +63,21 @@ export function presentManualRetry(result: CommandResult) {
     errorCode,
     errorMessage: isDeclineCode(errorCode) ? declineMessage(errorCode) : null,
   };
+}
+
+/** Earliest first; `date` is null for an owed cycle that nothing is planned for. Rule: D-§7. */
+export function presentUpcoming(charges: readonly UpcomingCharge[]) {
+  return {
+    data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({
+      date: at,
+      cycleNumber,
+      amount: amountMinor,
+      currency,
+    })),
+  };
+}
+
+/** Oldest first. Rule: D-§7. */
+export function presentTimeline(log: readonly LogEntry[]) {
+  return { data: log.map(({ at, what, why }) => ({ date: at, what, why })) };
 }

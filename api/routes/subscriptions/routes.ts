@@ -7,6 +7,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { answerInTransaction } from '../../idempotency.ts';
 import { commandRoutes } from './command-routes.ts';
 import { createSubscriptionIn } from './create.ts';
+import { outlookRoutes } from './outlook-routes.ts';
 import { presentSubscription } from './present.ts';
 import { readCreateSubscription } from './schema.ts';
 
@@ -29,4 +30,5 @@ export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps):
   });
 
   commandRoutes(router, deps);
+  outlookRoutes(router, deps);
 }

@@ -158,3 +158,21 @@ export const paymentDate = z.custom<number>(isInstant, {
 
 /** Rule: IF-4.8. */
 export const UnpauseSubscriptionBody = { ...SubscriptionIdBody, newNextPaymentDate: paymentDate };
+
+export const UPCOMING_LIMIT_DEFAULT = 12;
+const UPCOMING_LIMIT_MAX = 100;
+
+/** The query of the upcoming charges; a number in an address is text. Rule: D-§7. */
+export const UpcomingQuery = {
+  limit: optional(
+    z
+      .custom<string>(
+        (value) =>
+          typeof value === 'string' &&
+          /^[1-9]\d{0,2}$/.test(value) &&
+          Number(value) <= UPCOMING_LIMIT_MAX,
+        { error: `must be an integer from 1 to ${UPCOMING_LIMIT_MAX}` },
+      )
+      .transform(Number),
+  ),
+};

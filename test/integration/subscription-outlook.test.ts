@@ -1,0 +1,161 @@
+import { createServer } from 'node:net';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { DomainError } from '../../domain/errors.ts';
+import { createLogger } from '../../runtime/logger.ts';
+import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** The next charges and the timeline, asked of workflows on a real Temporal. */
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let shop: Shop;
+/** Takes connections and never says anything: worse than one that is down. */
+const silent = createServer();
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  shop = await openShop(world);
+  await new Promise<void>((resolve) => {
+    silent.listen(0, '127.0.0.1', resolve);
+  });
+});
+
+afterAll(async () => {
+  silent.close();
+  await shop.close();
+  await world.close();
+  await server.close();
+});
+
+const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
+
+/** ACTIVE since 10 January 2027, three cycles of which one is paid. */
+async function active() {
+  const clock = await world.createClock(JAN_10);
+  const ref = await world.create({
+    createdAt: JAN_10,
+    testClockId: clock,
+    terms: { cycleCount: 3 },
+  });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const { subscriptionId } = ref;
+  return {
+    ref,
+    clock,
+    subscriptionId,
+    upcoming: () => shop.merchant.get<object>(`/subscription/upcoming/${subscriptionId}`),
+    timeline: () => shop.merchant.get<object>(`/subscription/timeline/${subscriptionId}`),
+    workflow: world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)),
+  };
+}
+
+const CHARGES = {
+  data: [
+    { date: Date.parse('2027-02-10T00:00:00Z'), cycleNumber: 2, amount: 1_999, currency: 'USD' },
+    { date: Date.parse('2027-03-10T00:00:00Z'), cycleNumber: 3, amount: 1_999, currency: 'USD' },
+  ],
+};
+const HISTORY = {
+  data: [
+    { date: JAN_10, what: 'created', why: 'the merchant asked for it' },
+    {
+      date: JAN_10,
+      what: 'cycle 1 paid, 19.99 USD',
+      why: 'the payer paid in the checkout (attempt 1)',
+    },
+  ],
+};
+
+test('a running workflow answers, and an answered edit shows [D-§7]', async () => {
+  const life = await active();
+  expect(await life.upcoming()).toEqual(CHARGES);
+  expect(await life.timeline()).toEqual(HISTORY);
+  const { subscriptionId } = life;
+  await shop.merchant.post('/subscription/edit', { subscriptionId, newAmount: 2_500 });
+  expect(await life.upcoming()).toEqual({
+    data: CHARGES.data.map((charge) => ({ ...charge, amount: 2_500 })),
+  });
+  expect(await life.timeline()).toEqual({
+    data: [
+      ...HISTORY.data,
+      { date: JAN_10, what: 'edited: amount 2500', why: 'the merchant asked for it' },
+    ],
+  });
+});
+
+describe('while no worker runs', () => {
+  test('one that runs is 503, one that has ended is read from its record [D-§7, D-§8]', async () => {
+    const running = await active();
+    const ended = await active();
+    await world.advance(ended.clock, '2027-04-01T00:00:00Z');
+    await ended.workflow.result();
+    await world.stopWorkers();
+    try {
+      const answers = await Promise.allSettled([running.upcoming(), running.timeline()]);
+      for (const answer of answers) {
+        expect(answer).toMatchObject({
+          status: 'rejected',
+          reason: { message: expect.stringMatching(/status 503$/) as string },
+        });
+      }
+      expect(await ended.upcoming()).toEqual({ data: [] });
+      expect(await ended.timeline()).toEqual({
+        data: [
+          ...HISTORY.data,
+          ...['2027-02-10', '2027-03-10'].map((day, at) => ({
+            date: Date.parse(`${day}T00:00:00Z`),
+            what: `cycle ${at + 2} paid, 19.99 USD`,
+            why: 'its date had come (attempt 1)',
+          })),
+        ],
+      });
+    } finally {
+      await world.startWorkers();
+    }
+    expect(await running.upcoming()).toEqual(CHARGES);
+  });
+});
+
+test('without a workflow its record answers with what one would begin from [D-§7]', async () => {
+  const ref = await world.createRowOnly({ createdAt: JAN_10 });
+  const { subscriptionId } = ref;
+  expect(await world.workflows.timeline(ref)).toBeNull();
+  expect(await world.workflows.upcoming(ref, 12)).toBeNull();
+  expect(await shop.merchant.get(`/subscription/timeline/${subscriptionId}`)).toEqual({
+    data: HISTORY.data.slice(0, 1),
+  });
+  expect(await shop.merchant.get(`/subscription/upcoming/${subscriptionId}`)).toEqual({ data: [] });
+});
+
+test.each([
+  ['refuses connections', () => '127.0.0.1:1'],
+  [
+    'takes them and never answers',
+    () => {
+      const address = silent.address();
+      return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+    },
+  ],
+])('a Temporal that %s is service_unavailable, not a wait [D-§8]', async (_, address) => {
+  const life = await active();
+  const connection = Connection.lazy({ address: address() });
+  const away = createSubscriptionWorkflows({
+    client: new Client({ connection }),
+    rows: subscriptionRows(world.db),
+    taskQueuePrefix: world.taskQueuePrefix,
+    logger: createLogger({ name: 'away', level: 'silent' }),
+  });
+  const unavailable = new DomainError('service_unavailable');
+  const asked = [away.upcoming(life.ref, 12), away.timeline(life.ref)];
+  const answers = await Promise.allSettled<unknown>(asked);
+  expect(answers).toEqual(asked.map(() => ({ status: 'rejected', reason: unavailable })));
+  await connection.close();
+});
