@@ -127,11 +127,10 @@ function paid(
 ): Change {
   const cyclesCharged = state.cyclesCharged + 1;
   const isLast = cyclesCharged >= state.terms.cycleCount;
-  const calendar = calendarAfterPayment(state, now);
+  const calendar = calendarAfterPayment(state, attempt, now);
   const goesOn = state.status === 'PAUSED' ? 'PAUSED' : 'ACTIVE';
   const alreadyEnded = state.status === 'ENDED';
   const status = alreadyEnded || isLast ? 'ENDED' : goesOn;
-  // A cancelled checkout whose payment went through all the same has nobody's method to keep.
   const keepsMethod = attempt.trigger === 'checkout';
   const after = next(
     state,
@@ -168,9 +167,13 @@ function paid(
   };
 }
 
-/** A first payment makes the calendar; a recovery skips what passed; else it takes one step. */
+/**
+ * A first payment makes the calendar; a recovery skips what passed; else it takes one step, unless
+ * the next date was moved while the attempt was open: then that date is still to come.
+ */
 function calendarAfterPayment(
   state: SubscriptionState,
+  attempt: OpenAttempt,
   now: number,
 ): { anchorAt: number; nextIndex: number } {
   const { anchorAt, terms } = state;
@@ -179,7 +182,11 @@ function calendarAfterPayment(
     const nextIndex = firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
     return { anchorAt, nextIndex };
   }
-  return { anchorAt, nextIndex: state.nextIndex + 1 };
+  const dueAt = dateOf(state, anchorAt, state.nextIndex);
+  return {
+    anchorAt,
+    nextIndex: dueAt <= attempt.startedAt ? state.nextIndex + 1 : state.nextIndex,
+  };
 }
 
 function dateOf(state: SubscriptionState, anchorAt: number, index: number): number {
@@ -242,8 +249,10 @@ function dunning(
   const stops = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   if (stops && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
-  // A manual retry, or an attempt with a method since replaced, leaves the plan where it was.
-  if (attempt.trigger === 'manual_retry' || hasNewerMethod) return owed;
+  // A manual retry leaves the plan where it was. So does what came while the attempt was open: an
+  // automatic one clears the next try when it starts, so one that is set was set since, by an edit of
+  // the date or by a new method.
+  if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null) return owed;
   const startsAnew = attempt.trigger !== 'automatic_retry';
   const plan = startsAnew || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
   const retriesUsed = startsAnew ? 0 : owed.retriesUsed;

@@ -51,7 +51,10 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  return end(state, command.reason, now, 'the merchant asked for it');
+  // An operator may send it without a reason.
+  const isCheckout = command.reason === 'checkout_cancelled';
+  const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
+  return end(state, reason, now, 'the merchant asked for it');
 }
 
 /** The checkout was not completed in time. */
@@ -163,11 +166,9 @@ export function applyNewPaymentMethod(
     owed: state.owed,
     openAttempt: state.openAttempt,
   };
-  if (owed && state.openAttempt) {
-    patch = {
-      ...patch,
-      owed: { ...owed, retriesUsed: 0, retriesStopped: false, nextRetryAt: now },
-    };
+  if (state.owed && state.openAttempt) {
+    const anew = { retriesUsed: 0, retriesStopped: false, nextRetryAt: now };
+    patch = { ...patch, owed: { ...state.owed, ...anew } };
   } else if (owed) {
     patch = attemptPatch(kept, { trigger: 'new_method', commandId, now, realNow });
   }

@@ -3,6 +3,7 @@ import {
   formatInstant,
   horizonProblem,
   intervalCountProblem,
+  isInstant,
 } from '../calendar.ts';
 import { amountProblem } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
@@ -35,7 +36,9 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
       return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
     case 'unpause':
       return first(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
-        futureDate('newNextPaymentDate', command.newNextPaymentAt, now),
+        first(futureDate('newNextPaymentDate', command.newNextPaymentAt, now), () =>
+          withinHorizon(state, { newNextPaymentAt: command.newNextPaymentAt }),
+        ),
       );
     case 'edit':
       return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
@@ -107,7 +110,10 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
 }
 
 /** The last billing date stays before the year 2200. Rule: D-06. */
-function withinHorizon(state: SubscriptionState, edit: EditCommand): Verdict {
+function withinHorizon(
+  state: SubscriptionState,
+  edit: Omit<EditCommand, 'kind' | 'commandId'>,
+): Verdict {
   const startAt =
     edit.newNextPaymentAt ??
     (state.anchorAt === null ? state.createdAt : calendarDate(state, state.nextIndex));
@@ -122,9 +128,7 @@ function withinHorizon(state: SubscriptionState, edit: EditCommand): Verdict {
 }
 
 function futureDate(field: string, at: unknown, now: number): Verdict {
-  if (typeof at !== 'number' || !Number.isSafeInteger(at)) {
-    return bad(`${field} must be epoch milliseconds.`);
-  }
+  if (!isInstant(at)) return bad(`${field} must be epoch milliseconds before the year 2200.`);
   return at > now ? ALLOWED : bad(`${field} must lie in the future.`);
 }
 

@@ -119,6 +119,15 @@ function check(life: Simulation): void {
   const hasNext = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status);
   expect(nextPaymentAt(state) !== null && !hasNext).toBe(false);
   expect(isOver && state.openAttempt === null && wakeAt(state) !== null).toBe(false);
+  // Nothing waits for ever: a cycle is owed without a plan only for a reason.
+  const isStuck =
+    state.status === 'UNPAID' && state.openAttempt === null && state.owed?.nextRetryAt === null;
+  const plan = state.owed?.retryPlan?.delaysMs.length ?? Infinity;
+  const hasReason =
+    state.owed?.retriesStopped === true ||
+    (state.owed?.retriesUsed ?? 0) >= plan ||
+    (state.owed?.automaticAttemptsAt.length ?? 0) >= 15;
+  expect(isStuck && !hasReason).toBe(false);
 }
 
 /** Nothing is ever sent twice under two keys while one is open, nor out of the order of cycles. */

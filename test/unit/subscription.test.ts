@@ -366,7 +366,84 @@ describe('an edit', () => {
   });
 });
 
+describe('what is changed while the outcome of a payment is unknown', () => {
+  /** Its second cycle was sent on 10 February and nobody knows what became of it. */
+  const undecided = (terms = {}): Simulation => {
+    const life = new Simulation('2026-01-10T00:00:00Z', { cycleCount: 6, ...terms });
+    life.pay();
+    life.replies.push({ kind: 'unknown' });
+    life.runTo('2026-02-10T00:00:00Z');
+    return life;
+  };
+
+  test('a moved date is the next one charged, not the one after it [D-15]', () => {
+    const life = undecided();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-03-05T00:00:00Z') });
+    life.runTo('2026-02-11T00:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-03-05T00:00:00.000Z');
+    expect(iso(life.state.currentPeriodEndAt)).toBe('2026-03-05T00:00:00.000Z');
+    life.runTo('2026-04-05T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-03-05', '2026-04-05']);
+  });
+
+  test('unpause charges exactly once at its date [D-§4]', () => {
+    const life = undecided();
+    life.command('pause', {});
+    life.command('unpause', { newNextPaymentAt: Date.parse('2026-03-20T00:00:00Z') });
+    life.runTo('2026-04-20T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-03-20', '2026-04-20']);
+    expect(life.sends.map((send) => send.cycleNumber)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('a date edited while a retry is open is kept when that retry is declined [D-15]', () => {
+    const end = { delaysMs: [HOUR], afterExhausted: 'end' } as const;
+    const life = new Simulation(
+      '2026-01-10T00:00:00Z',
+      {},
+      { ...end, delaysMs: [...end.delaysMs] },
+    );
+    life.pay();
+    life.replies.push(declined(), { kind: 'unknown' }, declined());
+    life.runTo('2026-02-10T01:00:05Z');
+    expect(life.state.openAttempt).not.toBeNull();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-20T00:00:00Z') });
+    life.runTo('2026-02-20T00:00:00Z');
+    expect(life.state.status).toBe('ACTIVE');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-02-10', '2026-02-20']);
+  });
+
+  test('a new method pays as soon as the old one is declined [D-30, D-33]', () => {
+    const life = undecided();
+    life.replies.push(declined('stolen_card'));
+    life.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
+    life.runTo('2026-02-11T00:00:00Z');
+    expect(life.statuses).toEqual(['CREATED', 'ACTIVE', 'UNPAID', 'ACTIVE']);
+    expect(life.sends.map((send) => send.trigger)).toEqual([
+      'checkout',
+      'scheduled',
+      'automatic_retry',
+    ]);
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-03-10T00:00:00.000Z');
+  });
+});
+
 describe('pause and unpause', () => {
+  test.each([9_007_199_254_740_991, Date.UTC(2250, 0, 1), Number.NaN, '2027', undefined])(
+    'refuse %s as the next payment date [D-06]',
+    (newNextPaymentAt) => {
+      const life = new Simulation('2026-01-10T00:00:00Z');
+      life.pay();
+      life.command('pause', {});
+      const { verdict } = life.command('unpause', { newNextPaymentAt: newNextPaymentAt as number });
+      expect(verdict).toEqual({
+        ok: false,
+        code: 'bad_request',
+        message: 'newNextPaymentDate must be epoch milliseconds before the year 2200.',
+      });
+    },
+  );
+
   test('charge nothing while paused and exactly once at the new date [D-§4]', () => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
