@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../db/client.ts';
 import { savePaymentMethod } from '../db/repositories/payment-methods.ts';
 import {
@@ -63,7 +63,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
     async redeemToken(input: RedeemTokenInput): Promise<RedeemTokenResult> {
       const id = newId('pmt', input.nowAt, randomBytes);
       const outcome = await deps.gateway.saveMethod({
-        key: `save:${input.paymentToken}`,
+        key: saveKey(input),
         token: input.paymentToken,
         session: input.checkoutSessionId,
         verify: input.verify,
@@ -79,7 +79,15 @@ export function createTransitionActivities(deps: TransitionDeps) {
         card: outcome.card,
         nowAt: input.nowAt,
       });
+      // The gateway's method is another customer's already: nobody else pays with it.
+      if (paymentMethodId === null) return { kind: 'refused', errorCode: 'processing_error' };
       return { kind: 'saved', paymentMethodId };
     },
   };
+}
+
+/** One key for one redemption: the same token in another session or for another customer is another. */
+function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
+  const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
+  return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }

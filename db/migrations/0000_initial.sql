@@ -250,7 +250,7 @@ ALTER TABLE "webhook_config" ADD CONSTRAINT "webhook_config_merchant_id_merchant
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_event_id_outbox_event_merchant_id_id_fk" FOREIGN KEY ("merchant_id","event_id") REFERENCES "public"."outbox_event"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_merchant_id_config_id_webhook_config_merchant_id_id_fk" FOREIGN KEY ("merchant_id","config_id") REFERENCES "public"."webhook_config"("merchant_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "credential__merchant__idx" ON "credential" USING btree ("merchant_id");--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("merchant_id","gateway","gateway_method_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" USING btree ("gateway","gateway_method_id");--> statement-breakpoint
 CREATE INDEX "subscription__unstarted__idx" ON "subscription" USING btree ("inserted_at") WHERE "subscription"."workflow_started_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__wake__idx" ON "subscription" USING btree ("wake_at") WHERE "subscription"."wake_at" is not null and "subscription"."test_clock_id" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" USING btree ("merchant_id","test_clock_id","clock_reached_at") WHERE "subscription"."status" <> 'ENDED' and "subscription"."test_clock_id" is not null;--> statement-breakpoint

@@ -13,8 +13,11 @@ export interface NewPaymentMethod {
   nowAt: number;
 }
 
-/** Keeps what the gateway saved, PENDING. The same gateway method again gives the first one's id. */
-export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string> {
+/**
+ * Keeps what the gateway saved, PENDING. The same gateway method again gives the first one's id; null
+ * if that belongs to another customer.
+ */
+export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
   const { merchantId, id, customerId, gateway, card, nowAt } = method;
   await db
     .insert(paymentMethods)
@@ -30,7 +33,7 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
     })
     .onConflictDoNothing();
   const [row] = await db
-    .select({ id: paymentMethods.id })
+    .select({ id: paymentMethods.id, customerId: paymentMethods.customerId })
     .from(paymentMethods)
     .where(
       and(
@@ -39,6 +42,6 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
         eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
       ),
     );
-  if (!row) throw new Error(`payment method ${id} was not stored`);
-  return row.id;
+  // Not stored, and not this merchant's: another merchant has it.
+  return row?.customerId === customerId ? row.id : null;
 }

@@ -42,12 +42,8 @@ export const paymentMethods = pgTable(
       columns: [table.merchantId, table.customerId],
       foreignColumns: [customers.merchantId, customers.id],
     }),
-    // A token redeemed twice is one method.
-    uniqueIndex('payment_method__gateway_method__uq').on(
-      table.merchantId,
-      table.gateway,
-      table.gatewayMethodId,
-    ),
+    // A token redeemed twice is one method, and a method is one merchant's.
+    uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
     check(
       'payment_method__status__ck',
       sql`${table.status} in (${oneOf(PAYMENT_METHOD_STATUSES)})`,

@@ -26,8 +26,9 @@ export interface ProductPage {
 /**
  * One subscription: what the merchant asked for, and the last recorded state of its workflow.
  * `state` is whole, so a lost workflow is started again from it; the columns beside it are the same
- * facts for queries. Writer: the API once (create), from then on only the subscription's own
- * workflow through its activities, each write guarded by `version`.
+ * facts for queries. Writer: the API once (create; and the payer's details that the hosted page asked
+ * for), from then on only the subscription's own workflow through its activities, each change of
+ * `state` guarded by `version`.
  */
 export const subscriptions = pgTable(
   'subscription',

@@ -64,15 +64,17 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
   const [token] = await tx<TokenRow[]>`
     select * from sandbox_gateway.token where token_hash = ${tokenHash} for update`;
 
+  // An unknown token and another session's look the same, also after the token was used.
+  if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
+
   const [saved] = await tx<MethodRow[]>`
     select * from sandbox_gateway.method where key = ${order.key}`;
   if (saved !== undefined) {
     if (saved.token_hash !== tokenHash) throw keyReused();
+    if (saved.customer_id !== order.customerId) return spent('used');
     return { card: toCard(saved), isReplay: true };
   }
 
-  // An unknown token and another session's look the same.
-  if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
   if (token.used_by_key !== order.key) {
     if (token.used_by_key !== null) return spent('used');
     if (Number(token.expires_at) <= now) return spent('expired');
@@ -128,6 +130,7 @@ interface TokenRow extends CardColumns {
 }
 
 interface MethodRow extends CardColumns {
+  readonly customer_id: string | null;
   readonly id: string;
 }
 
