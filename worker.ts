@@ -22,6 +22,7 @@ import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from './workflows/mainten
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
+const MAINTENANCE_CHECK_MS = 60_000;
 /** How long running activities may take to finish after a stop was asked for. */
 const GRACE_MS = 20_000;
 
@@ -68,16 +69,11 @@ const connection = await NativeConnection.connect(temporalConnectionOptions(conf
 const workers = await Promise.all(config.queues.map((queue) => Worker.create(optionsOf(queue))));
 const running = Promise.all(workers.map((worker) => worker.run()));
 
-if (config.isMaintenanceOn && config.queues.includes('billing')) {
-  await temporal.client.workflow.start(MAINTENANCE_WORKFLOW, {
-    workflowId: maintenanceWorkflowId(config.taskQueuePrefix),
-    taskQueue: `${config.taskQueuePrefix}billing`,
-    workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-  });
-}
+const maintenanceTimer = keepMaintenanceRunning();
 
 const shutdown = onShutdown(
   [
+    { name: 'maintenance timer', close: () => clearInterval(maintenanceTimer) },
     {
       name: 'workers',
       timeoutMs: GRACE_MS + 5_000,
@@ -98,6 +94,24 @@ running.catch((error: unknown) => {
 });
 logger.info({ queues: config.queues }, 'ready');
 announceReady();
+
+/** Starts the sweeps, and again within a minute if somebody terminated them. There is only one. */
+function keepMaintenanceRunning(): NodeJS.Timeout | undefined {
+  if (!config.isMaintenanceOn || !config.queues.includes('billing')) return undefined;
+  const start = (): void => {
+    temporal.client.workflow
+      .start(MAINTENANCE_WORKFLOW, {
+        workflowId: maintenanceWorkflowId(config.taskQueuePrefix),
+        taskQueue: `${config.taskQueuePrefix}billing`,
+        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+      })
+      .catch((error: unknown) => {
+        logger.warn({ error: error instanceof Error ? error.message : String(error) }, 'no sweeps');
+      });
+  };
+  start();
+  return setInterval(start, MAINTENANCE_CHECK_MS);
+}
 
 function optionsOf(queue: QueueName): WorkerOptions {
   const shared: WorkerOptions = {

@@ -6,11 +6,15 @@ import {
   openAttemptRow,
   settleAttempt,
 } from '../db/repositories/attempts.ts';
-import type { Attempt, ChargeableState, Settlement } from '../db/repositories/attempts.ts';
-import { recordTransition, settleCommand } from '../db/repositories/subscriptions.ts';
-import type { Transition } from '../db/repositories/subscriptions.ts';
+import type { Attempt, ChargeableState, Opening, Settlement } from '../db/repositories/attempts.ts';
+import { recordLookup, recordTransition, settleCommand } from '../db/repositories/subscriptions.ts';
 import type { Db } from '../db/client.ts';
-import { applyOutcome, resultOf, withIntent } from '../domain/subscription/apply-attempt.ts';
+import {
+  applyOutcome,
+  postponed,
+  resultOf,
+  withIntent,
+} from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
@@ -26,7 +30,7 @@ export interface ChargeAttemptInput {
   /** With the attempt open: as `openAttempt` or an accepted command left it. */
   state: SubscriptionState;
   /** The transition that opened it, recorded here before anything is sent; null if it was before. */
-  opening: Omit<Transition, 'change'> | null;
+  opening: Opening | null;
   /** The subscription's own time. */
   nowAt: number;
   /** Real time of the caller, for when to ask the gateway again. */
@@ -71,6 +75,8 @@ export function createChargingActivities(deps: ChargingDeps) {
       }
       const settlement = await collect(deps, opened.attempt, input.state);
       if (settlement.kind === 'unknown' && opened.attempt.state === 'UNKNOWN') {
+        const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
+        await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
       }
       return settle(deps, input, input.state, opened.attempt, settlement);

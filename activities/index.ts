@@ -1,5 +1,6 @@
 import { createChargingActivities } from './charging.ts';
 import type { ChargingDeps } from './charging.ts';
+import { withoutQueryData } from './failures.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 import type { MaintenanceDeps } from './maintenance.ts';
 import { createTransitionActivities } from './transitions.ts';
@@ -12,10 +13,10 @@ export type Activities = ReturnType<typeof createActivities>;
 
 /** Every activity, over what they need of the outside. */
 export function createActivities(deps: ActivityDeps) {
-  return {
+  return withoutQueryData({
     ...createChargingActivities(deps),
     ...createTransitionActivities(deps),
     ...createWebhookActivities(deps),
     ...createMaintenanceActivities(deps),
-  };
+  });
 }

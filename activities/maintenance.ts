@@ -32,6 +32,8 @@ export type SweepReport = Record<
 /** One sweep takes at most this many of each kind; the next takes the rest. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
+/** Calls to Temporal at the same time. */
+const AT_ONCE = 10;
 
 /**
  * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
@@ -53,12 +55,14 @@ export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
         found: readonly T[],
         act: (one: T) => Promise<void>,
       ): Promise<void> => {
-        for (const one of found) {
-          // One that cannot be helped now holds up no other; the next sweep finds it again.
-          await act(one).then(
+        // One that cannot be helped now holds up no other; the next sweep finds it again.
+        const help = (one: T) =>
+          act(one).then(
             () => (report[kind] += 1),
             () => (report.failed += 1),
           );
+        for (let at = 0; at < found.length; at += AT_ONCE) {
+          await Promise.all(found.slice(at, at + AT_ONCE).map(help));
         }
       };
       const revive = (ref: SubscriptionRef) => reviver.revive(ref);

@@ -114,8 +114,9 @@ async function sendBatch(
     const leave = await deps.places.take(`${lane.merchantId}/${lane.configId}`, PLACE_PATIENCE_MS);
     if (!leave) break;
     // Waiting for the place may have used up the turn.
-    const attempt = turn.isOver() ? null : await makeAttempt(deps, lane, config, delivery, turn);
-    leave();
+    const attempt = await (
+      turn.isOver() ? Promise.resolve(null) : makeAttempt(deps, lane, config, delivery, turn)
+    ).finally(leave);
     if (!attempt) break;
     sent.attempts += 1;
     sent.unrecorded.push(attempt);

@@ -67,7 +67,6 @@ const variables = {
   GATEWAY_URL: url.optional(),
   GATEWAY_PUBLIC_URL: url.optional(),
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
-  RATE_LIMIT_PER_SECOND: z.coerce.number().int().positive().default(100),
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
 
   GATEWAY_KEY: secret,
@@ -142,8 +141,6 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     ...WEBHOOKS,
     'GATEWAY_PUBLIC_URL',
     'CREDENTIAL_PEPPER',
-    'RATE_LIMIT_PER_SECOND',
-    'TEMPORAL_UI_URL',
   ] as const;
   const env = read(names, environment, [refuseLoopbackInProduction]);
   const gatewayUrl = env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`;
@@ -153,7 +150,6 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     publicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
-    temporalUiUrl: env.TEMPORAL_UI_URL,
     gatewayUrl,
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
     gatewayKey: env.GATEWAY_KEY,
@@ -162,7 +158,6 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     sessionKey: env.SESSION_KEY,
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
-    rateLimitPerSecond: env.RATE_LIMIT_PER_SECOND,
     logLevel: env.LOG_LEVEL,
   };
 }
@@ -178,7 +173,6 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...SHARED,
     ...SERVER,
     ...TEMPORAL,
-    ...HOSTED_PAGES,
     ...WEBHOOKS,
     'WORKER_QUEUES',
     'MAINTENANCE',
@@ -189,12 +183,9 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,
     isMaintenanceOn: env.MAINTENANCE,
-    publicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
     encryptionKey: env.ENCRYPTION_KEY,
-    sessionKey: env.SESSION_KEY,
-    checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     logLevel: env.LOG_LEVEL,
   };

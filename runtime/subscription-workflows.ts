@@ -32,7 +32,7 @@ import {
 } from '../workflows/webhook-stream/messages.ts';
 import type { Logger } from './logger.ts';
 
-type Snapshot = Omit<SubscriptionInput, 'deliver'>;
+type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
 /** What is read and written of rows here. */
 export interface SubscriptionRows {
@@ -307,7 +307,7 @@ function startOptions(snapshot: Snapshot, taskQueue: string) {
   return {
     workflowId: subscriptionWorkflowId(state.subscriptionId),
     taskQueue,
-    args: [{ state, clock, deliver: true }],
+    args: [{ state, clock, deliver: true, isInDoubt: false }],
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
     typedSearchAttributes: attributesOf(state),
     memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },

@@ -53,12 +53,12 @@ export function temporalLogger(logger: Logger): TemporalLogger {
   };
 }
 
-/** The SDK's fields hold bigints, which JSON cannot write. */
+/** The SDK's fields hold bigints and errors, which JSON cannot write. */
 function plain(meta: object | undefined): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(meta ?? {}).map(([key, value]: [string, unknown]) => [
       key,
-      typeof value === 'bigint' ? value.toString() : value,
+      typeof value === 'bigint' ? value.toString() : value instanceof Error ? value.message : value,
     ]),
   );
 }

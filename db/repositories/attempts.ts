@@ -3,6 +3,7 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import { newId } from '../../domain/ids.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { intentEvent } from '../../domain/subscription/change.ts';
+import type { Effects } from '../../domain/subscription/change.ts';
 import { withIntent } from '../../domain/subscription/apply-attempt.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
@@ -16,6 +17,9 @@ import type { Recorded, Transition } from './subscriptions.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
+
+/** The transition that opened the attempt, without the state it led to. It has no events. */
+export type Opening = Omit<Transition, 'change'> & { effects: Effects };
 
 /** A subscription whose attempt is open, as `openAttempt` leaves it. */
 export interface ChargeableState extends SubscriptionState {
@@ -36,13 +40,14 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 export async function openAttemptRow(
   db: Db,
   state: ChargeableState,
-  opening: Omit<Transition, 'change'> | null,
+  opening: Opening | null,
 ): Promise<Opened> {
   return db.transaction(async (tx) => {
     const existingId = await findIntent(tx, state);
     if (opening) {
       const known = existingId === null ? state : withIntent(state, existingId);
-      const transition = { ...opening, change: { state: known, events: [], effects: {} } };
+      const { effects, ...identity } = opening;
+      const transition = { ...identity, change: { state: known, events: [], effects } };
       const recorded = await recordTransition(tx, transition);
       const goesOn =
         recorded.kind === 'recorded' ||

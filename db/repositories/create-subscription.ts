@@ -64,10 +64,10 @@ export async function createSubscription(
     createdAt,
   });
   const drafts = [
-    ...entryEvents(null, state, createdAt),
     ...(state.owed
       ? [intentEvent('intent.created', state.owed.intentId, createdAt, 'CREATED')]
       : []),
+    ...entryEvents(null, state, createdAt),
   ];
   await appendDrafts(tx, { merchantId, subscriptionId }, drafts);
   return state;

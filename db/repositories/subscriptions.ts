@@ -101,7 +101,7 @@ export async function findCommand(
 
 export interface Snapshot {
   state: SubscriptionState;
-  clock: { nowAt: number; targetAt: number } | null;
+  clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
 }
 
 /** What a workflow is started from. Null for an unknown subscription. */
@@ -124,8 +124,20 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
     .where(isRow(ref));
   if (!row) return null;
   const { state, targetAt } = row;
-  const nowAt = row.reachedAt ?? row.createdAt;
-  return { state, clock: targetAt === null ? null : { nowAt, targetAt } };
+  const reachedAt = row.reachedAt ?? row.createdAt;
+  return { state, clock: targetAt === null ? null : { nowAt: reachedAt, targetAt, reachedAt } };
+}
+
+/**
+ * The gateway was asked once more in vain: when to ask again is no transition, but the row says it,
+ * so that no sweep takes the subscription for one that is stuck.
+ */
+export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
+  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
+  await db
+    .update(subscriptions)
+    .set({ ...rowOf(state), updatedAt: sql`now()` })
+    .where(and(isRow(ref), eq(subscriptions.version, state.version)));
 }
 
 /** A clocked subscription has done everything due up to `reachedAt`. Never goes back. Rule: D-60. */

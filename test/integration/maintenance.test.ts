@@ -122,8 +122,8 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ ...NOTHING, stalledStreams: 1 });
     await receiver.waitFor(2);
     expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
-      [1, 'subscription.created'],
-      [2, 'intent.created'],
+      [1, 'intent.created'],
+      [2, 'subscription.created'],
     ]);
     await deleteWebhookConfig(world.db, { merchantId: world.merchantId, configId, at: Date.now() });
     await receiver.close();

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
@@ -143,6 +144,28 @@ describe('a command that arrives', () => {
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'));
     expect((await world.state(ref)).terms.amountMinor).toBe(1_999);
     expect((await handle.describe()).status.name).toBe('RUNNING');
+  });
+
+  test('as a signal or an update with junk from the Web UI leaves the subscription alive [design §3]', async () => {
+    const { ref, clock } = await unpaid();
+    const handle = handleOf(ref);
+    await handle.signal('advanceClock');
+    await handle.signal('advanceClock', { targetAt: 1e300 });
+    await handle.signal('advanceClock', { targetAt: '7000000000000' });
+    await world.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
+    await handle.signal('unpause', { newNextPaymentAt: Number.MAX_SAFE_INTEGER });
+    await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2250, 0, 1) });
+    expect(await handle.query('upcoming')).toEqual([]);
+    expect((await world.state(ref)).status).toBe('PAUSED');
+    // An operator's update has no command id; it is carried out all the same.
+    const newNextPaymentAt = Date.parse('2027-03-15T00:00:00Z');
+    expect(await handle.executeUpdate('unpause', { args: [{ newNextPaymentAt }] })).toEqual({
+      kind: 'done',
+    });
+    await world.advance(clock, '2027-03-15T00:00:00Z');
+    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(await handle.executeUpdate('cancel')).toEqual({ kind: 'done' });
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
   test('again and again makes runs at most one a second, and none is lost', async () => {
@@ -303,6 +326,26 @@ describe('a gateway', () => {
   });
 });
 
+describe('a card token', () => {
+  test('that was used in one checkout pays no other, whoever comes with it [D-21, D-36]', async () => {
+    const payment = checkoutCommand(await world.token());
+    const first = await world.create({ createdAt: Date.now() });
+    expect(await world.workflows.execute(first, payment)).toMatchObject({
+      result: { outcome: 'paid' },
+    });
+    const second = await world.create({ createdAt: Date.now() });
+    const refused = { kind: 'checkout', outcome: 'declined', errorCode: 'processing_error' };
+    // The same session, another customer; and another session.
+    for (const checkoutSessionId of [payment.checkoutSessionId, 'cs_another']) {
+      expect(
+        await world.workflows.execute(second, { ...payment, checkoutSessionId }),
+      ).toMatchObject({ kind: 'result', result: refused });
+    }
+    expect(await world.state(second)).toMatchObject({ status: 'CREATED', cyclesCharged: 0 });
+    expect(await world.book(second)).toEqual([]);
+  });
+});
+
 describe('a new payment method', () => {
   test('given while UNPAID charges the owed cycle at once, one that is declined is kept [D-30, D-33]', async () => {
     const { ref } = await unpaid('stolen_card');
@@ -318,6 +361,12 @@ describe('a new payment method', () => {
       result: { kind: 'checkout', outcome: 'paid', errorCode: null },
     });
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    const methods = await world.db
+      .select({ status: paymentMethods.status })
+      .from(paymentMethods)
+      .where(eq(paymentMethods.customerId, (await world.state(ref)).customerId))
+      .orderBy(paymentMethods.createdAt, paymentMethods.id);
+    expect(methods.map(({ status }) => status).toSorted()).toEqual(['DELETED', 'DELETED', 'LIVE']);
   });
 });
 

@@ -96,4 +96,21 @@ describe('a test clock', () => {
     expect((await world.state(ref)).status).toBe('ENDED');
     expect(await world.book(ref)).toHaveLength(100);
   });
+
+  test('is READY also when its target is a due date and the run was full just then [D-60]', async () => {
+    const createdAt = Date.parse('2027-01-01T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({
+      createdAt,
+      testClockId: clock,
+      terms: { cycleCount: 200, interval: 'DAY' },
+    });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    // Exactly on a date, over and over: sooner or later a run ends at one of them.
+    for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
+      await world.advance(clock, createdAt + days * 86_400_000);
+      expect((await world.state(ref)).cyclesCharged).toBe(days + 1);
+    }
+    expect(await world.book(ref)).toHaveLength(77);
+  });
 });

@@ -163,6 +163,8 @@ export async function createWorld(
         ...shared,
         taskQueue: `${taskQueuePrefix}billing`,
         workflowBundle: { codePath: inject('workflowBundlePath') },
+        // How long a workflow waits for a worker that was stopped before another may take it.
+        stickyQueueScheduleToStartTimeout: '1s',
       }),
       Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}charges`, activities: wrapped }),
       Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}webhooks`, activities: wrapped }),

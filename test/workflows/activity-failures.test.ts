@@ -71,8 +71,8 @@ describe('an activity that gives up', () => {
     ]);
     const events = await world.events(ref);
     expect(events.map((event) => event['eventType'])).toEqual([
-      'subscription.created',
       'intent.created',
+      'subscription.created',
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',
@@ -107,6 +107,43 @@ describe('an activity that gives up', () => {
       (event) => event['eventType'] === 'subscription.paused',
     );
     expect(paused).toHaveLength(1);
+  });
+
+  test('after an edit was recorded and nobody heard: the new date is the one charged [D-15]', async () => {
+    const ref = await active();
+    const now = await env.currentTimeMs();
+    const newNextPaymentAt = now + 5 * DAY;
+    faults.record = { times: 6, effect: true };
+    const edit = {
+      kind: 'edit',
+      commandId: `edit:${ref.subscriptionId}`,
+      newNextPaymentAt,
+    } as const;
+    const first = world.workflows.execute(ref, edit).catch((error: unknown) => error);
+    await env.sleep(60_000);
+    await first;
+    await env.sleep(5 * DAY);
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
+    const charged = (await world.events(ref)).filter(
+      (event) => event['eventType'] === 'subscription.cycle_charged',
+    );
+    expect(charged.map((event) => Number(event['eventTime']) - now < 6 * DAY)).toEqual([
+      true,
+      true,
+    ]);
+    expect(await world.book(ref)).toHaveLength(2);
+  });
+
+  test('while an operator cancels by signal: it is done when the database is back [D-§4]', async () => {
+    const ref = await active();
+    faults.record = { times: 14, effect: false };
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    await handle.signal('cancel');
+    await env.sleep(300_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
+    expect(faults.record.times).toBe(0);
+    await env.sleep(400 * DAY);
+    expect(await world.book(ref)).toHaveLength(1);
   });
 
   test('while expiring a checkout: it expires all the same [D-§4]', async () => {

@@ -83,8 +83,8 @@ describe('a subscription in Temporal', () => {
       ['04-30', 'subscription.cycle_charged', 1_999],
     ]);
     expect(told.slice(0, 5).map((line) => line[1])).toEqual([
-      'subscription.created',
       'intent.created',
+      'subscription.created',
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',
@@ -194,8 +194,8 @@ describe('a subscription in Temporal', () => {
     await env.sleep(DAY + 1_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'));
     expect((await story(ref)).map((line) => line[1])).toEqual([
-      'subscription.created',
       'intent.created',
+      'subscription.created',
       'subscription.ended',
     ]);
     expect((await world.state(ref)).endReason).toBe('checkout_expired');

@@ -1,12 +1,14 @@
+import type { ClockPosition } from './messages.ts';
+
 /**
- * The subscription's own time, and the only place in workflow code that reads a clock. In real time
+ * The subscription's own time, and the only place in its workflow that reads a clock. In real time
  * it is the workflow's (which Temporal replays); on a test clock it stands still between the instants
  * it steps to. Rule: D-60.
  */
 export class Clock {
-  private position: { nowAt: number; targetAt: number } | null;
+  private position: ClockPosition | null;
 
-  constructor(position: { nowAt: number; targetAt: number } | null) {
+  constructor(position: ClockPosition | null) {
     this.position = position && { ...position };
   }
 
@@ -24,13 +26,24 @@ export class Clock {
   }
 
   /** For continue-as-new. */
-  get snapshot(): { nowAt: number; targetAt: number } | null {
+  get snapshot(): ClockPosition | null {
     return this.position && { ...this.position };
   }
 
   /** A test clock that was sent further than it is. */
   get isBehind(): boolean {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
+  }
+
+  /** A target that is reached and was not recorded yet. */
+  get unsaidAt(): number | null {
+    if (!this.position || this.isBehind) return null;
+    return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
+  }
+
+  /** That `reachedAt` was reached is recorded. */
+  said(reachedAt: number): void {
+    if (this.position) this.position.reachedAt = reachedAt;
   }
 
   /** The clock was sent forward; going back is ignored. */

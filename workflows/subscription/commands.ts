@@ -1,4 +1,4 @@
-import { assertNever } from '../../domain/errors.ts';
+import { assertNever, ERRORS } from '../../domain/errors.ts';
 import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import {
   applyCancel,
@@ -16,35 +16,38 @@ import type {
 } from '../../domain/subscription/commands.ts';
 import { judge } from '../../domain/subscription/judge.ts';
 import type { RedeemTokenResult } from '../../activities/transitions.ts';
+import type { Answer } from './inbox.ts';
 import type { Run } from './run.ts';
 import type { Outcome, Steps } from './steps.ts';
 
 const DONE = { kind: 'done' } as const;
 
+/** Done or not, nobody knows: the same command, sent again, finds out. */
+export const UNAVAILABLE: Answer = {
+  ok: false,
+  code: 'service_unavailable',
+  message: ERRORS.service_unavailable.message,
+};
+
 /**
  * Takes the oldest command of the inbox: judges it again (what stood before it may have changed the
  * verdict), does it, and answers it. One whose subscription turned out to have moved on stays first
- * in line and is judged anew.
+ * in line and is judged anew; so does an unawaited one whose activity gave up.
  */
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
-  const item = run.inbox.first;
-  if (!item) return;
-  const verdict = judge(run.state, item.command, run.clock.now);
+  const command = run.inbox.first;
+  if (!command) return;
+  const verdict = judge(run.state, command, run.clock.now);
   if (!verdict.ok) {
     run.inbox.answerFirst(verdict);
     return;
   }
-  const outcome = await carryOut(run, steps, item.command);
+  const outcome = await carryOut(run, steps, command);
   switch (outcome.kind) {
     case 'stale':
       return;
     case 'unavailable':
-      run.inbox.answerFirst({
-        ok: false,
-        code: 'service_unavailable',
-        message:
-          'The service is not available at the moment. It is safe to repeat with the same key.',
-      });
+      run.inbox.answerAwaited(UNAVAILABLE);
       return;
     case 'done':
       run.inbox.answerFirst(

@@ -1,7 +1,9 @@
+import { isInstant } from '../../domain/calendar.ts';
 import type { UpdateDefinition } from '@temporalio/common';
 import {
   ApplicationFailure,
   CancellationScope,
+  currentUpdateInfo,
   setHandler,
   uuid4,
   workflowInfo,
@@ -71,7 +73,13 @@ function onUpdate<C extends Command>(
   description: string,
 ): void {
   // The definition ties the input to the kind; the compiler cannot see that through the generic.
-  const toCommand = (input: messages.Input<C>) => ({ ...input, kind }) as unknown as C;
+  const toCommand = (input: messages.Input<C>) =>
+    ({
+      ...asObject(input),
+      kind,
+      // An operator's update comes without one.
+      commandId: asObject(input).commandId ?? currentUpdateInfo()?.id ?? uuid4(),
+    }) as unknown as C;
   setHandler(
     definition,
     async (input: messages.Input<C>) => {
@@ -96,7 +104,7 @@ function refusal(code: string, message: string): ApplicationFailure {
 
 /** The same commands for the Web UI's signal dialog; a refused one changes nothing and says nothing. */
 function registerOperatorSignals(run: Run): void {
-  const post = (command: Command) => void run.inbox.post(command);
+  const post = (command: Command): void => run.inbox.post(command);
   setHandler(
     messages.editSignal,
     (input) => post({ ...asObject(input), kind: 'edit', commandId: uuid4() }),
@@ -118,9 +126,14 @@ function registerOperatorSignals(run: Run): void {
   setHandler(messages.manualRetrySignal, () => post({ kind: 'manualRetry', commandId: uuid4() }), {
     description: 'As the update, no arguments',
   });
-  setHandler(messages.advanceClock, ({ targetAt }) => run.clock.sendTo(targetAt), {
-    description: 'The test clock was sent to targetAt (epoch ms)',
-  });
+  setHandler(
+    messages.advanceClock,
+    (input) => {
+      const { targetAt } = asObject(input);
+      if (isInstant(targetAt)) run.clock.sendTo(targetAt);
+    },
+    { description: 'The test clock was sent to targetAt (epoch ms)' },
+  );
   setHandler(messages.poke, () => run.poke(), { description: 'Look again at what is due' });
 }
 
@@ -131,7 +144,7 @@ function asObject<T extends object>(input: T): T {
 
 function registerQueries(run: Run): void {
   setHandler(messages.stateQuery, () => run.state, { description: 'Everything it knows' });
-  setHandler(messages.upcomingQuery, ({ limit }) => upcomingCharges(run.state, limit), {
+  setHandler(messages.upcomingQuery, (input) => upcomingCharges(run.state, input?.limit ?? 12), {
     description: 'The next charges, with dates and amounts: { "limit": 12 }',
   });
   setHandler(messages.timelineQuery, () => run.state.log, {

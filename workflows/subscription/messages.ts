@@ -22,13 +22,24 @@ export function subscriptionWorkflowId(subscriptionId: string): string {
   return `subscription/${subscriptionId}`;
 }
 
+export interface ClockPosition {
+  /** What the clock shows this subscription. */
+  nowAt: number;
+  /** Where the clock was sent. */
+  targetAt: number;
+  /** The last target that was recorded as reached. */
+  reachedAt: number;
+}
+
 /** One run's argument, handed on by continue-as-new and rebuilt from the row by a restart. */
 export interface SubscriptionInput {
   state: SubscriptionState;
-  /** Where the test clock is for this subscription, and where it was sent; null in real time. */
-  clock: { nowAt: number; targetAt: number } | null;
+  /** The subscription's place on its test clock; null in real time. */
+  clock: ClockPosition | null;
   /** Events may be waiting that no run has tried to deliver yet. */
   deliver: boolean;
+  /** The row may be further than `state`. */
+  isInDoubt: boolean;
 }
 
 /** What a caller sends: a command without its kind. An operator's signal may omit the id too. */
@@ -63,7 +74,7 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');
-export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }]>('upcoming');
+export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }?]>('upcoming');
 export const timelineQuery = defineQuery<LogEntry[]>('timeline');
 
 const searchAttributes = {

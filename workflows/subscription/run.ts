@@ -17,11 +17,13 @@ export class Run {
   readonly activities: Proxies;
   /** Real time before which nothing is tried again after an activity gave up; commands still are. */
   holdUntilAt = 0;
+  /** The row may have moved on unheard: it is read before anything else is done. */
+  isInDoubt: boolean;
   private current: SubscriptionState;
-  private wasPoked = false;
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
+    this.isInDoubt = input.isInDoubt;
     this.clock = new Clock(input.clock);
     this.activities = proxies();
     this.adopt(input.state);
@@ -37,17 +39,9 @@ export class Run {
     setCurrentDetails(describe(state));
   }
 
+  /** Somebody thinks that something is late: look again, at the row too. */
   poke(): void {
-    this.wasPoked = true;
-  }
-
-  get isPoked(): boolean {
-    return this.wasPoked;
-  }
-
-  /** The poke was looked at. */
-  takePoke(): void {
-    this.wasPoked = false;
+    this.isInDoubt = true;
   }
 }
 

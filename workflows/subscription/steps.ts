@@ -12,7 +12,7 @@ import {
   withIntent,
 } from '../../domain/subscription/apply-attempt.ts';
 import { applyCheckoutExpiry, applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
-import type { Change } from '../../domain/subscription/change.ts';
+import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -34,13 +34,10 @@ export type Outcome =
 export class Steps {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
-  private clockReachedAt: number;
 
   constructor(run: Run, deliveries: Deliveries) {
     this.run = run;
     this.deliveries = deliveries;
-    // A run begins where the one before it said it was.
-    this.clockReachedAt = run.clock.now;
   }
 
   /** Does what `decide` named. */
@@ -103,19 +100,20 @@ export class Steps {
         ? { kind: 'stale' }
         : { kind: 'done', result: recorded.result };
     } catch (error) {
-      this.holdAfter(error);
+      this.doubtAfter(error);
       return { kind: 'unavailable' };
     }
   }
 
   /** Opens an attempt (recorded with it, before anything is sent) and carries it to its outcome. */
   async openAndCharge(opening: Change, command: Command | null): Promise<Outcome> {
-    return this.charge(opening.state, this.identity(opening.state, command, null));
+    const { state, effects } = opening;
+    return this.charge(state, { ...this.identity(state, command, null), effects });
   }
 
   private async charge(
     state: SubscriptionState,
-    opening: ReturnType<Steps['identity']> | null,
+    opening: (ReturnType<Steps['identity']> & { effects: Effects }) | null,
   ): Promise<Outcome> {
     const { run } = this;
     const { now: nowAt, realNow: realNowAt } = run.clock;
@@ -130,11 +128,8 @@ export class Steps {
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
-      // It may have been recorded and sent, or not: asking again with the same attempt finds out,
-      // and if the row moved on, that answer says so too.
-      this.holdAfter(error);
-      if (opening === null) return { kind: 'unavailable' };
-      await this.reload();
+      // It may have been recorded and sent, or not: the row tells.
+      this.doubtAfter(error);
       return { kind: 'unavailable' };
     }
   }
@@ -157,7 +152,7 @@ export class Steps {
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
       }
       case 'pending':
-        run.adopt({ ...state, openAttempt: postponed(attempt, run.clock.realNow) });
+        run.adopt({ ...state, openAttempt: postponed(attempt, realNowAt) });
         return { kind: 'done', result: null };
       case 'adopt':
         run.adopt(result.state);
@@ -171,22 +166,25 @@ export class Steps {
   /** The test clock is at its target and nothing is left to do there. Said once a target. */
   async sayClockReached(): Promise<void> {
     const { run } = this;
-    const reachedAt = run.clock.now;
-    if (reachedAt <= this.clockReachedAt) return;
+    const reachedAt = run.clock.unsaidAt;
+    if (reachedAt === null) return;
     const { merchantId, subscriptionId } = run.state;
     try {
       await run.activities.records.clockReached.executeWithOptions(
         { summary: `clock reached ${formatInstant(reachedAt)}` },
         [{ merchantId, subscriptionId, reachedAt }],
       );
-      this.clockReachedAt = reachedAt;
+      run.clock.said(reachedAt);
     } catch (error) {
       this.holdAfter(error);
     }
   }
 
-  /** After a doubt the row is the truth. If it cannot be read either, the hold brings us back. */
-  private async reload(): Promise<void> {
+  /**
+   * After a doubt the row is the truth: goes on from it if it is further. False when it could not be
+   * read; the doubt stays then, and nothing may be done on top of it.
+   */
+  async settleDoubt(): Promise<boolean> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
     try {
@@ -194,10 +192,22 @@ export class Steps {
         { summary: 'read the row again' },
         [{ merchantId, subscriptionId }],
       );
-      if (state.version >= run.state.version) run.adopt(state);
+      if (state.version > run.state.version) {
+        run.adopt(state);
+        this.deliveries.request();
+      }
+      run.isInDoubt = false;
+      return true;
     } catch (error) {
       this.holdAfter(error);
+      return false;
     }
+  }
+
+  /** An activity gave up after it may have recorded something. */
+  private doubtAfter(error: unknown): void {
+    this.holdAfter(error);
+    this.run.isInDoubt = true;
   }
 
   /** Activities may give up; anything else is a bug, which fails the task and waits for a fix. */

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
-import { takeFirstCommand } from './commands.ts';
+import { takeFirstCommand, UNAVAILABLE } from './commands.ts';
 import { Deliveries } from './deliveries.ts';
 import { onCancellationRequest, registerHandlers } from './handlers.ts';
 import { attributesOf, clearedAttributesOf } from './messages.ts';
@@ -52,20 +52,24 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
 
       // 3. Move the test clock.
       const hasRoom = workflowInfo().historyLength < HISTORY_EVENTS_MAX;
-      if (run.clock.isTestClock && hasRoom && (await moveClock(run, steps))) continue;
+      if (mayMoveClock(run) && hasRoom && (await moveClock(run, steps))) continue;
 
       // 4. Drain.
-      await condition(() => hasNews(run) || (allHandlersFinished() && !deliveries.isInFlight));
-      if (!run.inbox.isEmpty || isDue(run) || (hasRoom && canMoveClock(run))) continue;
-      run.takePoke();
+      await condition(
+        () =>
+          hasWork(run) ||
+          (hasRoom && canMoveClock(run)) ||
+          (allHandlersFinished() && !deliveries.isInFlight),
+      );
+      if (hasWork(run) || isDue(run) || (hasRoom && canMoveClock(run))) continue;
 
       // 5. End or continue.
-      if (next(run).do === 'finish') {
+      if (next(run).do === 'finish' && run.inbox.isEmpty && !run.isInDoubt) {
         upsertSearchAttributes(clearedAttributesOf(run.state));
         return;
       }
-      const isHolding = run.clock.realNow < run.holdUntilAt;
-      if (((isChanged && !isHolding) || !hasRoom) && (await isOldEnough(run))) {
+      const isAtRest = isChanged && !run.isInDoubt && !isHolding(run);
+      if (run.inbox.isEmpty && (isAtRest || !hasRoom) && (await isOldEnough(run))) {
         await continueAsNew(run);
       }
 
@@ -79,29 +83,49 @@ function next(run: Run): Step {
   return decide(run.state, run.clock.now, run.clock.realNow);
 }
 
-/** Something can be done right now. After an activity gave up, only commands can, for a while. */
+/** An activity gave up a moment ago: only what somebody waits for is tried before the hold is over. */
+function isHolding(run: Run): boolean {
+  return run.clock.realNow < run.holdUntilAt;
+}
+
+/** A command to take, or a doubt to settle, now. */
+function hasWork(run: Run): boolean {
+  return run.inbox.isAwaited || (!isHolding(run) && (!run.inbox.isEmpty || run.isInDoubt));
+}
+
+/** The rules name something to do now. */
 function isDue(run: Run): boolean {
   const step = next(run);
-  return step.do !== 'wait' && step.do !== 'finish' && run.clock.realNow >= run.holdUntilAt;
+  return step.do !== 'wait' && step.do !== 'finish' && !isHolding(run);
+}
+
+/** Not on top of a doubt: what is due next may be another thing than this run believes. */
+function mayMoveClock(run: Run): boolean {
+  return run.clock.isTestClock && !run.isInDoubt && !isHolding(run);
 }
 
 /** A test clock was sent on, and nothing that happens in real time holds it. */
 function canMoveClock(run: Run): boolean {
   const step = next(run);
-  return run.clock.isBehind && step.do === 'wait' && step.time === 'own';
+  return mayMoveClock(run) && run.clock.isBehind && step.do === 'wait' && step.time === 'own';
 }
 
-/** A reason to stop waiting: a command, a poke, or a test clock that can go on. */
+/** A reason to stop waiting: a command, a doubt, or a test clock that can go on. */
 function hasNews(run: Run): boolean {
-  return run.isPoked || !run.inbox.isEmpty || canMoveClock(run);
+  return hasWork(run) || canMoveClock(run);
 }
 
 /** True if anything was done. */
 async function work(run: Run, steps: Steps): Promise<boolean> {
   let isChanged = false;
   for (;;) {
+    // What a command or a date is judged by has to be what is recorded.
+    if (hasWork(run) && run.isInDoubt && !(await steps.settleDoubt())) {
+      run.inbox.answerAwaited(UNAVAILABLE);
+      return isChanged;
+    }
     const step = next(run);
-    if (!run.inbox.isEmpty) await takeFirstCommand(run, steps);
+    if (hasWork(run)) await takeFirstCommand(run, steps);
     else if (step.do !== 'wait' && step.do !== 'finish' && isDue(run)) await steps.take(step);
     else return isChanged;
     isChanged = true;
@@ -149,5 +173,5 @@ async function continueAsNew(run: Run): Promise<never> {
     typedSearchAttributes: attributesOf(state),
     memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
   });
-  return next({ state, clock: clock.snapshot, deliver: false });
+  return next({ state, clock: clock.snapshot, deliver: false, isInDoubt: run.isInDoubt });
 }
