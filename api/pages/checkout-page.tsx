@@ -171,6 +171,14 @@ function resultText({ state }: Checkout): { title: string; texts: string[] } {
       texts: ['This was the last payment. Nothing more will be charged.'],
     };
   }
+  if (state.status === 'ENDED' && state.cyclesCharged > 0) {
+    const payments =
+      state.cyclesCharged === 1 ? '1 payment was' : `${state.cyclesCharged} payments were`;
+    return {
+      title: 'This subscription has ended',
+      texts: [`${payments} received. Nothing more will be charged.`],
+    };
+  }
   return { title: 'This checkout is complete', texts: ['There is nothing more to do here.'] };
 }
 

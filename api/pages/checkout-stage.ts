@@ -21,6 +21,8 @@ export function stageOf({ state }: Checkout, nowAt: number): CheckoutStage {
     return nowAt >= state.checkoutExpiresAt ? 'expired' : 'open';
   }
   if (state.status === 'ENDED') {
+    // Cancelled while a payment was on its way: it may still go through.
+    if (state.openAttempt !== null) return 'processing';
     if (state.endReason === 'checkout_expired') return 'expired';
     // Nothing was ever paid or tried out.
     if (state.anchorAt === null) return 'cancelled';

@@ -158,13 +158,13 @@ test('the first opening is told once, by a browser and not by a look at the link
   const { path, subscriptionId } = await open();
   expect((await browse(path, {}, 'HEAD')).status).toBe(200);
   await browse(path, { headers: { 'sec-purpose': 'prefetch;prerender' } });
-  expect(await eventTypes(subscriptionId)).toEqual(['subscription.created', 'intent.created']);
+  expect(await eventTypes(subscriptionId)).toEqual(['intent.created', 'subscription.created']);
 
   await Promise.all([browse(path), browse(path), browse(path)]);
 
   expect(await eventTypes(subscriptionId)).toEqual([
-    'subscription.created',
     'intent.created',
+    'subscription.created',
     'intent.checkout_opened',
   ]);
   expect((await sessionOf(subscriptionId)).openedAt).toBe(JAN_31);
@@ -358,7 +358,7 @@ test('an expired checkout is 410, tells nobody that it was opened, and takes no 
   expect(page.text).not.toContain('<form');
   expectSeeOther(await comeBack(path, 'payment_token=tok_too_late'), path);
   expect(await statusOf(subscriptionId)).toBe('CREATED');
-  expect(await eventTypes(subscriptionId)).toEqual(['subscription.created', 'intent.created']);
+  expect(await eventTypes(subscriptionId)).toEqual(['intent.created', 'subscription.created']);
 });
 
 test('a cancelled checkout is 410 [D-§4]', async () => {

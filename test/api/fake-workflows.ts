@@ -195,6 +195,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     await charging.chargeAttempt({
       state,
       opening: {
+        effects: {},
         transitionId: command?.commandId ?? `${subscriptionId}:${version}`,
         command: command && { commandId: command.commandId, kind: command.kind, result: null },
         nowAt,
