@@ -109,7 +109,6 @@ async function startAll(): Promise<void> {
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: config.temporalNamespace,
-      TEMPORAL_UI_URL: temporalUiUrl,
       PUBLIC_URL: config.publicUrl ?? apiUrl,
       GATEWAY_URL: gatewayUrl,
       GATEWAY_PUBLIC_URL: config.gatewayPublicUrl ?? gatewayUrl,

@@ -45,8 +45,7 @@ describe('.env.example', () => {
     const required = { DATABASE_URL: filledIn['DATABASE_URL'] };
     const secrets = Object.fromEntries(SECRETS.map((name) => [name, filledIn[name]]));
     const atDefaults = loadApiConfig({ ...required, ...secrets });
-    // Shown as an example, because there is no default: no link to the Web UI without it.
-    expect({ ...loadApiConfig(filledIn), temporalUiUrl: undefined }).toEqual(atDefaults);
+    expect(loadApiConfig(filledIn)).toEqual(atDefaults);
     expect(loadWorkerConfig(filledIn)).toEqual(loadWorkerConfig({ ...required, ...secrets }));
     expect(loadGatewayConfig(filledIn)).toEqual(loadGatewayConfig({ ...required, ...secrets }));
   });

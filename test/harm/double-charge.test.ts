@@ -98,6 +98,7 @@ async function februaryInput({ ref }: Life) {
   return {
     state: opening.state,
     opening: {
+      effects: {},
       transitionId: `${ref.subscriptionId}:${opening.state.version}`,
       command: null,
       nowAt: DUE_AT,
@@ -265,7 +266,7 @@ describe('a database that refuses to record the outcome', () => {
       await sql.begin(async (tx) => {
         await tx`select 1 from subscription where id = ${life.ref.subscriptionId} for update`;
         // When the transaction that settles waits for the lock until it is refused
-        await expect(charging).rejects.toMatchObject({ cause: { code: LOCK_NOT_AVAILABLE } });
+        await expect(charging).rejects.toThrow(`database error ${LOCK_NOT_AVAILABLE}`);
       });
       expect(await life.february()).toEqual(['succeeded 1999 x1']);
       expect(await life.attempts()).toEqual(['1 SENDING']);

@@ -61,9 +61,9 @@ describe('an endpoint', () => {
     await receiver.waitFor(6);
     // Then
     expect(received()).toEqual([
-      '1 subscription.created null',
-      '1 subscription.created 200',
-      '2 intent.created 200',
+      '1 intent.created null',
+      '1 intent.created 200',
+      '2 subscription.created 200',
       '3 intent.success 200',
       '4 subscription.cycle_charged 200',
       '5 subscription.active 200',
@@ -81,9 +81,9 @@ describe('an endpoint', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     await receiver.waitFor(9);
     expect(received()).toEqual([
-      '1 subscription.created 500',
-      '1 subscription.created 200',
-      '2 intent.created 200',
+      '1 intent.created 500',
+      '1 intent.created 200',
+      '2 subscription.created 200',
       '3 intent.success 200',
       '4 subscription.cycle_charged 200',
       '5 subscription.active 200',
@@ -100,15 +100,15 @@ describe('workers that are away', () => {
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
     expect((await world.events(ref)).map((event) => event['eventType'])).toEqual([
-      'subscription.created',
       'intent.created',
+      'subscription.created',
     ]);
     expect(received()).toEqual([]);
     // When they come back
     await world.startWorkers();
     // Then
     await receiver.waitFor(2);
-    expect(received()).toEqual(['1 subscription.created 200', '2 intent.created 200']);
+    expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
 
   test('from the middle of a delivery on leave it to those who come after [D-54]', async () => {

@@ -216,8 +216,8 @@ describe('an upfront amount', () => {
       `https://shop.example/thanks?subscription_id=${life.subscriptionId}&status=ACTIVE`,
     ]);
     expect(await life.news(7)).toEqual([
-      '2027-10-31 18:00 subscription.created CREATED 2500 EUR',
       '2027-10-31 18:00 intent.created CREATED 9900 EUR',
+      '2027-10-31 18:00 subscription.created CREATED 2500 EUR',
       '2027-10-31 18:00 intent.checkout_opened CREATED 9900 EUR',
       '2027-10-31 18:00 intent.failed FAILED 9900 EUR, card_declined',
       '2027-10-31 18:00 intent.success SUCCESS 9900 EUR',

@@ -36,7 +36,6 @@ describe('settings', () => {
       temporalAddress: '127.0.0.1:7233',
       temporalNamespace: 'default',
       taskQueuePrefix: '',
-      temporalUiUrl: undefined,
       gatewayUrl: 'http://127.0.0.1:8081',
       gatewayPublicUrl: 'http://127.0.0.1:8081',
       gatewayKey: key,
@@ -45,7 +44,6 @@ describe('settings', () => {
       sessionKey: key,
       checkoutExpiryMs: 86_400_000,
       webhookAllowLoopback: false,
-      rateLimitPerSecond: 100,
       logLevel: 'info',
     });
   });
@@ -57,7 +55,6 @@ describe('settings', () => {
       API_PORT: '70000',
       ENCRYPTION_KEY: Buffer.alloc(16).toString('base64'),
       SESSION_KEY: 'hunter2',
-      RATE_LIMIT_PER_SECOND: 'many',
       TEMPORAL_ADDRESS: 'nowhere',
       WEBHOOK_ALLOW_LOOPBACK: 'perhaps',
       CREDENTIAL_PEPPER: '  ',
@@ -69,7 +66,6 @@ describe('settings', () => {
       'CREDENTIAL_PEPPER',
       'DATABASE_URL',
       'ENCRYPTION_KEY',
-      'RATE_LIMIT_PER_SECOND',
       'SESSION_KEY',
       'TEMPORAL_ADDRESS',
       'WEBHOOK_ALLOW_LOOPBACK',
