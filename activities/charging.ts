@@ -18,7 +18,8 @@ import {
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import { GatewayRejectedRequest } from '../gateways/port.ts';
+import type { ChargeOutcome, LookupOutcome, PaymentGateway } from '../gateways/port.ts';
 import { invalidInput } from './failures.ts';
 
 export interface ChargingDeps {
@@ -74,7 +75,8 @@ export function createChargingActivities(deps: ChargingDeps) {
           : { kind: 'pending' };
       }
       const settlement = await collect(deps, opened.attempt, input.state);
-      if (settlement.kind === 'unknown' && opened.attempt.state === 'UNKNOWN') {
+      const wasUnknown = opened.attempt.state === 'UNKNOWN' || opened.attempt.state === 'REVIEW';
+      if (settlement.kind === 'unknown' && wasUnknown) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
         await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
@@ -102,9 +104,7 @@ async function collect(
   const stopAt = performance.now() + NEW_SENDS_FOR_MS;
   let mayBeThere = attempt.state !== 'CREATED';
   for (;;) {
-    const outcome = mayBeThere
-      ? await gateway.lookup({ key: attempt.gatewayKey })
-      : await send({ db, gateway }, attempt, state);
+    const outcome = await sendOrAsk({ db, gateway }, attempt, state, mayBeThere);
     switch (outcome.kind) {
       case 'succeeded':
       case 'declined':
@@ -129,6 +129,27 @@ async function collect(
         await new Promise((resolve) => setTimeout(resolve, PAUSE_BETWEEN_QUESTIONS_MS));
       }
     }
+  }
+}
+
+/**
+ * One exchange with the gateway. What may be there is asked for before it is sent again; a gateway
+ * that cannot be asked gets the same key again. A request that it refuses as such is our own fault or
+ * a wrong setting: nothing is known of the charge, and a person reads the reason.
+ */
+async function sendOrAsk(
+  deps: ChargingDeps,
+  attempt: Attempt,
+  state: ChargeableState,
+  mayBeThere: boolean,
+): Promise<ChargeOutcome | LookupOutcome> {
+  try {
+    if (!mayBeThere) return await send(deps, attempt, state);
+    if (!deps.gateway.capabilities.lookup) return { kind: 'absent' };
+    return await deps.gateway.lookup({ key: attempt.gatewayKey });
+  } catch (error) {
+    if (error instanceof GatewayRejectedRequest) return { kind: 'unknown', reason: error.message };
+    throw error;
   }
 }
 

@@ -4,6 +4,8 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import { createChargingActivities } from '../../activities/charging.ts';
 import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
@@ -109,6 +111,57 @@ async function februaryInput({ ref }: Life) {
 }
 
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
+
+describe('a gateway', () => {
+  test('that refuses the request itself leaves the outcome open, and says why [D-40]', async () => {
+    const life = await paidForJanuary();
+    const input = await februaryInput(life);
+    const refusing = createChargingActivities({
+      db: world.db,
+      gateway: {
+        ...world.gateway,
+        charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
+        lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
+      },
+    });
+    expect(await refusing.chargeAttempt(input)).toMatchObject({ outcome: { kind: 'unknown' } });
+    expect(await life.attempts()).toEqual(['1 UNKNOWN']);
+    expect(await life.february()).toEqual([]);
+    const [attempt] = await world.db
+      .select({ reason: paymentAttempts.reason })
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.state, 'UNKNOWN'));
+    expect(attempt?.reason).toBe('the gateway refused the request: 401 key_unknown');
+    // Once the setting is right, the same attempt is paid, once.
+    const state = await world.state(life.ref);
+    const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
+    expect(await world.activities.chargeAttempt(again)).toMatchObject({
+      outcome: { kind: 'succeeded' },
+    });
+    expect(await life.february()).toEqual(['succeeded 1999 x1']);
+    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
+  });
+
+  test('that cannot be asked gets the same key again [D-40]', async () => {
+    const life = await paidForJanuary();
+    const input = await februaryInput(life);
+    await life.fault({ fault: 'lose_answer' });
+    const { activities } = world;
+    const mute = createChargingActivities({
+      db: world.db,
+      gateway: {
+        ...world.gateway,
+        capabilities: { ...world.gateway.capabilities, lookup: false },
+        lookup: () => Promise.reject(new Error('there is no look-up')),
+      },
+    });
+    expect(await mute.chargeAttempt(input)).toMatchObject({ outcome: { kind: 'succeeded' } });
+    expect(await life.february()).toEqual(['succeeded 1999 x2']);
+    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await activities.chargeAttempt(input)).toMatchObject({ kind: 'adopt' });
+    expect(await life.february()).toEqual(['succeeded 1999 x2']);
+  });
+});
 
 describe('an answer that we did not hear', () => {
   const spoiled: [string, object][] = [
