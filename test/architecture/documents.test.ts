@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
+
+let documents: { file: string; text: string }[];
+
+beforeAll(async () => {
+  const listed = execFileSync('git', ['ls-files', '*.md'], { encoding: 'utf8' });
+  const files = listed.split('\n').filter((file) => file !== '' && existsSync(file));
+  documents = await Promise.all(
+    files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })),
+  );
+});
+
+const matches = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)].map((match) => match[1] ?? '');
+
+describe('the documents', () => {
+  test('name only commands that there are [design §6]', async () => {
+    const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const unknown = documents.flatMap(({ file, text }) =>
+      matches(text, /npm run ([\w:-]+)/g)
+        .filter((name) => !(name in scripts))
+        .map((name) => `${file}: npm run ${name}`),
+    );
+    expect(unknown).toEqual([]);
+  });
+
+  test('link and point only to files that there are [design §2]', () => {
+    const missing = documents.flatMap(({ file, text }) => [
+      ...matches(text, /\]\(([^)#\s]+)(?:#[^)]*)?\)/g)
+        .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(dirname(file), target)))
+        .map((target) => `${file}: ${target}`),
+      ...matches(
+        text,
+        /`((?:test|scripts|domain|workflows|activities|api|db|runtime|embedded|gateways)\/[\w./-]+\.tsx?)`/g,
+      )
+        .filter((target) => !existsSync(target))
+        .map((target) => `${file}: ${target}`),
+    ]);
+    expect(missing).toEqual([]);
+  });
+
+  test('list a test card for every decline code in the README [D-61]', () => {
+    const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
+    const absent = TEST_CARDS.filter(({ code }) => code !== null).filter(({ number, code }) => {
+      const grouped = number.replace(/(\d{4})(?=\d)/g, '$1 ');
+      return !readme.includes(`| \`${code}\` | ${grouped} |`);
+    });
+    expect(absent.map(({ number, code }) => `${code} ${number}`)).toEqual([]);
+  });
+});
