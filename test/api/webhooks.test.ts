@@ -132,5 +132,5 @@ test('a configuration gets the events of create that it subscribed to [D-50, D-5
     .select({ sequence: webhookDeliveries.sequence, state: webhookDeliveries.state })
     .from(webhookDeliveries)
     .where(eq(webhookDeliveries.configId, id));
-  expect(deliveries).toEqual([{ sequence: 2, state: 'PENDING' }]);
+  expect(deliveries).toEqual([{ sequence: 1, state: 'PENDING' }]);
 });
