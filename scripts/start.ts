@@ -207,6 +207,13 @@ function shown(path: string): string {
   return short.startsWith('..') ? path : short;
 }
 
+/** The whole URL is in demo.json, which only its owner can read. */
+function withoutPassword(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.password = '';
+  return url.href;
+}
+
 function banner(demo: DemoFile): string {
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   return `
@@ -215,7 +222,7 @@ Perennial is running (ready after ${seconds} s).
   API               ${demo.apiUrl}
   Temporal Web UI   ${demo.temporalUiUrl}
   Sandbox gateway   ${demo.gatewayUrl}
-  Database          ${demo.databaseUrl}
+  Database          ${withoutPassword(demo.databaseUrl)}
   Logs              ${shown(logFolder)}
 
   Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):
