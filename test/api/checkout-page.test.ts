@@ -316,6 +316,26 @@ test('an unknown outcome is a page that looks again, at either address [design �
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
+test('a checkout cancelled while a payment is on its way denies nothing, and then says what came [D-§4]', async () => {
+  const { path, subscriptionId } = await open();
+  await browse(`${path}/return?payment_token=tok_unknown`);
+  const cancelled = await world.call('POST', '/subscription/merchant/cancel', {
+    body: { subscriptionId },
+  });
+  expect(cancelled.status).toBe(200);
+
+  const meanwhile = await browse(path);
+  expect(meanwhile.text).toContain('<h1>Your payment is being processed</h1>');
+  expect(meanwhile.text).not.toContain('Nothing was charged');
+
+  world.workflows.faults.card = 'paid late';
+  await world.workflows.lookUp({ merchantId: world.merchant.merchantId, subscriptionId });
+  world.workflows.faults.card = null;
+  const settled = await browse(path);
+  expect(settled.text).toContain('<h1>This subscription has ended</h1>');
+  expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
+});
+
 test('while the service is away the page says that nothing is lost, and the same URL pays later [design §4]', async () => {
   const { path, subscriptionId } = await open();
   const url = `${path}/return?payment_token=tok_outage`;
