@@ -318,7 +318,7 @@ test('an unknown outcome is a page that looks again, at either address [design ย
 
 test('a checkout cancelled while a payment is on its way denies nothing, and then says what came [D-ยง4]', async () => {
   const { path, subscriptionId } = await open();
-  await browse(`${path}/return?payment_token=tok_unknown`);
+  await browse(`${path}/return?payment_token=tok_unknown_then_cancelled`);
   const cancelled = await world.call('POST', '/subscription/merchant/cancel', {
     body: { subscriptionId },
   });
