@@ -51,17 +51,11 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
       isChanged = (await work(run, steps)) || isChanged;
 
       // 3. Move the test clock.
-      const hasRoom = workflowInfo().historyLength < HISTORY_EVENTS_MAX;
-      if (mayMoveClock(run) && hasRoom && (await moveClock(run, steps))) continue;
+      if (mayMoveClock(run) && (await moveClock(run, steps))) continue;
 
       // 4. Drain.
-      await condition(
-        () =>
-          hasWork(run) ||
-          (hasRoom && canMoveClock(run)) ||
-          (allHandlersFinished() && !deliveries.isInFlight),
-      );
-      if (hasWork(run) || isDue(run) || (hasRoom && canMoveClock(run))) continue;
+      await condition(() => hasNews(run) || (allHandlersFinished() && !deliveries.isInFlight));
+      if (hasNews(run) || isDue(run)) continue;
 
       // 5. End or continue.
       if (next(run).do === 'finish' && run.inbox.isEmpty && !run.isInDoubt) {
@@ -69,7 +63,7 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
         return;
       }
       const isAtRest = isChanged && !run.isInDoubt && !isHolding(run);
-      if (run.inbox.isEmpty && (isAtRest || !hasRoom) && (await isOldEnough(run))) {
+      if (run.inbox.isEmpty && (isAtRest || !hasRoom()) && (await isOldEnough(run))) {
         await continueAsNew(run);
       }
 
@@ -99,9 +93,14 @@ function isDue(run: Run): boolean {
   return step.do !== 'wait' && step.do !== 'finish' && !isHolding(run);
 }
 
+/** A run whose history is long does not begin anything more on its own: the next one does. */
+function hasRoom(): boolean {
+  return workflowInfo().historyLength < HISTORY_EVENTS_MAX;
+}
+
 /** Not on top of a doubt: what is due next may be another thing than this run believes. */
 function mayMoveClock(run: Run): boolean {
-  return run.clock.isTestClock && !run.isInDoubt && !isHolding(run);
+  return run.clock.isTestClock && hasRoom() && !run.isInDoubt && !isHolding(run);
 }
 
 /** A test clock was sent on, and nothing that happens in real time holds it. */
