@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { callbackUrl } from '../../api/pages/callback-url.ts';
-import { offerOf } from '../../api/pages/offer.ts';
+import { callbackUrl } from '../../api/pages/shared/callback-url.ts';
+import { offerOf } from '../../api/pages/checkout/offer.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 
 const FACTS = { subscriptionId: 'sub_1', status: 'ACTIVE', receiptId: null };

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Context } from '../context.ts';
+import type { Context } from '../../context.ts';
 
 /** Proof that a form came from our own page of this checkout session: an HMAC of its id. */
 export function formToken(sessionKey: string, sessionId: string): string {

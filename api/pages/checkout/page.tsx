@@ -1,15 +1,16 @@
-import type { Checkout } from '../../db/repositories/checkout-sessions.ts';
-import { formatAmount } from '../../domain/money.ts';
-import { nextPaymentAt } from '../../domain/subscription/state.ts';
-import type { ApiDeps } from '../deps.ts';
-import { callbackUrl } from './callback-url.ts';
-import { knownDetails, missingDetails, stageOf } from './checkout-stage.ts';
-import { CardPage, DetailsPage } from './checkout-views.tsx';
-import type { DetailsField, Sale } from './checkout-views.tsx';
-import { formToken } from './form-token.ts';
+import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+import { formatAmount } from '../../../domain/money.ts';
+import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { callbackUrl } from '../shared/callback-url.ts';
+import { knownDetails, missingDetails, stageOf } from './stage.ts';
+import { CardPage, DetailsPage } from '../shared/views.tsx';
+import type { DetailsField, Sale } from '../shared/views.tsx';
+import type { TypedDetails } from '../shared/details-form.ts';
+import { formToken } from '../shared/form-token.ts';
 import { dateText, offerOf } from './offer.ts';
-import { notice } from './page.tsx';
-import type { Page } from './page.tsx';
+import { notice } from '../shared/page.tsx';
+import type { Page } from '../shared/page.tsx';
 
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
 
@@ -95,9 +96,6 @@ const DETAIL_LABELS = {
   email: 'E-mail address',
   contactNumber: 'Phone number',
 } as const;
-
-/** What the payer typed for a field, and what is wrong with it. */
-export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
 
 export function detailsPage(
   deps: Deps,

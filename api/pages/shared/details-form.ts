@@ -1,7 +1,10 @@
-import { isStorable } from '../fields.ts';
-import { EMAIL_PATTERN } from '../routes/customers/schema.ts';
-import type { TypedDetails } from './checkout-page.tsx';
-import type { DetailName } from './checkout-stage.ts';
+import { isStorable } from '../../fields.ts';
+import { EMAIL_PATTERN } from '../../routes/customers/schema.ts';
+
+export type DetailName = 'name' | 'email' | 'contactNumber';
+
+/** What the payer typed for a field, and what is wrong with it. */
+export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
 
 /** Rule: D-11. */
 const LENGTH_MAX = 255;

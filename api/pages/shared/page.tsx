@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import type { Context } from '../context.ts';
-import type { ApiDeps } from '../deps.ts';
-import { logFailure, toDomainError } from '../middleware/errors.ts';
-import { NoticePage } from './checkout-views.tsx';
+import type { Context } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { logFailure, toDomainError } from '../../middleware/errors.ts';
+import { NoticePage } from './views.tsx';
 import { renderPage } from './layout.tsx';
 
 /** A hosted page as an answer. */

@@ -5,16 +5,16 @@ import {
   findCheckout,
   markOpened,
   recordTry,
-} from '../../db/repositories/checkout-sessions.ts';
-import type { Checkout } from '../../db/repositories/checkout-sessions.ts';
-import { isDeclineCode } from '../../domain/declines.ts';
-import { DomainError } from '../../domain/errors.ts';
-import type { CommandResult } from '../../domain/subscription/commands.ts';
-import { executeCommand } from '../commands.ts';
-import { pathParam } from '../context.ts';
-import type { Context, RequestState } from '../context.ts';
-import type { ApiDeps } from '../deps.ts';
-import { readText } from '../middleware/json-body.ts';
+} from '../../../db/repositories/checkout-sessions.ts';
+import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import type { CommandResult } from '../../../domain/subscription/commands.ts';
+import { executeCommand } from '../../commands.ts';
+import { pathParam } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { readText } from '../../middleware/json-body.ts';
 import {
   checkoutPage,
   detailsPage,
@@ -22,11 +22,11 @@ import {
   pagePath,
   processingPage,
   unknownPage,
-} from './checkout-page.tsx';
-import { businessNow, missingDetails, openedEvent, stageOf } from './checkout-stage.ts';
-import { readDetails } from './details-form.ts';
-import { formToken, isOwnForm } from './form-token.ts';
-import { seeOther, sendPage } from './page.tsx';
+} from './page.tsx';
+import { businessNow, missingDetails, openedEvent, stageOf } from './stage.ts';
+import { readDetails } from '../shared/details-form.ts';
+import { formToken, isOwnForm } from '../shared/form-token.ts';
+import { seeOther, sendPage } from '../shared/page.tsx';
 
 /** A details form is a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;

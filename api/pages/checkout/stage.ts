@@ -1,7 +1,8 @@
-import type { Checkout } from '../../db/repositories/checkout-sessions.ts';
-import type { CustomerDetails } from '../../domain/customer.ts';
-import { intentEvent, subscriptionEvent } from '../../domain/subscription/change.ts';
-import type { EventDraft } from '../../domain/events.ts';
+import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
+import type { EventDraft } from '../../../domain/events.ts';
+import type { DetailName } from '../shared/details-form.ts';
 
 /**
  * Where a checkout stands. It has no state of its own: it follows from the subscription.
@@ -36,8 +37,6 @@ export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
     ? subscriptionEvent('subscription.checkout_opened', state, nowAt)
     : intentEvent('intent.checkout_opened', state.owed.intentId, nowAt, 'CREATED');
 }
-
-export type DetailName = 'name' | 'email' | 'contactNumber';
 
 /** What has to be asked of the payer before paying. Rule: D-11. */
 export function missingDetails(checkout: Checkout): DetailName[] {

@@ -1,19 +1,8 @@
-import { addTrial, cycleAt } from '../../domain/calendar.ts';
-import { formatAmount } from '../../domain/money.ts';
-import { cycleAmountMinor } from '../../domain/subscription/state.ts';
-import type { Terms } from '../../domain/subscription/state.ts';
-
-/** What the payer agrees to, in words: each line a label and a text. */
-export interface OfferLine {
-  readonly label: string;
-  readonly text: string;
-}
-
-export interface Offer {
-  /** Text of the button. */
-  readonly action: string;
-  readonly lines: readonly OfferLine[];
-}
+import { addTrial, cycleAt } from '../../../domain/calendar.ts';
+import { formatAmount } from '../../../domain/money.ts';
+import { cycleAmountMinor } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/state.ts';
+import type { Offer, OfferLine } from '../shared/views.tsx';
 
 /**
  * What is charged when, if the payer pays at `nowAt`: now, next, and after that. Dates in UTC, the

@@ -1,5 +1,16 @@
-import type { PublishedTestCard } from '../../gateways/port.ts';
-import type { Offer } from './offer.ts';
+import type { PublishedTestCard } from '../../../gateways/port.ts';
+
+/** What the payer agrees to, in words: each line a label and a text. */
+export interface OfferLine {
+  readonly label: string;
+  readonly text: string;
+}
+
+export interface Offer {
+  /** Text of the button. */
+  readonly action: string;
+  readonly lines: readonly OfferLine[];
+}
 
 /** What is sold, by whom, and where to leave to without paying. */
 export interface Sale {
