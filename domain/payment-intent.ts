@@ -11,6 +11,32 @@ export const INTENT_STATUSES = [
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
 /**
+ * What is owed: a billing cycle; a one-time charge of a subscription's method; a charge of a saved
+ * method; a payment on a hosted page.
+ */
+export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
+export type IntentKind = (typeof INTENT_KINDS)[number];
+
+/** How everything names an intent. Rule: D-21. */
+export interface IntentRef {
+  merchantId: string;
+  intentId: string;
+}
+
+/**
+ * The status at `nowAt`: a hosted payment that nobody made in time is over, whatever its row says.
+ * Rules: D-40, D-41.
+ */
+export function intentStatusAt(
+  intent: { status: IntentStatus; checkoutExpiresAt: number | null },
+  nowAt: number,
+): IntentStatus {
+  const isUnpaid = intent.status === 'CREATED' || intent.status === 'FAILED';
+  const isExpired = intent.checkoutExpiresAt !== null && nowAt >= intent.checkoutExpiresAt;
+  return isUnpaid && isExpired ? 'CANCELLED' : intent.status;
+}
+
+/**
  * Life of one attempt: CREATED (nothing left the process) → SENDING → an outcome. UNKNOWN is asked
  * for until it is settled; REVIEW waits for a person.
  */
@@ -31,6 +57,8 @@ export const ATTEMPT_TRIGGERS = [
   'automatic_retry',
   'manual_retry',
   'new_method',
+  'one_time',
+  'tokenised',
 ] as const;
 export type AttemptTrigger = (typeof ATTEMPT_TRIGGERS)[number];
 

@@ -9,6 +9,7 @@ import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptionCommands } from '../schema/subscription-commands.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
+import { releaseLinkUse } from './subscription-links.ts';
 import { appendDrafts } from './subscription-events.ts';
 
 /** A transition to record: `change` leads from version `change.state.version - 1` to the next. */
@@ -53,7 +54,7 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
         .insert(subscriptionCommands)
         .values({ ...ref, commandId, kind, result, acceptedAt: transition.nowAt });
     }
-    await applyEffects(tx, ref.merchantId, change.effects);
+    await applyEffects(tx, ref, change.effects);
     await appendDrafts(tx, ref, change.events);
     return { kind: 'recorded' };
   });
@@ -188,7 +189,8 @@ async function whyNot(tx: Db, ref: SubscriptionRef, transition: Transition): Pro
     : { kind: 'stale', state: row.state };
 }
 
-async function applyEffects(tx: Db, merchantId: string, effects: Effects): Promise<void> {
+async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Promise<void> {
+  const { merchantId } = ref;
   if (effects.cancelledIntentId !== undefined) {
     await tx
       .update(paymentIntents)
@@ -206,6 +208,7 @@ async function applyEffects(tx: Db, merchantId: string, effects: Effects): Promi
   if (effects.livePaymentMethodId !== undefined) {
     await setMethodStatus(tx, merchantId, effects.livePaymentMethodId, 'LIVE');
   }
+  if (effects.releasesLinkUse) await releaseLinkUse(tx, ref);
 }
 
 async function setMethodStatus(

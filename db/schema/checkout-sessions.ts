@@ -1,4 +1,6 @@
+import { sql } from 'drizzle-orm';
 import {
+  check,
   foreignKey,
   index,
   integer,
@@ -7,12 +9,23 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { bytes, instant, merchantId } from './_columns.ts';
+import { bytes, instant, merchantId, oneOf } from './_columns.ts';
+import { paymentIntents } from './payment-intents.ts';
+import { setupMethods } from './setup-methods.ts';
 import { subscriptions } from './subscriptions.ts';
+
+/** What a payer comes to a hosted page for. */
+export const CHECKOUT_PURPOSES = [
+  'subscription',
+  'payment',
+  'setup_method',
+  'update_method',
+] as const;
+export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
 /**
  * A payer's way in to a hosted page: the bearer token of the URL (kept as SHA-256) and what happened
- * on the page. Whether it is still open is the subscription's own status, never stored twice.
+ * on the page. Whether it is still open is the status of what it is for, never stored twice.
  * Writer: the API.
  */
 export const checkoutSessions = pgTable(
@@ -21,7 +34,11 @@ export const checkoutSessions = pgTable(
     merchantId: merchantId(),
     id: text('id').notNull(),
     tokenHash: bytes('token_hash').notNull(),
-    subscriptionId: text('subscription_id').notNull(),
+    purpose: text('purpose').$type<CheckoutPurpose>().notNull().default('subscription'),
+    /** Of these three exactly one, by purpose. */
+    subscriptionId: text('subscription_id'),
+    intentId: text('intent_id'),
+    setupMethodId: text('setup_method_id'),
     /** Business time. */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
@@ -29,6 +46,8 @@ export const checkoutSessions = pgTable(
     tries: integer('tries').notNull().default(0),
     /** Why the last try did not go through; null when none failed. */
     lastErrorCode: text('last_error_code'),
+    /** When an update of a method went through; what the others came to is their subject's status. */
+    completedAt: instant('completed_at'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [
@@ -37,7 +56,21 @@ export const checkoutSessions = pgTable(
       columns: [table.merchantId, table.subscriptionId],
       foreignColumns: [subscriptions.merchantId, subscriptions.id],
     }),
+    foreignKey({
+      columns: [table.merchantId, table.intentId],
+      foreignColumns: [paymentIntents.merchantId, paymentIntents.id],
+    }),
+    foreignKey({
+      columns: [table.merchantId, table.setupMethodId],
+      foreignColumns: [setupMethods.merchantId, setupMethods.id],
+    }),
+    check('checkout_session__purpose__ck', sql`${table.purpose} in (${oneOf(CHECKOUT_PURPOSES)})`),
+    check(
+      'checkout_session__subject__ck',
+      sql`num_nonnulls(${table.subscriptionId}, ${table.intentId}, ${table.setupMethodId}) = 1`,
+    ),
     uniqueIndex('checkout_session__token__uq').on(table.tokenHash),
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
+    index('checkout_session__intent__idx').on(table.merchantId, table.intentId),
   ],
 );

@@ -1,4 +1,4 @@
-import { json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { index, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -12,5 +12,9 @@ export const customers = pgTable(
     details: json('details').$type<CustomerDetails>().notNull(),
     createdAt: instant('created_at').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.merchantId, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    // Lists: newest first.
+    index('customer__created__idx').on(table.merchantId, table.createdAt, table.id),
+  ],
 );

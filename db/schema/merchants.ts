@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, oneOf } from './_columns.ts';
 
@@ -8,6 +9,10 @@ export type MerchantMode = (typeof MERCHANT_MODES)[number];
 
 export interface MerchantSettings {
   retryPlan: RetryPlan;
+  /** Renewals are spread over this long after they fall due; absent: not at all. Design §5. */
+  jitterMs?: number;
+  /** What the hosted pages may offer; absent: every supported one. Rule: D-43. */
+  paymentMethods?: PaymentMethodKind[];
 }
 
 /**

@@ -25,6 +25,8 @@ export const paymentAttempts = pgTable(
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
+    /** What asked for it, outside a cycle: asking again finds this attempt. */
+    commandId: text('command_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
     gateway: text('gateway').notNull(),
     gatewayKey: text('gateway_key').notNull(),
@@ -59,6 +61,9 @@ export const paymentAttempts = pgTable(
       table.intentId,
       table.attemptNumber,
     ),
+    uniqueIndex('payment_attempt__command__uq')
+      .on(table.merchantId, table.intentId, table.commandId)
+      .where(sql`${table.commandId} is not null`),
     // While one attempt's outcome is open, no path can open another.
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  boolean,
   check,
   foreignKey,
   index,
@@ -11,21 +12,21 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
-import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
-import type { IntentStatus } from '../../domain/payment-intent.ts';
+import { INTENT_KINDS, INTENT_STATUSES } from '../../domain/payment-intent.ts';
+import type { IntentKind, IntentStatus } from '../../domain/payment-intent.ts';
 import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * One thing owed, with all its attempts: here, a billing cycle. Its amount never changes after it
- * was made. Rule: D-40. Writer: the API for the first cycle of a subscription without a trial,
- * otherwise activities.
+ * One thing owed, with all its attempts. Its amount never changes after it was made. Rule: D-40.
+ * Writer: the API makes those that a request asks for; a cycle's own and every outcome, activities.
  */
 export const paymentIntents = pgTable(
   'payment_intent',
   {
     merchantId: merchantId(),
     id: text('id').notNull(),
+    kind: text('kind').$type<IntentKind>().notNull().default('cycle'),
     subscriptionId: text('subscription_id'),
     cycleNumber: integer('cycle_number'),
     customerId: text('customer_id').notNull(),
@@ -37,13 +38,32 @@ export const paymentIntents = pgTable(
     status: text('status').$type<IntentStatus>().notNull(),
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
+    /** What was given back so far. */
+    refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
+    description: text('description'),
+    /** A merchant's note on a one-time charge. */
+    comments: text('comments'),
+    storeFrontId: text('store_front_id'),
+    /** Of a hosted payment; a cycle's are its subscription's. */
+    callbackUrl: text('callback_url'),
+    cancelUrl: text('cancel_url'),
+    paymentMethods: json('payment_methods').$type<string[]>(),
+    phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
+    /** Keep the method for the customer once it paid. */
+    tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     /** Business time, like every instant below. */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),
     succeededAt: instant('succeeded_at'),
+    /** Until when the page of a hosted payment takes a card. */
+    checkoutExpiresAt: instant('checkout_expires_at'),
+    /** Real time of the last change. */
+    updatedAt: instant('updated_at')
+      .notNull()
+      .default(sql`now()`),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
@@ -52,11 +72,22 @@ export const paymentIntents = pgTable(
       foreignColumns: [subscriptions.merchantId, subscriptions.id],
     }),
     check('payment_intent__status__ck', sql`${table.status} in (${oneOf(INTENT_STATUSES)})`),
+    check('payment_intent__kind__ck', sql`${table.kind} in (${oneOf(INTENT_KINDS)})`),
+    check(
+      'payment_intent__refunded__ck',
+      sql`${table.refundedMinor} between 0 and ${table.amountMinor}`,
+    ),
     check('payment_intent__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
     // One intent per cycle, whoever makes it first.
     uniqueIndex('payment_intent__subscription_cycle__uq')
       .on(table.merchantId, table.subscriptionId, table.cycleNumber)
       .where(sql`${table.cycleNumber} is not null`),
+    // Lists: newest first.
+    index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
+    // Sweep: payments outside a cycle that should be decided and are not.
+    index('payment_intent__open__idx')
+      .on(table.updatedAt)
+      .where(sql`${table.kind} <> 'cycle' and ${table.status} in ('CREATED', 'PENDING')`),
     index('payment_intent__customer__idx').on(table.merchantId, table.customerId),
   ],
 );

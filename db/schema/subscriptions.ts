@@ -16,6 +16,7 @@ import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import type { SubscriptionState, SubscriptionStatus } from '../../domain/subscription/state.ts';
 import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
+import { subscriptionLinks } from './subscription-links.ts';
 import { testClocks } from './test-clocks.ts';
 
 export interface ProductPage {
@@ -48,6 +49,8 @@ export const subscriptions = pgTable(
     /** The next instant, in the subscription's own time, at which it has something to do. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
+    /** The link it came of; null for one the merchant created. Rule: D-37. */
+    linkId: text('link_id'),
     clockReachedAt: instant('clock_reached_at'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     receiptId: text('receipt_id'),
@@ -80,9 +83,15 @@ export const subscriptions = pgTable(
       columns: [table.merchantId, table.testClockId],
       foreignColumns: [testClocks.merchantId, testClocks.id],
     }),
+    foreignKey({
+      columns: [table.merchantId, table.linkId],
+      foreignColumns: [subscriptionLinks.merchantId, subscriptionLinks.id],
+    }),
     check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
+    // Lists: newest first.
+    index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
     // Sweep: rows whose workflow was never confirmed.
     index('subscription__unstarted__idx')
       .on(table.insertedAt)

@@ -235,7 +235,8 @@ function declined(
       intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
       ...entryEvents(state, after, now),
     ],
-    effects: {},
+    // It was cancelled unpaid while this attempt was under way: only now is that certain.
+    effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
 
@@ -298,6 +299,8 @@ function reasonOf(attempt: OpenAttempt): string {
     automatic_retry: 'the retry plan said so',
     manual_retry: 'the merchant asked for a retry',
     new_method: 'the payer gave another method',
+    one_time: 'the merchant asked for a one-time charge',
+    tokenised: 'the merchant charged a saved method',
   };
   return `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
 }

@@ -70,11 +70,16 @@ function end(state: SubscriptionState, reason: EndReason, now: number, why: stri
   );
   // The first intent of a subscription that nobody paid is over with it. One with an attempt under
   // way is not: its outcome still has to be recorded.
-  const unpaidFirst = state.status === 'CREATED' && state.owed && !state.openAttempt;
+  const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
   return {
     state: after,
     events: entryEvents(state, after, now),
-    effects: unpaidFirst && state.owed ? { cancelledIntentId: state.owed.intentId } : {},
+    effects: isUnpaid
+      ? {
+          releasesLinkUse: true,
+          ...(state.owed ? { cancelledIntentId: state.owed.intentId } : {}),
+        }
+      : {},
   };
 }
 

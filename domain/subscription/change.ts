@@ -17,6 +17,8 @@ export interface Effects {
   livePaymentMethodId?: string;
   /** The method it replaces. */
   deletedPaymentMethodId?: string;
+  /** It ended unpaid: the link it came of, if any, may be used once more. Rule: D-37. */
+  releasesLinkUse?: true;
 }
 
 type Patch = Partial<Omit<SubscriptionState, 'version' | 'log' | 'schemaVersion'>>;

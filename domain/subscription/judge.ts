@@ -31,7 +31,9 @@ const ALLOWED: Verdict = { ok: true };
 export function judge(state: SubscriptionState, command: Command, now: number): Verdict {
   switch (command.kind) {
     case 'cancel':
-      return allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+      return command.reason === 'checkout_cancelled'
+        ? judgeCheckoutCancel(state, now)
+        : allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
     case 'pause':
       return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
     case 'unpause':
@@ -57,6 +59,16 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
     default:
       return assertNever(command);
   }
+}
+
+/** Only while the payer could still pay there, and is not paying. Rule: D-41. */
+function judgeCheckoutCancel(state: SubscriptionState, now: number): Verdict {
+  if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
+    return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
+  }
+  return state.openAttempt
+    ? refuse('operation_not_allowed', 'A payment of this intent is on its way.')
+    : ALLOWED;
 }
 
 function judgeManualRetry(state: SubscriptionState, now: number): Verdict {

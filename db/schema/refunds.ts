@@ -1,0 +1,59 @@
+import { sql } from 'drizzle-orm';
+import {
+  check,
+  foreignKey,
+  index,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { REFUND_STATES } from '../../domain/refund.ts';
+import type { RefundState } from '../../domain/refund.ts';
+import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import { paymentIntents } from './payment-intents.ts';
+
+/**
+ * Money of a paid intent on its way back. The row commits before anything leaves the process; what
+ * is not REFUSED counts against what is left of the intent. Rule: D-§7. Writer: the API once, then
+ * activities.
+ */
+export const refunds = pgTable(
+  'refund',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    intentId: text('intent_id').notNull(),
+    state: text('state').$type<RefundState>().notNull(),
+    amountMinor: amountMinor().notNull(),
+    currency: currency().notNull(),
+    gatewayKey: text('gateway_key').notNull(),
+    gatewayChargeId: text('gateway_charge_id').notNull(),
+    gatewayRefundId: text('gateway_refund_id'),
+    /** Why it was refused, or is not decided. */
+    reason: text('reason'),
+    /** Business time. */
+    createdAt: instant('created_at').notNull(),
+    refundedAt: instant('refunded_at'),
+    /** Real time. */
+    firstSentAt: instant('first_sent_at'),
+    updatedAt: instant('updated_at')
+      .notNull()
+      .default(sql`now()`),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    foreignKey({
+      columns: [table.merchantId, table.intentId],
+      foreignColumns: [paymentIntents.merchantId, paymentIntents.id],
+    }),
+    check('refund__state__ck', sql`${table.state} in (${oneOf(REFUND_STATES)})`),
+    check('refund__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
+    uniqueIndex('refund__gateway_key__uq').on(table.gatewayKey),
+    index('refund__intent__idx').on(table.merchantId, table.intentId),
+    // Sweep: refunds that should be decided and are not.
+    index('refund__open__idx')
+      .on(table.updatedAt)
+      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN')`),
+  ],
+);

@@ -1,0 +1,46 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, foreignKey, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
+import type { SetupMethodStatus } from '../../domain/setup-method.ts';
+import { currency, instant, merchantId, oneOf } from './_columns.ts';
+import { customers } from './customers.ts';
+import { paymentMethods } from './payment-methods.ts';
+
+/**
+ * A payer asked to save a payment method, with nothing to pay. One that nobody completed before
+ * `expiresAt` counts as cancelled without being written again. Rules: IF-2.5, IF-4.13. Writer: the
+ * API, and activities when the method is saved.
+ */
+export const setupMethods = pgTable(
+  'setup_method',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    customerId: text('customer_id').notNull(),
+    status: text('status').$type<SetupMethodStatus>().notNull(),
+    currency: currency().notNull(),
+    paymentMethods: json('payment_methods').$type<string[]>().notNull(),
+    paymentMethodId: text('payment_method_id'),
+    storeFrontId: text('store_front_id'),
+    billingDetails: json('billing_details').$type<CustomerDetails>().notNull(),
+    callbackUrl: text('callback_url').notNull(),
+    metadata: json('metadata').$type<Record<string, string>>(),
+    phoneNumberRequired: boolean('phone_number_required').notNull(),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+    completedAt: instant('completed_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    foreignKey({
+      columns: [table.merchantId, table.customerId],
+      foreignColumns: [customers.merchantId, customers.id],
+    }),
+    foreignKey({
+      columns: [table.merchantId, table.paymentMethodId],
+      foreignColumns: [paymentMethods.merchantId, paymentMethods.id],
+    }),
+    check('setup_method__status__ck', sql`${table.status} in (${oneOf(SETUP_METHOD_STATUSES)})`),
+  ],
+);
