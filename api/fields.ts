@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
 
 /** One thing wrong with a request, by the field's path. */
@@ -116,6 +117,22 @@ export function text(max: number) {
   return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
 }
 
+/** Ids are at most this long; a longer text names nothing. */
+const ID_MAX = 64;
+
+/** The name of a record. Whether there is one is for the database to say. Rule: D-21. */
+export function idText() {
+  return text(ID_MAX);
+}
+
+/** An instant as requests give them. Rule: D-04. */
+export const instant = z.custom<number>(isInstant, {
+  error: ({ input }) =>
+    input === undefined || input === null
+      ? 'is required'
+      : 'must be epoch milliseconds before the year 2200',
+});
+
 /** A whole number of at least `min`. */
 export function wholeNumber(min: number) {
   return z.custom<number>(
@@ -181,3 +198,26 @@ export function metadata() {
     return value as Record<string, string>; // every member was just looked at
   });
 }
+
+/** A whole number in an address, where every value is text. */
+export function numberText(min: number, max: number) {
+  return z
+    .custom<string>(
+      (value) =>
+        typeof value === 'string' &&
+        /^(0|[1-9]\d{0,14})$/.test(value) &&
+        Number(value) >= min &&
+        Number(value) <= max,
+      { error: `must be an integer from ${min} to ${max}` },
+    )
+    .transform(Number);
+}
+
+/** An instant in an address, where every value is text. Rule: D-04. */
+export const instantText = z
+  .custom<string>(
+    (value) =>
+      typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) && isInstant(Number(value)),
+    { error: 'must be epoch milliseconds before the year 2200' },
+  )
+  .transform(Number);

@@ -1,6 +1,5 @@
 import type { Db } from '../../../db/client.ts';
 import { createSubscription } from '../../../db/repositories/create-subscription.ts';
-import { findCustomer, insertCustomer } from '../../../db/repositories/customers.ts';
 import { findTestClock } from '../../../db/repositories/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
@@ -9,6 +8,7 @@ import { notFound, ok } from '../../answers.ts';
 import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Outcome } from '../../idempotency.ts';
+import { payerOf } from '../customers/payer.ts';
 import { checkTerms } from './schema.ts';
 import type { CreateSubscriptionBody } from './schema.ts';
 
@@ -32,7 +32,10 @@ export async function createSubscriptionIn(
     {
       subscriptionId,
       merchantId: merchant.id,
-      customerId: await customerOf(tx, deps, merchant, body),
+      customerId: await payerOf(tx, deps, merchant.id, {
+        customerId: body.customerId,
+        details: body.customerDetails,
+      }),
       terms,
       createdAt,
       checkoutExpiresAt: createdAt + deps.checkoutExpiryMs,
@@ -73,24 +76,6 @@ async function birthOf(
   if (!clock) throw notFound('test clock');
   checkTerms(body, clock.targetAt);
   return clock.targetAt;
-}
-
-/** The merchant's customer that the request names, or a new one made from the details. Rule: D-11. */
-async function customerOf(
-  tx: Db,
-  { now, random }: ApiDeps,
-  merchant: Merchant,
-  { customerId, customerDetails }: CreateSubscriptionBody,
-): Promise<string> {
-  if (customerId !== undefined) {
-    const customer = await findCustomer(tx, merchant.id, customerId);
-    if (!customer) throw notFound('customer');
-    return customer.id;
-  }
-  const createdAt = now();
-  const id = newId('cus', createdAt, random);
-  await insertCustomer(tx, { merchantId: merchant.id, id, details: customerDetails, createdAt });
-  return id;
 }
 
 function termsOf(body: CreateSubscriptionBody): Terms {

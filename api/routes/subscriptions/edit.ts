@@ -5,16 +5,17 @@ import {
   intervalCountProblem,
 } from '../../../domain/calendar.ts';
 import type { EditCommand } from '../../../domain/subscription/commands.ts';
-import { optional, problemsError, readFields, wholeNumber } from '../../fields.ts';
+import { instant, optional, problemsError, readFields, wholeNumber } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
-import { amount, paymentDate, SubscriptionIdBody } from './schema.ts';
+import { amount } from '../../payment-fields.ts';
+import { SubscriptionIdBody } from './schema.ts';
 
 /** Rule: IF-4.6. */
 const EditSubscriptionShape = {
   ...SubscriptionIdBody,
   newAmount: optional(amount),
   newCycleCount: optional(wholeNumber(1)),
-  newNextPaymentDate: optional(paymentDate),
+  newNextPaymentDate: optional(instant),
   interval: optional(z.enum(INTERVAL_UNITS)),
   intervalCount: optional(wholeNumber(1)),
 };

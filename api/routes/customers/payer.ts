@@ -1,0 +1,30 @@
+import type { Db } from '../../../db/client.ts';
+import { findCustomer, insertCustomer } from '../../../db/repositories/customers.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { newId } from '../../../domain/ids.ts';
+import { notFound } from '../../answers.ts';
+import type { ApiDeps } from '../../deps.ts';
+
+/**
+ * Id of the merchant's customer that a request names, or of a new one made from the details, inside
+ * the caller's transaction.
+ *
+ * @throws DomainError `resource_not_found` for a customer the merchant does not have. Rule: D-11.
+ */
+export async function payerOf(
+  tx: Db,
+  { now, random }: Pick<ApiDeps, 'now' | 'random'>,
+  merchantId: string,
+  given: { customerId?: string | undefined; details: CustomerDetails },
+): Promise<string> {
+  const { customerId, details } = given;
+  if (customerId !== undefined) {
+    const customer = await findCustomer(tx, merchantId, customerId);
+    if (!customer) throw notFound('customer');
+    return customer.id;
+  }
+  const createdAt = now();
+  const id = newId('cus', createdAt, random);
+  await insertCustomer(tx, { merchantId, id, details, createdAt });
+  return id;
+}
