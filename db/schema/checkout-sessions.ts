@@ -42,12 +42,10 @@ export const checkoutSessions = pgTable(
     /** Business time. */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
-    /** Tries with a card, refused ones included. */
+    /** Tries with a card, refused ones included: how many rows `checkout_try` has. */
     tries: integer('tries').notNull().default(0),
     /** Why the last try did not go through; null when none failed. */
     lastErrorCode: text('last_error_code'),
-    /** When an update of a method went through; what the others came to is their subject's status. */
-    completedAt: instant('completed_at'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [

@@ -11,6 +11,7 @@ export * from './payment-attempts.ts';
 export * from './refunds.ts';
 export * from './setup-methods.ts';
 export * from './checkout-sessions.ts';
+export * from './checkout-tries.ts';
 export * from './idempotency-keys.ts';
 export * from './webhook-configs.ts';
 export * from './event-streams.ts';
