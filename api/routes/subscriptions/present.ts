@@ -5,12 +5,18 @@ import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import { nextPaymentAt, remainingCycleCount } from '../../../domain/subscription/state.ts';
 import type { LogEntry } from '../../../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../../../domain/subscription/upcoming.ts';
+import { presentCard } from '../../present-card.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { updateMethodLink } from '../../pages/update-method/link.ts';
+
+type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
  * The answer of the read operation. A field without a value is omitted, except the two dates that
- * D-34 calls null. Rules: IF-2.3, D-10a, D-34.
+ * D-34 calls null. Each call makes a fresh link to the page for another method. Rules: IF-2.3, D-10a,
+ * D-33, D-34.
  */
-export function presentSubscription(view: SubscriptionView) {
+export function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
   const { terms } = state;
   return {
@@ -37,19 +43,20 @@ export function presentSubscription(view: SubscriptionView) {
           trialPeriodInterval: terms.trial.interval,
         }),
     ...(view.metadata === null ? {} : { metadata: view.metadata }),
+    ...updatePaymentMethodLink(deps, view),
     ...paymentMetadata(view),
   };
 }
 
+/** Only while a new method is of use. Rules: IF-2.3, D-33. */
+function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
+  if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return {};
+  return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
+}
+
 function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
   if (status === 'CREATED' || paymentMethod === null) return {};
-  const { kind, country, ...card } = paymentMethod;
-  return {
-    paymentMetadata: {
-      paymentMethod: kind,
-      cardMetadata: { ...card, ...(country === null ? {} : { country }) },
-    },
-  };
+  return { paymentMetadata: presentCard(paymentMethod) };
 }
 
 /** The outcome of a manual retry. Rules: IF-4.9, D-31, D-10a, D-42. */

@@ -26,7 +26,7 @@ export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps):
     const subscriptionId = pathParam(ctx, 'subscriptionId');
     const subscription = await findSubscription(db, callerOf(ctx).id, subscriptionId);
     if (!subscription) throw notFound('subscription');
-    send(ctx, ok(presentSubscription(subscription)));
+    send(ctx, ok(presentSubscription(deps, subscription)));
   });
 
   commandRoutes(router, deps);
