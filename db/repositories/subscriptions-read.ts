@@ -7,10 +7,9 @@ import { subscriptions } from '../schema/subscriptions.ts';
 /** A subscription as merchants read it: its row, and the card it pays with. */
 export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
 
-/** The merchant's subscription, or null: another merchant's is as unknown as none. Rule: D-21. */
-export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
-  if (!isId('sub', subscriptionId)) return null;
-  const [row] = await db
+/** Subscriptions as merchants read them; the caller says which. */
+export function selectSubscriptions(db: Db) {
+  return db
     .select({
       id: subscriptions.id,
       customerId: subscriptions.customerId,
@@ -36,8 +35,15 @@ export async function findSubscription(db: Db, merchantId: string, subscriptionI
         eq(paymentMethods.merchantId, subscriptions.merchantId),
         eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
       ),
-    )
-    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+    );
+}
+
+/** The merchant's subscription, or null: another merchant's is as unknown as none. Rule: D-21. */
+export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
+  if (!isId('sub', subscriptionId)) return null;
+  const [row] = await selectSubscriptions(db).where(
+    and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
+  );
   return row ?? null;
 }
 

@@ -1,0 +1,76 @@
+import type { ListPosition, ListQuery } from '../db/repositories/lists.ts';
+import { isInstant } from '../domain/calendar.ts';
+import { isId } from '../domain/ids.ts';
+import type { IdPrefix } from '../domain/ids.ts';
+import { callerOf } from './context.ts';
+import type { Context } from './context.ts';
+import { instantText, numberText, optional, readFields, text } from './fields.ts';
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 100;
+const OFFSET_MAX = 255;
+
+/** What every list takes: created at or after `startTime` and before `endTime`. Rule: D-§7. */
+export const ListQueryFields = {
+  limit: optional(numberText(1, LIMIT_MAX)),
+  offset: optional(text(OFFSET_MAX)),
+  startTime: optional(instantText),
+  endTime: optional(instantText),
+};
+
+interface Listed {
+  readonly id: string;
+  readonly createdAt: number;
+}
+
+/**
+ * A page of one of the caller's lists: the records from the newest to the oldest, and in
+ * `metadata.offset` where the next page begins, absent at the end. A record made while a caller reads
+ * page after page shifts none of them.
+ *
+ * @throws DomainError `bad_request` for a query that is none, an offset of another list included.
+ * Rule: D-§7.
+ */
+export async function listPage<Row extends Listed>(
+  ctx: Context,
+  prefix: IdPrefix,
+  read: (query: ListQuery) => Promise<Row[]>,
+  present: (row: Row) => object,
+) {
+  const after = (offset: string | undefined): ListPosition | null | undefined =>
+    offset === undefined ? undefined : positionOf(prefix, offset);
+  const given = readFields(ListQueryFields, ctx.query, ({ offset }) =>
+    after(offset) === null
+      ? [{ field: 'offset', message: 'must be metadata.offset of this list' }]
+      : [],
+  );
+  const limit = given.limit ?? LIMIT_DEFAULT;
+  // One more than asked for tells whether there is another page.
+  const rows = await read({
+    merchantId: callerOf(ctx).id,
+    limit: limit + 1,
+    startAt: given.startTime,
+    endAt: given.endTime,
+    after: after(given.offset) ?? undefined,
+  });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    data: page.map(present),
+    metadata: rows.length > limit && last !== undefined ? { offset: offsetOf(last) } : {},
+  };
+}
+
+function offsetOf({ createdAt, id }: Listed): string {
+  return Buffer.from(`${createdAt} ${id}`, 'latin1').toString('base64url');
+}
+
+/** The position that an offset of ours names; null for anything else. */
+function positionOf(prefix: IdPrefix, offset: string): ListPosition | null {
+  const [, instant, id] =
+    /^(\d{1,15}) (\w+)$/.exec(Buffer.from(offset, 'base64url').toString('latin1')) ?? [];
+  const position = { createdAt: Number(instant), id: id ?? '' };
+  // A position has one spelling.
+  const isOurs = isInstant(position.createdAt) && isId(prefix, id) && offsetOf(position) === offset;
+  return isOurs ? position : null;
+}

@@ -1,0 +1,67 @@
+import { and, desc, eq, gte, lt, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { Db } from '../client.ts';
+import { customers } from '../schema/customers.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import type { Customer } from './customers.ts';
+import { selectSubscriptions } from './subscriptions-read.ts';
+import type { SubscriptionView } from './subscriptions-read.ts';
+
+/** Where in a list a row stands: lists go from the newest to the oldest, then by id. */
+export interface ListPosition {
+  createdAt: number;
+  id: string;
+}
+
+/** Which rows of a merchant a list shows. */
+export interface ListQuery {
+  merchantId: string;
+  limit: number;
+  /** Created at or after. */
+  startAt: number | undefined;
+  /** Created before. */
+  endAt: number | undefined;
+  /** Only what comes after this row, which need not exist any more. */
+  after: ListPosition | undefined;
+}
+
+/** The columns of the index that lists go by. */
+interface ListColumns {
+  merchantId: AnyPgColumn;
+  createdAt: AnyPgColumn;
+  id: AnyPgColumn;
+}
+
+/** The merchant's customers, newest first. Rule: D-§7. */
+export async function listCustomers(db: Db, query: ListQuery): Promise<Customer[]> {
+  return db
+    .select()
+    .from(customers)
+    .where(inList(customers, query))
+    .orderBy(...newestFirst(customers))
+    .limit(query.limit);
+}
+
+/** The merchant's subscriptions, newest first. Rule: D-§7. */
+export async function listSubscriptions(db: Db, query: ListQuery): Promise<SubscriptionView[]> {
+  return selectSubscriptions(db)
+    .where(inList(subscriptions, query))
+    .orderBy(...newestFirst(subscriptions))
+    .limit(query.limit);
+}
+
+function inList(table: ListColumns, { merchantId, startAt, endAt, after }: ListQuery) {
+  const at = (instant: number) => sql`${new Date(instant).toISOString()}::timestamptz`;
+  return and(
+    eq(table.merchantId, merchantId),
+    startAt === undefined ? undefined : gte(table.createdAt, at(startAt)),
+    endAt === undefined ? undefined : lt(table.createdAt, at(endAt)),
+    after === undefined
+      ? undefined
+      : sql`(${table.createdAt}, ${table.id}) < (${at(after.createdAt)}, ${after.id}::text)`,
+  );
+}
+
+function newestFirst(table: ListColumns) {
+  return [desc(table.createdAt), desc(table.id)];
+}
