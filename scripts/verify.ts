@@ -1,0 +1,70 @@
+// npm run verify: reads Postgres, the gateway's book and, where they are given, the books of webhook
+// receivers and of clients, and judges what must hold whatever happened. It only reads, so it may be
+// run against a live system at any time. Exits with 1 and names what is wrong otherwise.
+
+import { Command } from 'commander';
+import { readDemoFile } from '../embedded/demo-file.ts';
+import { loadEmbeddedConfig } from '../runtime/config.ts';
+import { grouped, print, runScript, styled } from './client/terminal.ts';
+import { openBooks } from './verify/books.ts';
+import type { Places } from './verify/books.ts';
+import { judgeBooks } from './verify/invariants.ts';
+import type { Verdict } from './verify/invariants.ts';
+
+interface Options {
+  readonly databaseUrl?: string;
+  readonly gatewayUrl?: string;
+  readonly gatewayKey?: string;
+  readonly receiverBook?: string;
+  readonly clientBook?: string;
+  readonly json?: boolean;
+}
+
+const program = new Command('verify')
+  .description('Judges the books: charged once, nothing missing, everything told of.')
+  .option('--database-url <url>', 'default: the running npm start')
+  .option(
+    '--gateway-url <url>',
+    'with --gateway-key; default: the running npm start, if that is it',
+  )
+  .option('--gateway-key <key>', 'of the sandbox gateway')
+  .option('--receiver-book <file>', 'what webhook receivers got, a line of JSON each')
+  .option('--client-book <file>', 'what the API answered, a line of JSON each')
+  .option('--json', 'print the verdicts as JSON');
+
+await runScript(async () => {
+  const options = program.parse().opts<Options>();
+  const books = await openBooks(placesOf(options));
+  try {
+    const verdicts = await judgeBooks(books);
+    if (options.json) print(JSON.stringify({ verdicts }, null, 2));
+    else verdicts.forEach(printVerdict);
+    return verdicts.every(({ wrong }) => wrong.length === 0) ? 0 : 1;
+  } finally {
+    await books.close();
+  }
+});
+
+function placesOf(options: Options): Places {
+  const { databaseUrl, gatewayUrl, gatewayKey, receiverBook = null, clientBook = null } = options;
+  if (databaseUrl !== undefined) {
+    const gateway =
+      gatewayUrl !== undefined && gatewayKey !== undefined
+        ? { url: gatewayUrl, key: gatewayKey }
+        : null;
+    return { databaseUrl, gateway, receiverBook, clientBook };
+  }
+  const demo = readDemoFile(loadEmbeddedConfig().dataDir);
+  const gateway = { url: demo.gatewayUrl, key: demo.gatewayKey };
+  return { databaseUrl: demo.databaseUrl, gateway, receiverBook, clientBook };
+}
+
+function printVerdict({ invariant, title, counted, wrong }: Verdict): void {
+  const isFine = wrong.length === 0;
+  const mark =
+    counted === null ? styled('dim', '·') : styled(isFine ? 'green' : 'red', isFine ? '✓' : '✗');
+  const looked =
+    counted === null ? 'not judged: its book was not given' : `${grouped(counted)} looked at`;
+  print(`  ${mark} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
+  for (const line of wrong) print(`       ${line}`);
+}

@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs';
+import postgres from 'postgres';
+import type { ReservedSql } from 'postgres';
+
+/** Where the books are. Everything is only read. */
+export interface Places {
+  readonly databaseUrl: string;
+  /** Null leaves out what only the gateway's book can tell. */
+  readonly gateway: { readonly url: string; readonly key: string } | null;
+  /** A file with a line of JSON per webhook received: `{ eventId, eventType, isSignatureValid }`. */
+  readonly receiverBook: string | null;
+  /** A file with a line of JSON per answer of the API: `{ key, status, body }`. */
+  readonly clientBook: string | null;
+}
+
+/** One moment of Postgres beside the other books, as tables to ask. */
+export interface Books {
+  readonly has: { gateway: boolean; receiver: boolean; client: boolean };
+  ask<Row>(query: string): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** A query that takes longer than this is given up: the system goes on working meanwhile. */
+const STATEMENT_TIMEOUT_MS = 120_000;
+const GATEWAY_WITHIN_MS = 30_000;
+const BATCH = 2_000;
+
+/** Tables of this connection alone: gone with it, seen by nobody else. */
+const TABLES = `
+  create temp table book_charge (
+    key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,
+    refunded_minor bigint, created_at timestamptz);
+  create temp table book_webhook (event_id text, event_type text, is_signature_valid boolean);
+  create temp table book_answer (key text, status integer, body text);`;
+
+/**
+ * Opens the books. Postgres is one snapshot, taken before the gateway's book is read: a charge that
+ * the book has and the snapshot knows nothing of is then newer than the snapshot, or wrong.
+ *
+ * @throws Error when a book cannot be read.
+ */
+export async function openBooks(places: Places): Promise<Books> {
+  const client = postgres(places.databaseUrl, {
+    max: 1,
+    connect_timeout: 10,
+    onnotice: () => undefined,
+    connection: { application_name: 'perennial-verify', statement_timeout: STATEMENT_TIMEOUT_MS },
+  });
+  const session = await client.reserve();
+  const close = async (): Promise<void> => {
+    session.release();
+    await client.end({ timeout: 5 });
+  };
+  try {
+    await session.unsafe(TABLES);
+    await fill(session, 'book_webhook', readLines(places.receiverBook).map(webhookRow));
+    await fill(session, 'book_answer', readLines(places.clientBook).map(answerRow));
+    await session`begin isolation level repeatable read`;
+    await session`select count(*) from merchant`; // the snapshot is taken by the first query
+    if (places.gateway) {
+      await fill(session, 'book_charge', await readGateway(places.gateway));
+    }
+    return {
+      has: {
+        gateway: places.gateway !== null,
+        receiver: places.receiverBook !== null,
+        client: places.clientBook !== null,
+      },
+      ask: async <Row>(query: string) => [...(await session.unsafe(query))] as Row[],
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+type Row = Record<string, string | number | boolean | null>;
+
+async function fill(session: ReservedSql, table: string, rows: readonly Row[]): Promise<void> {
+  for (let at = 0; at < rows.length; at += BATCH) {
+    await session`insert into ${session(table)} ${session(rows.slice(at, at + BATCH))}`;
+  }
+}
+
+interface ListedCharge {
+  readonly key: string;
+  readonly outcome: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+  readonly refundedMinor: number;
+  readonly createdAt: number;
+  readonly reference: { readonly intentId: string };
+}
+
+async function readGateway({ url, key }: { url: string; key: string }): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let after: number | null = 0; after !== null;) {
+    const response = await fetch(`${url}/control/charges?after=${after}`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(GATEWAY_WITHIN_MS),
+    });
+    if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
+    const page = (await response.json()) as { charges: ListedCharge[]; next: number | null };
+    rows.push(...page.charges.map(chargeRow));
+    after = page.next;
+  }
+  return rows;
+}
+
+function chargeRow(charge: ListedCharge): Row {
+  return {
+    key: charge.key,
+    intent_id: charge.reference.intentId,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    outcome: charge.outcome,
+    refunded_minor: charge.refundedMinor,
+    created_at: new Date(charge.createdAt).toISOString(),
+  };
+}
+
+/** The last line may be half written: whoever writes the book may have been killed. */
+function readLines(file: string | null): Record<string, unknown>[] {
+  if (file === null) return [];
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function webhookRow(line: Record<string, unknown>): Row {
+  return {
+    event_id: String(line['eventId']),
+    event_type: String(line['eventType']),
+    is_signature_valid: line['isSignatureValid'] === true,
+  };
+}
+
+function answerRow(line: Record<string, unknown>): Row {
+  return {
+    key: String(line['key']),
+    status: Number(line['status']),
+    body: String(line['body']),
+  };
+}

@@ -1,0 +1,79 @@
+import type { Check } from './invariants.ts';
+
+const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
+
+/** Invariants 1 and 3. An attempt that is still open may be ahead or behind in one book. */
+export const chargingChecks: readonly Check[] = [
+  {
+    invariant: 1,
+    needs: 'gateway',
+    counted: `select count(distinct intent_id) as n from book_charge where outcome = 'succeeded'`,
+    wrong: `select format('%s was charged %s times in the gateway''s book', intent_id, count(*)) as wrong
+      from book_charge where outcome = 'succeeded' group by intent_id having count(*) > 1`,
+  },
+  {
+    invariant: 1,
+    needs: 'gateway',
+    counted: `select count(*) as n from payment_attempt where state = 'SUCCEEDED'`,
+    wrong: `select format('attempt %s is %s here and %s in the gateway''s book', a.gateway_key, a.state,
+        coalesce(b.outcome, 'absent')) as wrong
+      from payment_attempt a left join book_charge b on b.key = a.gateway_key
+      where a.gateway = 'sandbox'
+        and ((a.state = 'SUCCEEDED' and b.outcome is distinct from 'succeeded')
+          or (a.state = 'DECLINED' and b.outcome = 'succeeded'))`,
+  },
+  {
+    invariant: 1,
+    needs: 'gateway',
+    counted: `select count(*) as n from book_charge`,
+    wrong: `select format('the gateway charged %s, which no attempt asked for', b.key) as wrong
+      from book_charge b left join payment_attempt a on a.gateway_key = b.key
+      where a.gateway_key is null and b.created_at < now() - interval '5 seconds'`,
+  },
+  {
+    invariant: 1,
+    counted: `select count(*) as n from payment_intent`,
+    wrong: `select format('%s is %s with %s attempts that succeeded', i.id, i.status, count(a.id)) as wrong
+      from payment_intent i left join payment_attempt a
+        on a.merchant_id = i.merchant_id and a.intent_id = i.id and a.state = 'SUCCEEDED'
+      group by i.merchant_id, i.id, i.status
+      having count(a.id) <> case when i.status in ${PAID} then 1 else 0 end`,
+  },
+  {
+    invariant: 1,
+    counted: `select count(*) as n from payment_intent where refunded_minor > 0`,
+    wrong: `select format('%s: %s given back by its own account, %s by its refunds', i.id,
+        i.refunded_minor, coalesce(sum(r.amount_minor), 0)) as wrong
+      from payment_intent i left join refund r
+        on r.merchant_id = i.merchant_id and r.intent_id = i.id and r.state = 'SUCCEEDED'
+      group by i.merchant_id, i.id, i.refunded_minor
+      having i.refunded_minor <> coalesce(sum(r.amount_minor), 0)`,
+  },
+  {
+    invariant: 1,
+    needs: 'gateway',
+    counted: `select count(*) as n from book_charge where refunded_minor > 0`,
+    wrong: `select format('%s: the gateway gave back %s, the refunds say %s', b.key, b.refunded_minor,
+        coalesce(r.amount, 0)) as wrong
+      from book_charge b
+      join payment_attempt a on a.gateway_key = b.key and a.state = 'SUCCEEDED'
+      left join lateral (
+        select sum(amount_minor) as amount,
+          bool_or(state in ('CREATED', 'SENDING', 'UNKNOWN')) as is_open
+        from refund where merchant_id = a.merchant_id and gateway_charge_id = a.gateway_charge_id
+          and state <> 'REFUSED') r on true
+      where b.refunded_minor <> coalesce(r.amount, 0) and not coalesce(r.is_open, false)`,
+  },
+  {
+    invariant: 3,
+    needs: 'gateway',
+    counted: `select count(*) as n from book_charge`,
+    wrong: `select format('%s: the gateway has %s %s, owed were %s %s', b.key, b.amount_minor, b.currency,
+        i.amount_minor, i.currency) as wrong
+      from book_charge b
+      join payment_attempt a on a.gateway_key = b.key
+      join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id
+      where b.amount_minor <> i.amount_minor or b.currency <> i.currency
+        or a.amount_minor <> i.amount_minor or a.currency <> i.currency`,
+  },
+];

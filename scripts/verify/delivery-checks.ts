@@ -1,0 +1,106 @@
+import type { Check } from './invariants.ts';
+
+/** Longer than a killed worker's lease and the sweeps that come after it. */
+const REPAIRED = `interval '10 minutes'`;
+
+/** Invariants 5, 6 and 7. */
+export const deliveryChecks: readonly Check[] = [
+  {
+    invariant: 5,
+    counted: `select count(*) as n from outbox_event`,
+    wrong: `select format('%s has %s events, numbered %s to %s, and counts %s', s.id, count(e.id),
+        min(e.sequence), max(e.sequence), s.last_sequence) as wrong
+      from event_stream s left join outbox_event e
+        on e.merchant_id = s.merchant_id and e.stream_id = s.id
+      group by s.merchant_id, s.id, s.last_sequence
+      having count(e.id) <> s.last_sequence or min(e.sequence) <> 1 or max(e.sequence) <> s.last_sequence`,
+  },
+  {
+    invariant: 5,
+    counted: `select count(*) as n from outbox_event where type = 'intent.success'`,
+    wrong: `select format('%s is %s and was told of as paid %s times', i.id, i.status, count(e.id)) as wrong
+      from payment_intent i left join outbox_event e
+        on e.merchant_id = i.merchant_id and e.type = 'intent.success'
+          and e.stream_id = coalesce(i.subscription_id, i.id) and e.body::json->>'intentId' = i.id
+      group by i.merchant_id, i.id, i.status
+      having count(e.id) <> case when i.status in ('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED') then 1 else 0 end`,
+  },
+  {
+    invariant: 5,
+    counted: `select count(*) as n from outbox_event where type = 'subscription.cycle_charged'`,
+    wrong: `select format('%s: %s cycles paid, %s told of', s.id, s.cycles_charged, count(e.id)) as wrong
+      from subscription s left join outbox_event e
+        on e.merchant_id = s.merchant_id and e.stream_id = s.id and e.type = 'subscription.cycle_charged'
+      group by s.merchant_id, s.id, s.cycles_charged having count(e.id) <> s.cycles_charged`,
+  },
+  {
+    invariant: 5,
+    needs: 'receiver',
+    counted: `select count(*) as n from book_webhook`,
+    wrong: `select format('%s (%s) was delivered and the receiver has not got it', d.event_id, e.type) as wrong
+      from webhook_delivery d
+      join outbox_event e on e.merchant_id = d.merchant_id and e.id = d.event_id
+      left join book_webhook b on b.event_id = d.event_id
+      where d.state = 'DELIVERED' and b.event_id is null
+        and e.merchant_id in (
+          select merchant_id from outbox_event join book_webhook on event_id = id)`,
+  },
+  {
+    invariant: 5,
+    needs: 'receiver',
+    counted: `select count(distinct event_id) as n from book_webhook`,
+    wrong: `select format('the receiver got %s (%s): %s', b.event_id, b.event_type,
+        case when e.id is null then 'no such event' else 'its signature does not hold' end) as wrong
+      from book_webhook b left join outbox_event e on e.id = b.event_id
+      where e.id is null or not b.is_signature_valid`,
+  },
+  {
+    invariant: 6,
+    needs: 'client',
+    counted: `select count(distinct key) as n from book_answer`,
+    wrong: `select format('key %s was answered in %s ways', key, count(distinct (status, body))) as wrong
+      from book_answer where status < 500 and status not in (401, 409, 429)
+      group by key having count(distinct (status, body)) > 1`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from payment_attempt where state in ('CREATED', 'SENDING', 'UNKNOWN')`,
+    wrong: `select format('attempt %s is %s since %s%s', gateway_key, state,
+        coalesce(first_sent_at, created_at), coalesce(' (' || reason || ')', '')) as wrong
+      from payment_attempt
+      where state in ('CREATED', 'SENDING', 'UNKNOWN')
+        and coalesce(last_sent_at, first_sent_at, created_at) < now() - interval '2 hours'`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from refund where state in ('CREATED', 'SENDING', 'UNKNOWN')`,
+    wrong: `select format('refund %s is %s since %s', id, state, created_at) as wrong from refund
+      where state in ('CREATED', 'SENDING', 'UNKNOWN') and updated_at < now() - interval '2 hours'`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from webhook_delivery where state = 'PENDING'`,
+    wrong: `select format('event %s for %s was due at %s', d.event_id, d.config_id, d.next_attempt_at) as wrong
+      from webhook_delivery d
+      where d.state = 'PENDING' and d.next_attempt_at < now() - ${REPAIRED}
+        and not exists (
+          select from webhook_delivery before
+          where before.merchant_id = d.merchant_id and before.stream_id = d.stream_id
+            and before.config_id = d.config_id and before.state = 'PENDING'
+            and before.sequence < d.sequence and before.attempts < 3)`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from subscription where workflow_started_at is null`,
+    wrong: `select format('%s has no workflow since %s', id, inserted_at) as wrong from subscription
+      where workflow_started_at is null and inserted_at < now() - ${REPAIRED}`,
+  },
+  {
+    invariant: 7,
+    counted: `select count(*) as n from subscription where clock_reached_at is not null and status <> 'ENDED'`,
+    wrong: `select format('%s has reached %s of its clock''s %s', s.id, s.clock_reached_at, c.target_at) as wrong
+      from subscription s join test_clock c on c.merchant_id = s.merchant_id and c.id = s.test_clock_id
+      where s.status <> 'ENDED' and s.clock_reached_at < c.target_at
+        and s.updated_at < now() - ${REPAIRED}`,
+  },
+];

@@ -1,0 +1,108 @@
+import type { Check } from './invariants.ts';
+
+/**
+ * Date `next_index` of a subscription's calendar, by Postgres' own calendar: months are added to the
+ * anchor and cut to the length of the month, which is what D-05 asks for.
+ */
+const DUE_AT = `
+  to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
+    + (state->>'nextIndex')::int * (state->'terms'->>'intervalCount')::int
+      * ('1 ' || (state->'terms'->>'interval'))::interval`;
+
+/** The subscription's own time: its clock's where it has one. */
+const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
+
+/** Longer than a process needs to come back and catch up. */
+const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
+
+/** What a subscription's own events say of its statuses, in order. */
+const PASSAGES = `
+  select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
+  from (
+    select stream_id, sequence, body::json->>'status' as status from outbox_event
+    where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
+      'subscription.unpaid', 'subscription.paused', 'subscription.ended')) entered`;
+
+/** Invariants 2, 4 and 8. */
+export const subscriptionChecks: readonly Check[] = [
+  {
+    invariant: 2,
+    counted: `select count(*) as n from subscription where status in ('TRIALING', 'ACTIVE')`,
+    wrong: `select format('%s is %s and cycle %s was due at %s', id, status, cycles_charged + 1, ${DUE_AT}) as wrong
+      from subscription
+      where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null
+        and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from subscription where status = 'UNPAID'`,
+    wrong: `select format('%s is UNPAID and its retry was due at %s', id,
+        to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0)) as wrong
+      from subscription
+      where status = 'UNPAID' and state->>'openAttempt' is null
+        and to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0) at time zone 'UTC'
+          < ${OWN_NOW} - (${LATE})`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from payment_intent where cycle_number is not null`,
+    wrong: `select format('%s: cycle %s follows cycle %s', subscription_id, cycle_number, before) as wrong
+      from (
+        select subscription_id, cycle_number,
+          lag(cycle_number, 1, 0) over (partition by merchant_id, subscription_id order by cycle_number) as before
+        from payment_intent where cycle_number is not null) cycles
+      where cycle_number <> before + 1`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from payment_intent where cycle_number > 1`,
+    wrong: `select format('%s: cycle %s fell due at %s, not after the one before', subscription_id, cycle_number, due_at) as wrong
+      from (
+        select subscription_id, cycle_number, due_at,
+          lag(due_at) over (partition by merchant_id, subscription_id order by cycle_number) as before
+        from payment_intent where cycle_number is not null) cycles
+      where due_at <= before`,
+  },
+  {
+    invariant: 4,
+    counted: `select count(*) as n from subscription`,
+    wrong: `select format('%s counts %s paid cycles and has %s', s.id, s.cycles_charged, count(i.id)) as wrong
+      from subscription s left join payment_intent i
+        on i.merchant_id = s.merchant_id and i.subscription_id = s.id and i.cycle_number is not null
+          and i.status in ('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')
+      group by s.merchant_id, s.id, s.cycles_charged having count(i.id) <> s.cycles_charged`,
+  },
+  {
+    invariant: 4,
+    counted: `select count(*) as n from subscription`,
+    wrong: `select format('%s: its columns say %s, %s of %s cycles; its state %s, %s of %s', id, status,
+        cycles_charged, cycle_count, state->>'status', state->>'cyclesCharged',
+        state->'terms'->>'cycleCount') as wrong
+      from subscription
+      where status <> state->>'status' or version <> (state->>'version')::int
+        or cycles_charged <> (state->>'cyclesCharged')::int
+        or cycle_count <> (state->'terms'->>'cycleCount')::int`,
+  },
+  {
+    invariant: 4,
+    counted: `select count(*) as n from subscription where status = 'ENDED'`,
+    wrong: `select format('%s is %s (%s) with %s of %s cycles paid', id, status,
+        coalesce(state->>'endReason', 'no reason'), cycles_charged, cycle_count) as wrong
+      from subscription
+      where (status = 'ENDED') <> (state->>'endReason' is not null)
+        or (status <> 'ENDED' and cycles_charged >= cycle_count)
+        or (state->>'endReason' = 'completed' and cycles_charged < cycle_count)`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from (${PASSAGES}) passages`,
+    wrong: `select format('%s went from %s to %s', stream_id, coalesce(before, 'nothing'), status) as wrong
+      from (${PASSAGES}) passages
+      where not case when before is null then status = 'CREATED' else (before, status) in (
+        ('CREATED', 'ACTIVE'), ('CREATED', 'TRIALING'), ('CREATED', 'ENDED'),
+        ('TRIALING', 'ACTIVE'), ('TRIALING', 'UNPAID'), ('TRIALING', 'PAUSED'), ('TRIALING', 'ENDED'),
+        ('ACTIVE', 'UNPAID'), ('ACTIVE', 'PAUSED'), ('ACTIVE', 'ENDED'),
+        ('UNPAID', 'ACTIVE'), ('UNPAID', 'PAUSED'), ('UNPAID', 'ENDED'),
+        ('PAUSED', 'ACTIVE'), ('PAUSED', 'ENDED')) end`,
+  },
+];
