@@ -1,12 +1,13 @@
 import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/state.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import { knownDetails, missingDetails, stageOf } from './stage.ts';
 import { CardPage, DetailsPage } from '../shared/views.tsx';
 import type { DetailsField, Sale } from '../shared/views.tsx';
-import type { TypedDetails } from '../shared/details-form.ts';
+import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/form-token.ts';
 import { dateText, offerOf } from './offer.ts';
 import { notice } from '../shared/page.tsx';
@@ -105,10 +106,7 @@ export function detailsPage(
   typed: TypedDetails,
 ): Page {
   const sale = saleOf(deps, checkout, nowAt);
-  const fields = missingDetails(checkout).map((name): DetailsField => {
-    const { value = '', problem = null } = typed.get(name) ?? {};
-    return { name, label: DETAIL_LABELS[name], value, problem };
-  });
+  const fields = detailsFields(missingDetails(checkout), typed);
   return {
     status: typed.size > 0 ? 400 : 200,
     title: sale.productName,
@@ -123,16 +121,35 @@ export function detailsPage(
   };
 }
 
+/** The inputs of a details form, with what was typed before and what is wrong with it. */
+export function detailsFields(names: readonly DetailName[], typed: TypedDetails): DetailsField[] {
+  return names.map((name) => {
+    const { value = '', problem = null } = typed.get(name) ?? {};
+    return { name, label: DETAIL_LABELS[name], value, problem };
+  });
+}
+
 function saleOf(deps: Deps, checkout: Checkout, nowAt: number): Sale {
-  const { productPage, description } = checkout;
+  const { terms } = checkout.state;
+  return { ...saleFrom(deps, checkout, terms, nowAt), cancelUrl: leaveUrl(checkout) };
+}
+
+/** What a merchant sells, from where there is no way back to the merchant yet. */
+export function saleFrom(
+  deps: Pick<Deps, 'testCards'>,
+  order: Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>,
+  terms: Terms,
+  nowAt: number,
+): Sale {
+  const { merchantName, mode, productPage, description } = order;
   const name = productPage?.name;
   return {
-    merchantName: checkout.merchantName,
+    merchantName,
     productName: name ?? description ?? 'Subscription',
     productDescription: productPage?.description ?? (name === undefined ? null : description),
-    offer: offerOf(checkout.state.terms, nowAt),
-    cancelUrl: leaveUrl(checkout) ?? '',
-    testCards: checkout.mode === 'test' ? deps.testCards : null,
+    offer: offerOf(terms, nowAt),
+    cancelUrl: null,
+    testCards: mode === 'test' ? deps.testCards : null,
   };
 }
 

@@ -38,19 +38,25 @@ export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
     : intentEvent('intent.checkout_opened', state.owed.intentId, nowAt, 'CREATED');
 }
 
+/** What is known of a payer before they type anything. */
+export type KnownPayer = Pick<Checkout, 'customerDetails' | 'phoneNumberRequired'> & {
+  /** Null without a customer. */
+  readonly savedDetails: CustomerDetails | null;
+};
+
 /** What has to be asked of the payer before paying. Rule: D-11. */
-export function missingDetails(checkout: Checkout): DetailName[] {
-  const known = knownDetails(checkout);
+export function missingDetails(payer: KnownPayer): DetailName[] {
+  const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];
-  if (checkout.phoneNumberRequired) wanted.push('contactNumber');
+  if (payer.phoneNumberRequired) wanted.push('contactNumber');
   return wanted.filter((name) => !known[name]);
 }
 
 /** The subscription's own details first, then the customer's. */
-export function knownDetails({ customerDetails, savedDetails }: Checkout): CustomerDetails {
+export function knownDetails({ customerDetails, savedDetails }: KnownPayer): CustomerDetails {
   return {
-    name: customerDetails.name || savedDetails.name,
-    email: customerDetails.email || savedDetails.email,
-    contactNumber: customerDetails.contactNumber || savedDetails.contactNumber,
+    name: customerDetails.name || savedDetails?.name,
+    email: customerDetails.email || savedDetails?.email,
+    contactNumber: customerDetails.contactNumber || savedDetails?.contactNumber,
   };
 }

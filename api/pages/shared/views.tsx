@@ -18,7 +18,8 @@ export interface Sale {
   readonly productName: string;
   readonly productDescription: string | null;
   readonly offer: Offer;
-  readonly cancelUrl: string;
+  /** Null where there is nowhere to go back to. */
+  readonly cancelUrl: string | null;
   /** Null in live mode. */
   readonly testCards: readonly PublishedTestCard[] | null;
 }
@@ -141,7 +142,7 @@ export function DetailsPage(props: {
   );
 }
 
-function DetailsInput({ field }: { field: DetailsField }) {
+export function DetailsInput({ field }: { field: DetailsField }) {
   const { name, label, value, problem } = field;
   const problemId = `${name}-problem`;
   const described = problem === null ? {} : { 'aria-describedby': problemId, 'aria-invalid': true };
@@ -166,7 +167,8 @@ function DetailsInput({ field }: { field: DetailsField }) {
   );
 }
 
-function SaleSummary({ sale }: { sale: Sale }) {
+/** What the payer agrees to. */
+export function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
       {sale.testCards !== null && <TestModeNote cards={sale.testCards} />}
@@ -208,6 +210,7 @@ function TestModeNote({ cards }: { cards: readonly PublishedTestCard[] }) {
 }
 
 function LeaveLink({ sale }: { sale: Sale }) {
+  if (sale.cancelUrl === null) return null;
   return (
     <p class="leave">
       <a href={sale.cancelUrl}>Cancel and return to {sale.merchantName}</a>
