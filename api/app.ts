@@ -8,6 +8,7 @@ import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { knownRoute } from './middleware/known-route.ts';
+import { rateLimit } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
@@ -50,6 +51,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
 
   const merchants = new Router<RequestState>({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body: strangers upload nothing
+  merchants.use(rateLimit(deps)); // behind credentials: nobody else counts; before the body
   merchants.use(jsonBody());
   customerRoutes(merchants, deps);
   subscriptionRoutes(merchants, deps);

@@ -4,6 +4,7 @@ import type { PublishedTestCard } from '../gateways/port.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+import type { RateLimits } from './middleware/rate-limit.ts';
 
 /** Everything the API needs of the world; `main.ts` and the tests put it together. */
 export interface ApiDeps {
@@ -16,6 +17,7 @@ export interface ApiDeps {
   /** Base of the hosted pages as a payer's browser sees it, without a trailing slash. */
   readonly publicUrl: string;
   readonly checkoutExpiryMs: number;
+  readonly rateLimits: RateLimits;
   /** Longest wait for the subscriptions of a test clock to get where it was sent; default 25 s. */
   readonly clockWaitMs?: number;
   /** Signs the forms of hosted pages. */

@@ -12,6 +12,7 @@ import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.t
 import { createTemporalClient } from '../runtime/temporal.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createApp } from './app.ts';
+import { limitsPerSecond } from './middleware/rate-limit.ts';
 
 /** Connections to Postgres. A request holds one for a few milliseconds. */
 const POOL_SIZE = 20;
@@ -51,6 +52,7 @@ const app = createApp({
   random: randomBytes,
   publicUrl: config.publicUrl,
   checkoutExpiryMs: config.checkoutExpiryMs,
+  rateLimits: limitsPerSecond(config.requestsPerSecond),
   sessionKey: config.sessionKey,
   credentialPepper: config.credentialPepper,
   tokeniserUrl: gateway.tokeniserUrl,

@@ -67,6 +67,7 @@ const variables = {
   GATEWAY_URL: url.optional(),
   GATEWAY_PUBLIC_URL: url.optional(),
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
+  RATE_LIMIT_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(100),
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
 
   GATEWAY_KEY: secret,
@@ -128,7 +129,8 @@ export const SECRETS = [
 /**
  * Settings of the API process. `host`/`port`: where it listens; `publicUrl`: base of hosted pages as
  * a payer's browser sees them; `gatewayUrl`: the sandbox gateway as this process reaches it;
- * `gatewayPublicUrl`: the tokeniser's origin as the browser reaches it. URLs have no trailing slash.
+ * `gatewayPublicUrl`: the tokeniser's origin as the browser reaches it; `requestsPerSecond`: of one
+ * merchant to this process. URLs have no trailing slash.
  *
  * @throws ConfigError naming every problem at once.
  */
@@ -141,6 +143,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     ...WEBHOOKS,
     'GATEWAY_PUBLIC_URL',
     'CREDENTIAL_PEPPER',
+    'RATE_LIMIT_PER_SECOND',
   ] as const;
   const env = read(names, environment, [refuseLoopbackInProduction]);
   const gatewayUrl = env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`;
@@ -157,6 +160,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     encryptionKey: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
+    requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     logLevel: env.LOG_LEVEL,
   };

@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { request } from 'undici';
 import { createApp } from '../../api/app.ts';
+import type { RateLimits } from '../../api/middleware/rate-limit.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
@@ -39,13 +40,24 @@ export interface CallOptions {
   as?: { keyId: string; secret: string } | null;
 }
 
+export interface ApiWorldOptions {
+  /** Default: more than a test can reach. */
+  rateLimits?: RateLimits;
+}
+
+const NO_LIMITS: RateLimits = {
+  windowSeconds: 1,
+  requests: 1_000_000,
+  readsOfOneSubscription: 1_000_000,
+};
+
 export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
 
 /**
  * The API on a real port, with a Postgres database of its own and two merchants. Workflows are the
  * fake behind their port; everything else is what production runs.
  */
-export async function createApiWorld() {
+export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions = {}) {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 10, applicationName: 'test-api' });
   const { db } = handle;
@@ -65,6 +77,7 @@ export async function createApiWorld() {
     random: randomBytes,
     publicUrl: PUBLIC_URL,
     checkoutExpiryMs: 24 * 3_600_000,
+    rateLimits,
     clockWaitMs: 2_000,
     sessionKey: 'session-key-of-the-api-tests-00000000001',
     credentialPepper: PEPPER,

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { and, count, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createApp } from '../../api/app.ts';
+import { limitsPerSecond } from '../../api/middleware/rate-limit.ts';
 import { issueCredential } from '../../db/repositories/credentials.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
@@ -41,6 +42,7 @@ export async function openShop(world: World) {
     random: randomBytes,
     publicUrl: url,
     checkoutExpiryMs: 24 * 3_600_000,
+    rateLimits: limitsPerSecond(100),
     sessionKey: 'session-key-of-the-test-shop-00000000001',
     credentialPepper: PEPPER,
     tokeniserUrl: world.gateway.tokeniserUrl,

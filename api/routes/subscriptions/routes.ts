@@ -4,6 +4,7 @@ import { notFound, ok, send } from '../../answers.ts';
 import { callerOf, pathParam } from '../../context.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { readLimit } from '../../middleware/rate-limit.ts';
 import { answerInTransaction } from '../../idempotency.ts';
 import { commandRoutes } from './command-routes.ts';
 import { createSubscriptionIn } from './create.ts';
@@ -21,8 +22,8 @@ export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps):
     await answerInTransaction(deps, ctx, (tx) => createSubscriptionIn(tx, deps, merchant, body));
   });
 
-  /** Rule: IF-4.5. */
-  router.get('/subscription/get-subscription/:subscriptionId', async (ctx) => {
+  /** Rules: IF-4.5, D-22. */
+  router.get('/subscription/get-subscription/:subscriptionId', readLimit(deps), async (ctx) => {
     const subscriptionId = pathParam(ctx, 'subscriptionId');
     const subscription = await findSubscription(db, callerOf(ctx).id, subscriptionId);
     if (!subscription) throw notFound('subscription');

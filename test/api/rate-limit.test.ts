@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limitsPerSecond } from '../../api/middleware/rate-limit.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { Answer, ApiWorld } from './api-world.ts';
+
+const CUSTOMER = '/customer/cus_0000000000000000000000000';
+
+/** Windows that no test outlives, and windows of the length they have. */
+let long: ApiWorld;
+let short: ApiWorld;
+beforeAll(async () => {
+  long = await createApiWorld({
+    rateLimits: { windowSeconds: 600, requests: 8, readsOfOneSubscription: 2 },
+  });
+  short = await createApiWorld({
+    rateLimits: { windowSeconds: 1, requests: 4, readsOfOneSubscription: 1 },
+  });
+});
+afterAll(async () => {
+  await long.close();
+  await short.close();
+});
+
+/** A merchant that has asked for nothing yet. */
+function newMerchant() {
+  return createMerchantWithCredential(long.db, {
+    name: 'Fresh Ltd',
+    mode: 'test',
+    pepper: long.pepper,
+  });
+}
+
+async function inTurn(count: number, send: () => Promise<Answer>): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let i = 0; i < count; i += 1) statuses.push((await send()).status);
+  return statuses;
+}
+
+async function repeat(
+  send: () => Promise<Answer>,
+  isEnough: (answer: Answer) => boolean,
+): Promise<Answer> {
+  for (;;) {
+    const answer = await send();
+    if (isEnough(answer)) return answer;
+  }
+}
+
+const isRefused = ({ status }: Answer): boolean => status === 429;
+const isServed = (answer: Answer): boolean => !isRefused(answer);
+
+describe('the rate limit', () => {
+  it('is 100 requests a second, and 10 reads of one subscription [D-22]', () => {
+    expect(limitsPerSecond(100)).toEqual({
+      windowSeconds: 1,
+      requests: 100,
+      readsOfOneSubscription: 10,
+    });
+  });
+
+  it('refuses a merchant the request beyond its share, and no other merchant [D-22]', async () => {
+    const merchant = await newMerchant();
+    const ask = () => long.call('GET', CUSTOMER, { as: merchant });
+    expect(await inTurn(9, ask)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
+    const neighbour = await newMerchant();
+    expect(await inTurn(1, () => long.call('GET', CUSTOMER, { as: neighbour }))).toEqual([400]);
+  });
+
+  it('says how many seconds to wait, and serves again when they are over [D-22]', async () => {
+    const ask = () => short.call('GET', CUSTOMER);
+    const refused = await repeat(ask, isRefused);
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(refused.headers['request-id']).toMatch(/^req_/);
+    expect(refused.json).toEqual({
+      errorCode: 'rate_limit_exceeded',
+      errorDescription: 'Too many requests. Wait before trying again.',
+    });
+    const served = await repeat(ask, isServed);
+    expect(served.json).toMatchObject({ errorCode: 'resource_not_found' });
+  });
+
+  it('does not count what strangers send under a merchant’s key id [D-22, D-20]', async () => {
+    const merchant = await newMerchant();
+    const stranger = { keyId: merchant.keyId, secret: 'sk_test_guess' };
+    const guess = () => long.call('GET', CUSTOMER, { as: stranger });
+    expect(new Set(await inTurn(20, guess))).toEqual(new Set([401]));
+    const ask = () => long.call('GET', CUSTOMER, { as: merchant });
+    expect(await inTurn(9, ask)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
+  });
+
+  it('refuses before the body is read [D-22]', async () => {
+    const merchant = await newMerchant();
+    const send = () => long.call('POST', '/customer/create', { as: merchant, raw: '{' });
+    expect(await inTurn(9, send)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
+  });
+
+  it('keeps no refusal under an Idempotency-Key [D-22, D-17]', async () => {
+    let key = '';
+    let count = 0;
+    const send = () => {
+      count += 1;
+      key = `limited-${count}`;
+      return short.call('POST', '/subscription/create', { body: subscriptionBody(), key });
+    };
+    await repeat(send, isRefused);
+    const sendAgain = () =>
+      short.call('POST', '/subscription/create', { body: subscriptionBody(), key });
+    const done = await repeat(sendAgain, isServed);
+    expect(done.status).toBe(200);
+    expect(done.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  it('refuses to be polled for one subscription, and serves another [IF-4.5, D-22]', async () => {
+    const merchant = await newMerchant();
+    const create = async (): Promise<string> => {
+      const options = { body: subscriptionBody(), as: merchant };
+      const answer = await long.call('POST', '/subscription/create', options);
+      return (answer.json as { subscriptionId: string }).subscriptionId;
+    };
+    const polled = await create();
+    const other = await create();
+    const read = (id: string) => () =>
+      long.call('GET', `/subscription/get-subscription/${id}`, { as: merchant });
+    expect(await inTurn(3, read(polled))).toEqual([200, 200, 429]);
+    expect(await inTurn(1, read(other))).toEqual([200]);
+    expect((await read(polled)()).json).toMatchObject({ errorCode: 'rate_limit_exceeded' });
+  });
+});
