@@ -22,6 +22,18 @@ export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
+const DELAY_MIN_MS = 60_000;
+
+/** What is wrong with a plan that somebody wants, or null. Rule: D-30. */
+export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
+  // The first attempt of a cycle is an automatic one, too.
+  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
+    return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
+  }
+  const isDelay = (ms: number): boolean => ms >= DELAY_MIN_MS && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  return delaysMs.every(isDelay) ? null : 'each delay must be from 1 minute to 30 days';
+}
+
 /**
  * The instant of the next automatic attempt, or null when the plan is used up or the attempt would
  * be one too many in 30 days.

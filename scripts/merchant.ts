@@ -1,4 +1,4 @@
-// npm run merchant: merchants and their API credentials, for the operator. Works on the database of
+// npm run merchant: merchants, their API credentials and settings, for the operator. Works on the database of
 // DATABASE_URL with CREDENTIAL_PEPPER, or on that of `npm start`, which has to be running.
 
 import { existsSync } from 'node:fs';
@@ -13,6 +13,7 @@ import {
   rotateCredential,
 } from '../db/repositories/credentials.ts';
 import type { Credential } from '../db/repositories/credentials.ts';
+import { changeSettings, findSettings } from '../db/repositories/merchant-settings.ts';
 import { createMerchantWithCredential, listMerchants } from '../db/repositories/merchants.ts';
 import { MERCHANT_MODES } from '../db/schema/merchants.ts';
 import type { MerchantMode } from '../db/schema/merchants.ts';
@@ -20,6 +21,13 @@ import { formatInstant } from '../domain/calendar.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
+import {
+  AFTER_EXHAUSTED,
+  settingsChanges,
+  settingsLines,
+  shownSettings,
+} from './merchant/configure.ts';
+import type { ConfigureOptions } from './merchant/configure.ts';
 
 interface Place {
   readonly db: Db;
@@ -33,7 +41,7 @@ interface Report {
 }
 
 const program = new Command('merchant')
-  .description('Merchants and their API credentials.')
+  .description('Merchants, their API credentials and their settings.')
   .option('--json', 'print JSON instead of text')
   .showHelpAfterError();
 
@@ -61,6 +69,23 @@ program
   .command('revoke <keyId>')
   .description('end a credential; it stops working within 5 seconds')
   .action((keyId: string) => run((place) => revoke(place, keyId)));
+program
+  .command('configure <merchantId>')
+  .description('change settings of a merchant; without options, print them')
+  .option(
+    '--retry-plan <delays>',
+    'after a decline, each from the try before: 4h,8h,12h,24h; or none',
+  )
+  .addOption(
+    new Option('--after-exhausted <what>', 'when the plan is used up').choices([
+      ...AFTER_EXHAUSTED,
+    ]),
+  )
+  .option('--jitter <time>', 'spread renewals of new subscriptions over this long, e.g. 30m, or 0')
+  .option('--payment-methods <list>', 'what hosted pages may offer: CARD,GOOGLE_PAY,APPLE_PAY')
+  .action((merchantId: string, options: ConfigureOptions) =>
+    run((place) => configure(place, merchantId, options)),
+  );
 
 await program.parseAsync();
 
@@ -118,6 +143,25 @@ async function revoke({ db }: Place, keyId: string): Promise<Report> {
   const isRevoked = await revokeCredential(db, keyId, Date.now());
   if (!isRevoked) throw new Error(`There is no working credential ${keyId}.`);
   return { lines: [`${keyId} is revoked.`], data: { revoked: keyId } };
+}
+
+async function configure(
+  { db }: Place,
+  merchantId: string,
+  options: ConfigureOptions,
+): Promise<Report> {
+  const current = await findSettings(db, merchantId);
+  if (current === null) throw new Error(`There is no merchant ${merchantId}.`);
+  const changes = settingsChanges(options, current);
+  const isChanged = Object.keys(changes).length > 0;
+  const settings = shownSettings(
+    isChanged ? ((await changeSettings(db, merchantId, changes)) ?? current) : current,
+  );
+  const heading = `Merchant ${merchantId}${isChanged ? ' is changed' : ''}:`;
+  return {
+    lines: [heading, ...settingsLines(settings)],
+    data: { merchantId, ...settings },
+  };
 }
 
 function secretLines({ keyId, secret }: { keyId: string; secret: string }): string[] {

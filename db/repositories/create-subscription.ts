@@ -1,5 +1,6 @@
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { entryEvents, intentEvent } from '../../domain/subscription/change.ts';
+import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { newSubscription } from '../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
@@ -8,6 +9,7 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { ProductPage } from '../schema/subscriptions.ts';
 import { hashCheckoutToken } from './checkout-sessions.ts';
+import { loadSettings } from './merchant-settings.ts';
 import { appendDrafts } from './subscription-events.ts';
 import { rowOf } from './subscriptions.ts';
 
@@ -31,16 +33,19 @@ export interface NewCheckout {
 
 /**
  * Writes a new subscription whole, inside the caller's transaction: its row, the first cycle's
- * intent (none with a trial), the checkout session and the events. Its workflow is started after the
+ * intent (none with a trial), the checkout session and the events. Its share of the merchant's
+ * jitter is fixed here for life. Its workflow is started after the
  * transaction, or by the sweep. Rules: D-§4 first row, D-51.
  */
 export async function createSubscription(
   tx: Db,
-  subscription: NewSubscription,
+  subscription: Omit<NewSubscription, 'jitterMs'>,
   order: SubscriptionOrder,
   checkout: NewCheckout,
 ): Promise<SubscriptionState> {
-  const state = newSubscription(subscription);
+  const settings = await loadSettings(tx, subscription.merchantId);
+  const jitterMs = jitterOf(subscription.subscriptionId, settings.jitterMs ?? 0);
+  const state = newSubscription({ ...subscription, jitterMs });
   const { merchantId, subscriptionId, createdAt, terms } = state;
   await tx.insert(subscriptions).values({
     ...order,

@@ -1,14 +1,44 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import type { Db } from '../client.ts';
 import { merchants } from '../schema/merchants.ts';
+import type { MerchantSettings } from '../schema/merchants.ts';
+
+/** The merchant's settings as they stand now. */
+export async function loadSettings(db: Db, merchantId: string): Promise<MerchantSettings> {
+  const settings = await findSettings(db, merchantId);
+  if (!settings) throw new Error(`no merchant ${merchantId}`);
+  return settings;
+}
 
 /** The merchant's retry plan as it stands now. Rule: D-30. */
 export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPlan> {
+  return (await loadSettings(db, merchantId)).retryPlan;
+}
+
+/** The same, or null when there is no such merchant. */
+export async function findSettings(db: Db, merchantId: string): Promise<MerchantSettings | null> {
   const [row] = await db
     .select({ settings: merchants.settings })
     .from(merchants)
     .where(eq(merchants.id, merchantId));
-  if (!row) throw new Error(`no merchant ${merchantId}`);
-  return row.settings.retryPlan;
+  return row?.settings ?? null;
+}
+
+/**
+ * Replaces the settings that `changes` names, in one statement, and answers all of them; null when
+ * there is no such merchant. A dunning that runs keeps the retry plan it began with, and a
+ * subscription its share of the jitter. Rule: D-30.
+ */
+export async function changeSettings(
+  db: Db,
+  merchantId: string,
+  changes: Partial<MerchantSettings>,
+): Promise<MerchantSettings | null> {
+  const [row] = await db
+    .update(merchants)
+    .set({ settings: sql`${merchants.settings} || ${JSON.stringify(changes)}::jsonb` })
+    .where(eq(merchants.id, merchantId))
+    .returning({ settings: merchants.settings });
+  return row?.settings ?? null;
 }

@@ -73,7 +73,8 @@ function duties(state: SubscriptionState): Duty[] {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({
-      at: dueAt,
+      // The date stays what it is; only the charge comes a little later.
+      at: dueAt + (state.jitterMs ?? 0),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });

@@ -113,6 +113,8 @@ export interface SubscriptionState {
   /** No manual retry before this; null when none is in force. */
   cooldownUntilAt: number | null;
   testClockId: string | null;
+  /** How long after a date of the calendar its cycle is charged; absent: at once. Design §5. */
+  jitterMs?: number;
   log: LogEntry[];
 }
 
@@ -173,14 +175,17 @@ export interface NewSubscription {
   testClockId: string | null;
   /** The first cycle's intent; null with a trial, whose first intent is made when it ends. */
   firstIntentId: string | null;
+  /** See `SubscriptionState.jitterMs`. */
+  jitterMs?: number;
 }
 
 /** A subscription as `create` leaves it. Rule: D-§4, first row. */
 export function newSubscription(input: NewSubscription): SubscriptionState {
-  const { firstIntentId, terms, createdAt, ...identity } = input;
+  const { firstIntentId, terms, createdAt, jitterMs = 0, ...identity } = input;
   return {
     schemaVersion: 1,
     ...identity,
+    ...(jitterMs > 0 ? { jitterMs } : {}),
     version: 1,
     status: 'CREATED',
     endReason: null,

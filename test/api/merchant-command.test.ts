@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadSettings } from '../../db/repositories/merchant-settings.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 
@@ -79,4 +80,130 @@ test('an unknown credential is one clear line and code 1 [D-20]', async () => {
     stderr: 'There is no working credential mk_test_nobody.\n',
   });
   expect(await merchant('rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
+});
+
+interface Settings {
+  retryPlan: string[];
+  afterExhausted: string;
+  jitter: string;
+  paymentMethods: string[];
+}
+
+const DEFAULTS: Settings = {
+  retryPlan: ['4h', '8h', '12h', '1d'],
+  afterExhausted: 'stay_unpaid',
+  jitter: '0',
+  paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+};
+
+async function settingsOf(merchantId: string): Promise<Settings> {
+  const { stdout } = await merchant('configure', merchantId, '--json');
+  return JSON.parse(stdout) as Settings;
+}
+
+test('the settings of a merchant are printed, and changed one by one [D-30, D-43]', async () => {
+  const { merchantId } = world.merchant;
+  expect(await settingsOf(merchantId)).toEqual({ merchantId, ...DEFAULTS });
+
+  const changed = await merchant('configure', merchantId, '--retry-plan', '2h, 90m,3d');
+  expect(changed).toMatchObject({ stderr: '' });
+  expect(changed.stdout).toBe(
+    `Merchant ${merchantId} is changed:
+  retry plan       2h,90m,3d
+  after exhausted  stay_unpaid
+  jitter           0
+  payment methods  CARD,GOOGLE_PAY,APPLE_PAY
+`,
+  );
+  const rest = ['--after-exhausted', 'end', '--jitter', '30m', '--payment-methods'];
+  await merchant('configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
+  expect(await settingsOf(merchantId)).toEqual({
+    merchantId,
+    retryPlan: ['2h', '90m', '3d'],
+    afterExhausted: 'end',
+    jitter: '30m',
+    paymentMethods: ['CARD', 'GOOGLE_PAY'],
+  });
+  expect(await loadSettings(world.db, merchantId)).toEqual({
+    retryPlan: { delaysMs: [7_200_000, 5_400_000, 259_200_000], afterExhausted: 'end' },
+    jitterMs: 1_800_000,
+    paymentMethods: ['CARD', 'GOOGLE_PAY'],
+  });
+
+  await merchant('configure', merchantId, '--retry-plan', 'none', '--jitter', '0');
+  expect((await merchant('configure', merchantId)).stdout).toBe(
+    `Merchant ${merchantId}:
+  retry plan       none
+  after exhausted  end
+  jitter           0
+  payment methods  CARD,GOOGLE_PAY
+`,
+  );
+});
+
+test('a setting that cannot be is refused by name, and nothing is changed [D-30, D-43]', async () => {
+  const { merchantId } = world.other;
+  const refused = await merchant(
+    'configure',
+    merchantId,
+    '--retry-plan=4h,soon',
+    '--jitter=13h',
+    '--payment-methods=GOOGLE_PAY',
+  );
+  expect(refused).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: `Nothing was changed.
+  --retry-plan: "4h,soon" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none
+  --jitter: "13h" is not a time like 30m, 0 or at most 12h
+  --payment-methods: CARD must be among them: it is what others fall back to
+`,
+  });
+  const cases: [string[], string][] = [
+    [['--retry-plan', '59s'], '--retry-plan: each delay must be from 1 minute to 30 days'],
+    [['--retry-plan', '31d'], '--retry-plan: each delay must be from 1 minute to 30 days'],
+    [
+      ['--retry-plan', Array.from({ length: 15 }, () => '1h').join(',')],
+      '--retry-plan: at most 14 retries can follow a declined charge',
+    ],
+    [['--jitter', '-5m'], '--jitter: "-5m" is not a time like 30m, 0 or at most 12h'],
+    [
+      ['--payment-methods', 'CARD,CASH'],
+      '--payment-methods: "CARD,CASH" is not a list of CARD, GOOGLE_PAY, APPLE_PAY',
+    ],
+    [['--after-exhausted', 'later'], 'Allowed choices are stay_unpaid, end.'],
+  ];
+  for (const [options, message] of cases) {
+    const answer = await merchant('configure', merchantId, '--jitter', '1h', ...options);
+    expect(answer).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
+  }
+  expect(await settingsOf(merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  expect(await merchant('configure', 'mer_nobody', '--jitter', '1h')).toMatchObject({
+    code: 1,
+    stderr: 'There is no merchant mer_nobody.\n',
+  });
+});
+
+test('every command prints data with --json [D-20]', async () => {
+  const run = async (...args: string[]): Promise<Record<string, unknown>> =>
+    JSON.parse((await merchant(...args, '--json')).stdout) as Record<string, unknown>;
+  const made = await run('create', '--name', 'Data');
+  const { merchantId, keyId } = made as unknown as Issued;
+  const added = await run('add', keyId);
+  expect(Object.keys(added).toSorted()).toEqual(['keyId', 'secret']);
+  const rotated = await run('rotate', keyId);
+  expect(rotated).toMatchObject({ replaces: keyId, keyId: expect.stringMatching(/^mk_test_/) });
+  expect(await run('revoke', String(rotated['keyId']))).toEqual({ revoked: rotated['keyId'] });
+  expect(await run('configure', merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  const merchants = (await run('list')) as unknown as Record<string, unknown>[];
+  expect(merchants.find((one) => one['merchantId'] === merchantId)).toEqual({
+    merchantId,
+    name: 'Data',
+    mode: 'test',
+    credentials: [
+      { keyId, state: expect.stringMatching(/^works until /) },
+      { keyId: added['keyId'], state: 'works' },
+      { keyId: rotated['keyId'], state: expect.stringMatching(/^revoked /) },
+    ],
+  });
 });

@@ -32,6 +32,7 @@ export interface Send {
   key: string;
   amountMinor: number;
   cycleNumber: number;
+  dueAt: number;
   at: number;
   trigger: string;
 }
@@ -60,7 +61,12 @@ export class Simulation {
   readonly statuses: string[] = [];
   private commands = 0;
 
-  constructor(at: string | number, terms: Partial<Terms> = {}, retryPlan = DEFAULT_RETRY_PLAN) {
+  constructor(
+    at: string | number,
+    terms: Partial<Terms> = {},
+    retryPlan: RetryPlan = DEFAULT_RETRY_PLAN,
+    jitterMs = 0,
+  ) {
     this.now = typeof at === 'number' ? at : Date.parse(at);
     this.retryPlan = retryPlan;
     const all = { ...DEFAULT_TERMS, ...terms };
@@ -73,6 +79,7 @@ export class Simulation {
       checkoutExpiresAt: this.now + DAY,
       testClockId: null,
       firstIntentId: all.trial ? null : 'in_1',
+      jitterMs,
     });
     this.statuses.push(this.state.status);
   }
@@ -175,6 +182,7 @@ export class Simulation {
         key: chargeKey(owed.intentId, attempt.attemptNumber),
         amountMinor: owed.amountMinor,
         cycleNumber: owed.cycleNumber,
+        dueAt: owed.dueAt,
         at: this.now,
         trigger: attempt.trigger,
       });

@@ -5,6 +5,8 @@ import { describe as inWords } from '../../domain/subscription/describe.ts';
 import { nextPaymentAt, remainingCycleCount } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { DAY, HOUR, Simulation } from '../support/simulation.ts';
 import type { Reply } from '../support/simulation.ts';
 
@@ -86,6 +88,8 @@ const actions = fc.array(fc.oneof({ weight: 40, arbitrary: action }, fc.constant
   maxLength: 25,
 });
 
+const jitter = fc.constantFrom(0, 1, 30 * 60_000, JITTER_WINDOW_MAX_MS);
+
 const terms: fc.Arbitrary<Partial<Terms>> = fc.record({
   cycleCount: fc.integer({ min: 1, max: 5 }),
   interval: fc.constantFrom('DAY', 'WEEK', 'MONTH', 'YEAR'),
@@ -136,6 +140,12 @@ function checkSends(life: Simulation): void {
   expect(new Set(keys).size).toBe(keys.length);
   const cycles = life.sends.map((send) => send.cycleNumber);
   expect(cycles).toEqual(cycles.toSorted((a, b) => a - b));
+  // Never before its date, and by the calendar only a fixed while after it.
+  const { jitterMs = 0 } = life.state;
+  const early = life.sends.filter(
+    ({ trigger, at, dueAt }) => at < (trigger === 'scheduled' ? dueAt + jitterMs : dueAt),
+  );
+  expect(early).toEqual([]);
   // A cycle keeps its amount, whatever is edited meanwhile.
   const amounts = new Map<number, number>();
   for (const { cycleNumber, amountMinor } of life.sends) {
@@ -147,8 +157,8 @@ function checkSends(life: Simulation): void {
 describe('any sequence of commands, times and outcomes', () => {
   test('stays within the table of D-§4 and charges every cycle at most once [D-§4]', () => {
     fc.assert(
-      fc.property(terms, actions, (given, sequence) => {
-        const life = new Simulation('2026-01-31T00:00:00Z', given);
+      fc.property(terms, jitter, actions, (given, jitterMs, sequence) => {
+        const life = new Simulation('2026-01-31T00:00:00Z', given, DEFAULT_RETRY_PLAN, jitterMs);
         for (const act of sequence) {
           act(life);
           check(life);
@@ -161,8 +171,8 @@ describe('any sequence of commands, times and outcomes', () => {
 
   test('comes to rest: once nothing fails any more, every attempt has an outcome [D-40]', () => {
     fc.assert(
-      fc.property(terms, actions, (given, sequence) => {
-        const life = new Simulation('2026-01-31T00:00:00Z', given);
+      fc.property(terms, jitter, actions, (given, jitterMs, sequence) => {
+        const life = new Simulation('2026-01-31T00:00:00Z', given, DEFAULT_RETRY_PLAN, jitterMs);
         for (const act of sequence) act(life);
         life.replies.length = 0;
         life.runTo(life.now + 60 * 365 * DAY);

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { changeSettings } from '../../db/repositories/merchant-settings.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const MINUTE_MS = 60_000;
+const BORN_AT = Date.parse('2026-01-31T12:00:00Z');
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+/** A paying subscription on a clock of its own, and when its attempts were made. */
+async function subscribed() {
+  const clock = await world.createClock(BORN_AT);
+  const ref = await world.create({ createdAt: BORN_AT, testClockId: clock });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  return { ref, clock, failedAt: () => failuresOf(ref) };
+}
+
+async function failuresOf(ref: SubscriptionRef): Promise<string[]> {
+  const events = await world.events(ref);
+  return events
+    .filter(({ eventType }) => eventType === 'intent.failed')
+    .map(({ eventTime }) => new Date(eventTime as number).toISOString().slice(0, 16));
+}
+
+const declineAll = ({ subscriptionId }: SubscriptionRef) =>
+  world.control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count: 20 });
+
+test('a new retry plan holds from the next dunning on; one that runs keeps its own [D-30]', async () => {
+  const { merchantId } = world;
+  const first = await subscribed();
+  await declineAll(first.ref);
+  await world.advance(first.clock, '2026-02-28T13:00:00Z');
+
+  await changeSettings(world.db, merchantId, {
+    retryPlan: { delaysMs: [90 * MINUTE_MS, 45 * MINUTE_MS], afterExhausted: 'end' },
+  });
+  const second = await subscribed();
+  await declineAll(second.ref);
+  await world.advance(first.clock, '2026-03-10T00:00:00Z');
+  await world.advance(second.clock, '2026-03-10T00:00:00Z');
+
+  expect(await first.failedAt()).toEqual([
+    '2026-02-28T12:00',
+    '2026-02-28T16:00',
+    '2026-03-01T00:00',
+    '2026-03-01T12:00',
+    '2026-03-02T12:00',
+  ]);
+  expect(await world.state(first.ref)).toMatchObject({ status: 'UNPAID' });
+  expect(await second.failedAt()).toEqual([
+    '2026-02-28T12:00',
+    '2026-02-28T13:30',
+    '2026-02-28T14:15',
+  ]);
+  expect(await world.state(second.ref)).toMatchObject({
+    status: 'ENDED',
+    endReason: 'retries_exhausted',
+  });
+});
+
+test('renewals of what is created under a jitter are charged within its window, each at its own share [D-05]', async () => {
+  const { merchantId } = world;
+  const before = await subscribed();
+  await changeSettings(world.db, merchantId, { jitterMs: 30 * MINUTE_MS });
+  const after = await subscribed();
+  const shareMs = jitterOf(after.ref.subscriptionId, 30 * MINUTE_MS);
+  expect(await world.state(before.ref)).not.toHaveProperty('jitterMs');
+
+  for (const { clock } of [before, after]) await world.advance(clock, '2026-02-28T12:30:00Z');
+  const paidAt = async (ref: SubscriptionRef) =>
+    (await world.events(ref))
+      .filter(({ eventType }) => eventType === 'subscription.cycle_charged')
+      .map(({ eventTime, nextPaymentDate }) => [eventTime, nextPaymentDate]);
+  const dueAt = Date.parse('2026-02-28T12:00:00Z');
+  const nextAt = Date.parse('2026-03-31T12:00:00Z');
+  expect(await paidAt(before.ref)).toEqual([
+    [BORN_AT, dueAt],
+    [dueAt, nextAt],
+  ]);
+  expect(await paidAt(after.ref)).toEqual([
+    [BORN_AT, dueAt],
+    [dueAt + shareMs, nextAt],
+  ]);
+});

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { nextPaymentAt, remainingCycleCount } from '../../domain/subscription/state.ts';
+import { wakeAt } from '../../domain/subscription/decide.ts';
+import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
+import { HOUR, Simulation } from '../support/simulation.ts';
+
+const MINUTE = 60_000;
+const at = (iso: string): number => Date.parse(iso);
+const iso = (instants: readonly { at: number }[]) =>
+  instants.map((one) => new Date(one.at).toISOString());
+
+function subscribed(terms = {}): Simulation {
+  const life = new Simulation('2026-01-31T12:00:00Z', terms, DEFAULT_RETRY_PLAN, 7 * MINUTE);
+  life.pay();
+  return life;
+}
+
+test('a renewal is charged a little after its date; every date stays the calendar’s [D-05]', () => {
+  const life = subscribed();
+  life.runTo('2026-02-28T12:06:59.999Z');
+  expect(iso(life.sends)).toEqual(['2026-01-31T12:00:00.000Z']);
+  expect(nextPaymentAt(life.state)).toBe(at('2026-02-28T12:00:00Z'));
+  expect(wakeAt(life.state)).toBe(at('2026-02-28T12:07:00Z'));
+
+  life.runTo('2026-02-28T12:07:00Z');
+  expect(life.state.currentPeriodEndAt).toBe(at('2026-03-31T12:00:00Z'));
+  expect(upcomingCharges(life.state, 3).map((charge) => charge.at)).toEqual([
+    at('2026-03-31T12:00:00Z'),
+  ]);
+  life.runTo('2027-01-01T00:00:00Z');
+  expect(iso(life.sends)).toEqual([
+    '2026-01-31T12:00:00.000Z',
+    '2026-02-28T12:07:00.000Z',
+    '2026-03-31T12:07:00.000Z',
+  ]);
+  expect(life.state).toMatchObject({
+    status: 'ENDED',
+    anchorAt: at('2026-01-31T12:00:00Z'),
+    currentPeriodEndAt: at('2026-04-30T12:00:00Z'),
+  });
+});
+
+test('a trial’s end, a moved date and an unpause wait it out, too; the payer in the checkout does not [D-§4]', () => {
+  const life = subscribed({ trial: { interval: 'DAY', count: 3 }, cycleCount: 4 });
+  life.runTo('2026-02-10T00:00:00Z');
+  life.command('edit', { newNextPaymentAt: at('2026-02-20T00:00:00Z') });
+  life.runTo('2026-02-21T00:00:00Z');
+  life.command('pause', {});
+  life.command('unpause', { newNextPaymentAt: at('2026-05-01T00:00:00Z') });
+  life.runTo('2026-05-02T00:00:00Z');
+  expect(iso(life.sends)).toEqual([
+    '2026-02-03T12:07:00.000Z',
+    '2026-02-20T00:07:00.000Z',
+    '2026-05-01T00:07:00.000Z',
+  ]);
+  expect(remainingCycleCount(life.state)).toBe(1);
+});
+
+test('a retry counts from the attempt before it and is not put off once more [D-30]', () => {
+  const life = subscribed();
+  life.replies.push({ kind: 'declined', code: 'card_declined' });
+  life.runTo('2026-02-28T23:00:00Z');
+  expect(iso(life.sends).slice(1)).toEqual([
+    '2026-02-28T12:07:00.000Z',
+    '2026-02-28T16:07:00.000Z',
+  ]);
+  expect(nextPaymentAt(life.state)).toBe(at('2026-03-31T12:00:00Z'));
+});
+
+test('whoever pauses or cancels between the date and the charge is not charged [D-§4]', () => {
+  for (const command of ['pause', 'cancel'] as const) {
+    const life = subscribed();
+    life.runTo('2026-02-28T12:03:00Z');
+    life.command(command, command === 'cancel' ? { reason: 'cancelled' } : {});
+    life.runTo('2026-03-15T00:00:00Z');
+    expect(life.sends).toHaveLength(1);
+  }
+});
+
+test('a state without jitter has no such field, as every recorded history [D-05]', () => {
+  expect(new Simulation('2026-01-31T12:00:00Z').state).not.toHaveProperty('jitterMs');
+  expect(subscribed().state.jitterMs).toBe(420_000);
+});
+
+test('the share of a window is the same for an id, and ids spread evenly over it [D-23]', () => {
+  expect(jitterOf('sub_1', 0)).toBe(0);
+  const once = jitterOf('sub_01K3ZQ7WJ0abcdefghij', 30 * MINUTE);
+  expect(jitterOf('sub_01K3ZQ7WJ0abcdefghij', 30 * MINUTE)).toBe(once);
+
+  const shares = Array.from({ length: 10_000 }, (_, n) => jitterOf(`sub_01K3ZQ7WJ0${n}`, HOUR));
+  expect(shares.filter((share) => share < 0 || share > HOUR)).toEqual([]);
+  const inTenths = Array.from(
+    { length: 10 },
+    (_, tenth) => shares.filter((share) => Math.floor((share * 10) / (HOUR + 1)) === tenth).length,
+  );
+  // 1,000 each, give or take what chance gives.
+  expect(inTenths.filter((count) => count < 800 || count > 1_200)).toEqual([]);
+});
