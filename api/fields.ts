@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isInstant } from '../domain/calendar.ts';
+import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
 
 /** One thing wrong with a request, by the field's path. */
@@ -125,25 +125,37 @@ export function idText() {
   return text(ID_MAX);
 }
 
+/** What the interface document says of an instant: the zod types below say nothing of their own. */
+const INSTANT_META = {
+  type: 'integer',
+  format: 'int64',
+  minimum: 0,
+  exclusiveMaximum: BILLING_HORIZON_AT,
+} as const;
+
 /** An instant as requests give them. Rule: D-04. */
-export const instant = z.custom<number>(isInstant, {
-  error: ({ input }) =>
-    input === undefined || input === null
-      ? 'is required'
-      : 'must be epoch milliseconds before the year 2200',
-});
+export const instant = z
+  .custom<number>(isInstant, {
+    error: ({ input }) =>
+      input === undefined || input === null
+        ? 'is required'
+        : 'must be epoch milliseconds before the year 2200',
+  })
+  .meta(INSTANT_META);
 
 /** A whole number of at least `min`. */
 export function wholeNumber(min: number) {
-  return z.custom<number>(
-    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min,
-    {
-      error: (issue) =>
-        issue.input === undefined || issue.input === null
-          ? 'is required'
-          : `must be an integer of at least ${min}`,
-    },
-  );
+  return z
+    .custom<number>(
+      (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= min,
+      {
+        error: (issue) =>
+          issue.input === undefined || issue.input === null
+            ? 'is required'
+            : `must be an integer of at least ${min}`,
+      },
+    )
+    .meta({ type: 'integer', format: 'int64', minimum: min });
 }
 
 const URL_LENGTH_MAX = 2_048;
@@ -153,7 +165,8 @@ export function httpUrl() {
   return z
     .string()
     .max(URL_LENGTH_MAX)
-    .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' });
+    .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' })
+    .meta({ format: 'uri', pattern: '^[hH][tT][tT][pP][sS]?://' });
 }
 
 function isHttpUrl(value: string): boolean {
@@ -173,6 +186,15 @@ const METADATA_VALUE_MAX = 500;
 
 /** String pairs within the limits of section 8, kept as given. Rules: IF-8, D-14. */
 export function metadata() {
+  return metadataPairs().meta({
+    type: 'object',
+    maxProperties: METADATA_PAIRS_MAX,
+    propertyNames: { maxLength: METADATA_KEY_MAX },
+    additionalProperties: { type: 'string', maxLength: METADATA_VALUE_MAX },
+  });
+}
+
+function metadataPairs() {
   return z.unknown().transform((value, ctx): Record<string, string> => {
     const problem = (message: string, path: string[] = []): void => {
       ctx.addIssue({ code: 'custom', message, path, input: value });
@@ -210,6 +232,7 @@ export function numberText(min: number, max: number) {
         Number(value) <= max,
       { error: `must be an integer from ${min} to ${max}` },
     )
+    .meta({ type: 'integer', minimum: min, maximum: max })
     .transform(Number);
 }
 
@@ -220,4 +243,5 @@ export const instantText = z
       typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) && isInstant(Number(value)),
     { error: 'must be epoch milliseconds before the year 2200' },
   )
+  .meta(INSTANT_META)
   .transform(Number);

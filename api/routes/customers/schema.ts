@@ -14,7 +14,8 @@ const email = text(DETAIL_MAX).regex(EMAIL_PATTERN, { error: 'must be an e-mail 
 
 const country = z
   .string()
-  .refine(isCountryCode, { error: 'must be an ISO 3166 alpha-2 country code' });
+  .refine(isCountryCode, { error: 'must be an ISO 3166 alpha-2 country code' })
+  .meta({ pattern: '^[A-Z]{2}$' });
 
 /** Every field optional, and kept as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
 export const customerDetails = z.object({
