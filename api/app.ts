@@ -12,9 +12,11 @@ import { rateLimit } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
+import { linkPageRoutes } from './pages/link/routes.ts';
 import { pageErrors } from './pages/shared/page.tsx';
 import { customerRoutes } from './routes/customers/routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
+import { linkRoutes } from './routes/links/routes.ts';
 import { subscriptionRoutes } from './routes/subscriptions/routes.ts';
 import { testClockRoutes } from './routes/test-clocks/routes.ts';
 import { webhookRoutes } from './routes/webhooks/routes.ts';
@@ -48,6 +50,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   const pages = new Router<RequestState>({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
   checkoutRoutes(pages, deps);
+  linkPageRoutes(pages, deps);
 
   const merchants = new Router<RequestState>({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body: strangers upload nothing
@@ -55,6 +58,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   merchants.use(jsonBody());
   customerRoutes(merchants, deps);
   subscriptionRoutes(merchants, deps);
+  linkRoutes(merchants, deps);
   webhookRoutes(merchants, deps);
   testClockRoutes(merchants, deps);
 

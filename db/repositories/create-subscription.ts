@@ -18,11 +18,14 @@ export interface SubscriptionOrder {
   customerDetails: CustomerDetails;
   receiptId: string | null;
   description: string | null;
-  callbackUrl: string;
+  /** Null for a link that has none. */
+  callbackUrl: string | null;
   cancelUrl: string | null;
   metadata: Record<string, string> | null;
   productPage: ProductPage | null;
   phoneNumberRequired: boolean;
+  /** The link it comes of. Rule: D-37. */
+  linkId?: string;
 }
 
 export interface NewCheckout {

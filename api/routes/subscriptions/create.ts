@@ -1,9 +1,10 @@
 import type { Db } from '../../../db/client.ts';
 import { createSubscription } from '../../../db/repositories/create-subscription.ts';
+import type { SubscriptionOrder } from '../../../db/repositories/create-subscription.ts';
 import { findTestClock } from '../../../db/repositories/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
-import type { Terms } from '../../../domain/subscription/state.ts';
+import type { NewSubscription, Terms } from '../../../domain/subscription/state.ts';
 import { notFound, ok } from '../../answers.ts';
 import type { Merchant } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -24,23 +25,19 @@ export async function createSubscriptionIn(
   body: CreateSubscriptionBody,
 ): Promise<Outcome> {
   const createdAt = await birthOf(tx, deps, merchant, body);
-  const subscriptionId = newId('sub', deps.now(), deps.random);
-  const terms = termsOf(body);
   const token = randomToken(deps.random);
-  await createSubscription(
+  const subscriptionId = await writeSubscription(
     tx,
+    deps,
     {
-      subscriptionId,
       merchantId: merchant.id,
       customerId: await payerOf(tx, deps, merchant.id, {
         customerId: body.customerId,
         details: body.customerDetails,
       }),
-      terms,
+      terms: termsOf(body),
       createdAt,
-      checkoutExpiresAt: createdAt + deps.checkoutExpiryMs,
       testClockId: body.testClockId ?? null,
-      firstIntentId: terms.trial === null ? newId('in', deps.now(), deps.random) : null,
     },
     {
       customerDetails: body.customerDetails,
@@ -52,7 +49,7 @@ export async function createSubscriptionIn(
       productPage: body.productPage ?? null,
       phoneNumberRequired: body.phoneNumberRequired ?? false,
     },
-    { id: newId('cs', deps.now(), deps.random), token },
+    token,
   );
   return {
     answer: ok({
@@ -62,6 +59,51 @@ export async function createSubscriptionIn(
     }),
     afterCommit: () => deps.workflows.start({ merchantId: merchant.id, subscriptionId }),
   };
+}
+
+type TermsFields = Pick<
+  CreateSubscriptionBody,
+  | 'amount'
+  | 'currency'
+  | 'interval'
+  | 'intervalCount'
+  | 'cycleCount'
+  | 'upfrontAmount'
+  | 'trialPeriodCount'
+  | 'trialPeriodInterval'
+>;
+
+/** What is decided about a subscription when it begins. */
+type Birth = Pick<
+  NewSubscription,
+  'merchantId' | 'customerId' | 'terms' | 'createdAt' | 'testClockId'
+>;
+
+/**
+ * Writes a new subscription with a checkout that `token` opens, inside the caller's transaction, and
+ * answers its id. The caller starts its workflow once that committed.
+ */
+export async function writeSubscription(
+  tx: Db,
+  { now, random, checkoutExpiryMs }: Pick<ApiDeps, 'now' | 'random' | 'checkoutExpiryMs'>,
+  birth: Birth,
+  order: SubscriptionOrder,
+  token: string,
+): Promise<string> {
+  const subscriptionId = newId('sub', now(), random);
+  await createSubscription(
+    tx,
+    {
+      ...birth,
+      subscriptionId,
+      checkoutExpiresAt: birth.createdAt + checkoutExpiryMs,
+      // A trial's first intent is made when it ends.
+      firstIntentId: birth.terms.trial === null ? newId('in', now(), random) : null,
+    },
+    order,
+    { id: newId('cs', now(), random), token },
+  );
+  return subscriptionId;
 }
 
 /** The present, or where the test clock stands; it stands still until the transaction ends. */
@@ -78,7 +120,8 @@ async function birthOf(
   return clock.targetAt;
 }
 
-function termsOf(body: CreateSubscriptionBody): Terms {
+/** The terms that a request's fields, already judged, come to. */
+export function termsOf(body: TermsFields): Terms {
   const { trialPeriodInterval: interval, trialPeriodCount: count = 0 } = body;
   return {
     amountMinor: body.amount,

@@ -29,7 +29,7 @@ const productPage = z.object({
 });
 
 /** Rule: IF-4.3; `customerId` and `testClockId` are extensions (D-11, D-60). */
-const CreateSubscriptionShape = {
+export const CreateSubscriptionShape = {
   amount,
   currency,
   customerDetails,
@@ -61,12 +61,7 @@ export type CreateSubscriptionBody = Fields<typeof CreateSubscriptionShape>;
  */
 export function readCreateSubscription(body: unknown, startAt: number): CreateSubscriptionBody {
   return readFields(CreateSubscriptionShape, body, (fields) => [
-    ...amountProblems(
-      { amount: fields.amount, upfrontAmount: fields.upfrontAmount },
-      fields.currency,
-    ),
-    ...boundsProblems(fields),
-    ...trialRuleProblems(fields),
+    ...subscriptionProblems(fields),
     ...(fields.testClockId === undefined ? datedProblems(fields, startAt) : []),
   ]);
 }
@@ -77,7 +72,17 @@ export function checkTerms(body: CreateSubscriptionBody, startAt: number): void 
   if (problems.length > 0) throw problemsError(problems);
 }
 
-type Given = Partial<CreateSubscriptionBody>;
+type Given = Partial<Omit<CreateSubscriptionBody, 'callbackUrl' | 'metadata' | 'testClockId'>>;
+
+/** What is wrong with the terms of a subscription, whenever it begins. */
+export function subscriptionProblems(fields: Given): Problem[] {
+  const { amount: recurring, upfrontAmount, currency: code } = fields;
+  return [
+    ...amountProblems({ amount: recurring, upfrontAmount }, code),
+    ...boundsProblems(fields),
+    ...trialRuleProblems(fields),
+  ];
+}
 
 /** Rule: D-06. */
 function boundsProblems({ interval, intervalCount, cycleCount }: Given): Problem[] {
@@ -111,8 +116,8 @@ function trialRuleProblems(fields: Given): Problem[] {
   return problems;
 }
 
-/** Rule: D-06. */
-function datedProblems(fields: Given, startAt: number): Problem[] {
+/** What is wrong with the dates of a subscription that begins at `startAt`. Rule: D-06. */
+export function datedProblems(fields: Given, startAt: number): Problem[] {
   const { interval, intervalCount, cycleCount, trialPeriodInterval, trialPeriodCount } = fields;
   if (interval === undefined || intervalCount === undefined || cycleCount === undefined) return [];
   const terms = { interval, intervalCount, cycleCount, trialPeriodInterval, trialPeriodCount };

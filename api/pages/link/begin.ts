@@ -1,0 +1,65 @@
+import { takeLinkUse } from '../../../db/repositories/subscription-links.ts';
+import type { Link } from '../../../db/repositories/subscription-links.ts';
+import type { Db } from '../../../db/client.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { payerOf } from '../../routes/customers/payer.ts';
+import { writeSubscription } from '../../routes/subscriptions/create.ts';
+
+/**
+ * The payer's first step: takes a use of the link and creates, in the same transaction, a
+ * subscription of its template with the checkout that `token` opens; `given` is what the payer told
+ * of themselves. False when the link is used up or expired. With a token that has its checkout
+ * already it does nothing. Rule: D-37.
+ */
+export async function beginCheckout(
+  deps: ApiDeps,
+  link: Link,
+  token: string,
+  given: CustomerDetails,
+): Promise<boolean> {
+  const { merchantId } = link.template;
+  const begun = await deps.db.transaction(async (tx) => {
+    const nowAt = deps.now();
+    const use = await takeLinkUse(tx, link, token, nowAt);
+    if (use !== 'taken') return use;
+    return { subscriptionId: await subscribe(tx, deps, link, token, given, nowAt) };
+  });
+  if (typeof begun === 'string') return begun === 'repeated';
+  await deps.workflows.start({ merchantId, subscriptionId: begun.subscriptionId });
+  return true;
+}
+
+/** A customer that the template names is left as the merchant knows them: anyone may open a link. */
+async function subscribe(
+  tx: Db,
+  deps: ApiDeps,
+  { template }: Link,
+  token: string,
+  given: CustomerDetails,
+  createdAt: number,
+): Promise<string> {
+  const { merchantId, terms, receiptId, description, callbackUrl, cancelUrl } = template;
+  const customerDetails = { ...template.customerDetails, ...given };
+  const customerId = await payerOf(tx, deps, merchantId, {
+    customerId: template.customerId ?? undefined,
+    details: customerDetails,
+  });
+  return writeSubscription(
+    tx,
+    deps,
+    { merchantId, customerId, terms, createdAt, testClockId: null },
+    {
+      customerDetails,
+      receiptId,
+      description,
+      callbackUrl,
+      cancelUrl,
+      metadata: null,
+      productPage: template.productPage,
+      phoneNumberRequired: template.phoneNumberRequired,
+      linkId: template.id,
+    },
+    token,
+  );
+}

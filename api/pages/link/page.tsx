@@ -1,0 +1,98 @@
+import type { Link } from '../../../db/repositories/subscription-links.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { detailsFields, saleFrom } from '../checkout/page.tsx';
+import { missingDetails } from '../checkout/stage.ts';
+import type { DetailName, TypedDetails } from '../shared/details-form.ts';
+import { formToken } from '../shared/form-token.ts';
+import { notice } from '../shared/page.tsx';
+import type { Page } from '../shared/page.tsx';
+import { DetailsInput, SaleSummary } from '../shared/views.tsx';
+import type { DetailsField, Sale } from '../shared/views.tsx';
+
+type Deps = Pick<ApiDeps, 'sessionKey' | 'testCards'>;
+
+/** What is sold, and a form that asks for what is not known of the payer yet. Rules: IF-2.8, D-37. */
+export function linkPage(
+  deps: Deps,
+  link: Link,
+  visit: string,
+  typed: TypedDetails,
+  nowAt: number,
+): Page {
+  const { template, merchant } = link;
+  const order = { ...template, merchantName: merchant.name, mode: merchant.mode };
+  const sale = saleFrom(deps, order, template.terms, nowAt);
+  const form = {
+    action: linkPath(template.code),
+    visit,
+    formToken: visitFormToken(deps, template.code, visit),
+    fields: detailsFields(missingOf(link), typed),
+  };
+  return {
+    status: [...typed.values()].some(({ problem }) => problem !== null) ? 400 : 200,
+    title: sale.productName,
+    content: <LinkView sale={sale} form={form} />,
+  };
+}
+
+/** What the payer has to tell before a subscription can be created. Rule: D-11. */
+export function missingOf({ template, savedDetails }: Link): DetailName[] {
+  return missingDetails({ ...template, savedDetails });
+}
+
+/** Unknown, expired and used up look alike: nobody learns which codes there are. Rule: D-37. */
+export function gonePage(): Page {
+  return notice(410, 'This link cannot be used', [
+    'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
+    'Ask whoever gave it to you for a new one.',
+  ]);
+}
+
+/** For a form that is not from our page. */
+export function foreignFormPage(code: string): Page {
+  return notice(
+    403,
+    'This form is not valid any more',
+    ['Open the link again. Nothing was charged.'],
+    { href: linkPath(code), text: 'Open the link' },
+  );
+}
+
+export function linkPath(code: string): string {
+  return `/l/${code}`;
+}
+
+/** Proof that a form came from our own page of this visit. */
+export function visitFormToken(
+  { sessionKey }: Pick<Deps, 'sessionKey'>,
+  code: string,
+  visit: string,
+): string {
+  return formToken(sessionKey, `${code}:${visit}`);
+}
+
+interface LinkForm {
+  readonly action: string;
+  readonly visit: string;
+  readonly formToken: string;
+  readonly fields: readonly DetailsField[];
+}
+
+function LinkView({ sale, form }: { sale: Sale; form: LinkForm }) {
+  return (
+    <>
+      <SaleSummary sale={sale} />
+      <section class="card">
+        {form.fields.length > 0 && <h2>Your details</h2>}
+        <form method="post" action={form.action}>
+          <input type="hidden" name="form_token" value={form.formToken} />
+          <input type="hidden" name="visit" value={form.visit} />
+          {form.fields.map((field) => (
+            <DetailsInput field={field} />
+          ))}
+          <button type="submit">Continue</button>
+        </form>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,116 @@
+import type { Router } from '@koa/router';
+import { findCheckout } from '../../../db/repositories/checkout-sessions.ts';
+import { findLink, isUsable } from '../../../db/repositories/subscription-links.ts';
+import type { Link } from '../../../db/repositories/subscription-links.ts';
+import { pathParam } from '../../context.ts';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { readText } from '../../middleware/json-body.ts';
+import { pagePath } from '../checkout/page.tsx';
+import { businessNow, stageOf } from '../checkout/stage.ts';
+import { readDetails } from '../shared/details-form.ts';
+import type { TypedDetails } from '../shared/details-form.ts';
+import { isOwnForm } from '../shared/form-token.ts';
+import { seeOther, sendPage } from '../shared/page.tsx';
+import { beginCheckout } from './begin.ts';
+import { foreignFormPage, gonePage, linkPage, missingOf, visitFormToken } from './page.tsx';
+import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from './visit.ts';
+
+/** A details form is a few hundred bytes. */
+const FORM_LIMIT_BYTES = 8_192;
+
+const CODE = /^[0-9A-Za-z]{12}$/;
+
+/** The page behind a link's `shortUrl`. Works without script and without cookies. Rule: D-37. */
+export function linkPageRoutes(router: Router<RequestState>, deps: ApiDeps): void {
+  /** Opening it writes nothing: previews and bots open links too. */
+  router.get('/l/:code', async (ctx) => {
+    const link = await openLink(deps, ctx);
+    if (link === null) return;
+    const { code } = link.template;
+    const known = cookieVisit(deps, ctx, code);
+    const checkout = known === null ? null : await findVisited(deps, code, known);
+    if (checkout?.isOver === false) {
+      seeOther(ctx, checkout.path);
+      return;
+    }
+    const nowAt = deps.now();
+    if (!isUsable(link, nowAt)) {
+      sendPage(deps, ctx, gonePage());
+      return;
+    }
+    // Whose checkout expired or was cancelled may try anew.
+    const visit = known === null || checkout !== null ? newVisit(deps) : known;
+    // A checkout that begins with the link's last moment is still to be found.
+    const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
+    if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
+    sendPage(deps, ctx, linkPage(deps, link, visit, new Map(), nowAt));
+  });
+
+  /** The payer's first step. Sent again, by form or by cookie, it finds the same checkout. */
+  router.post('/l/:code', async (ctx) => {
+    const form = new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
+    const link = await openLink(deps, ctx);
+    if (link === null) return;
+    const { code } = link.template;
+    const formVisit = form.get('visit');
+    const expected = { ...deps, token: visitFormToken(deps, code, formVisit ?? '') };
+    if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
+      sendPage(deps, ctx, foreignFormPage(code));
+      return;
+    }
+    // Two tabs of one browser have two forms and one cookie.
+    const visit = cookieVisit(deps, ctx, code) ?? formVisit;
+    await takeStep(deps, ctx, link, visit, readDetails(form, missingOf(link)));
+  });
+}
+
+async function takeStep(
+  deps: ApiDeps,
+  ctx: Context,
+  link: Link,
+  visit: string,
+  typed: TypedDetails,
+): Promise<void> {
+  const { code } = link.template;
+  const visited = await findVisited(deps, code, visit);
+  if (visited !== null) {
+    seeOther(ctx, visited.path);
+    return;
+  }
+  const nowAt = deps.now();
+  if (!isUsable(link, nowAt)) {
+    sendPage(deps, ctx, gonePage());
+    return;
+  }
+  if ([...typed.values()].some(({ problem }) => problem !== null)) {
+    sendPage(deps, ctx, linkPage(deps, link, visit, typed, nowAt));
+    return;
+  }
+  const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));
+  const token = checkoutTokenOf(deps, code, visit);
+  const isBegun = await beginCheckout(deps, link, token, given);
+  if (isBegun) seeOther(ctx, pagePath(token));
+  else sendPage(deps, ctx, gonePage());
+}
+
+/** The link of the path's code; for an unknown one, the answer is given here. */
+async function openLink(deps: ApiDeps, ctx: Context): Promise<Link | null> {
+  const code = pathParam(ctx, 'code');
+  const link = CODE.test(code) ? await findLink(deps.db, code) : null;
+  if (link === null) sendPage(deps, ctx, gonePage());
+  return link;
+}
+
+/** The checkout that a visit came to, and whether it ended without a payment; null before that. */
+async function findVisited(
+  deps: ApiDeps,
+  code: string,
+  visit: string,
+): Promise<{ path: string; isOver: boolean } | null> {
+  const token = checkoutTokenOf(deps, code, visit);
+  const checkout = await findCheckout(deps.db, token);
+  if (checkout === null) return null;
+  const stage = stageOf(checkout, businessNow(checkout, deps.now()));
+  return { path: pagePath(token), isOver: stage === 'expired' || stage === 'cancelled' };
+}

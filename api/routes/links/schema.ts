@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { httpUrl, instant, optional, readFields, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import {
+  CreateSubscriptionShape,
+  datedProblems,
+  subscriptionProblems,
+} from '../subscriptions/schema.ts';
+
+/** More payers than one link will ever have. */
+const MULTI_USE_LIMIT_MAX = 1_000_000;
+
+const { testClockId: _realTimeOnly, ...SharedShape } = CreateSubscriptionShape;
+
+/** The fields of a create request but for what IF-4.4 changes. Rules: IF-4.4, D-14. */
+export const GenerateLinkShape = {
+  ...SharedShape,
+  callbackUrl: optional(httpUrl()),
+  metadata: z.unknown().refine((value) => value === undefined || value === null, {
+    error: 'is not accepted on a link',
+  }),
+  expiryDate: instant,
+  multiUseLimit: optional(
+    wholeNumber(1).refine((value) => value <= MULTI_USE_LIMIT_MAX, {
+      error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
+    }),
+  ),
+};
+
+export type GenerateLinkBody = Fields<typeof GenerateLinkShape>;
+
+/**
+ * The fields of a request for a link.
+ *
+ * @throws DomainError `bad_request` naming every offending field.
+ */
+export function readGenerateLink(body: unknown, nowAt: number): GenerateLinkBody {
+  return readFields(GenerateLinkShape, body, (fields) => [
+    ...subscriptionProblems(fields),
+    ...datedProblems(fields, nowAt),
+    ...expiryProblems(fields, nowAt),
+  ]);
+}
+
+/** A subscription may begin at any instant before the link expires. Rules: D-06, D-37. */
+function expiryProblems(fields: Partial<GenerateLinkBody>, nowAt: number): Problem[] {
+  const { expiryDate } = fields;
+  if (expiryDate === undefined) return [];
+  if (expiryDate <= nowAt) return [{ field: 'expiryDate', message: 'must lie in the future' }];
+  if (datedProblems(fields, nowAt).length > 0 || datedProblems(fields, expiryDate).length === 0) {
+    return [];
+  }
+  const message = 'must leave every billing date of the subscription before the year 2200';
+  return [{ field: 'expiryDate', message }];
+}
