@@ -55,7 +55,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await session.unsafe(TABLES);
     await fill(session, 'book_webhook', readLines(places.receiverBook).map(webhookRow));
     await fill(session, 'book_answer', readLines(places.clientBook).map(answerRow));
-    await session`begin isolation level repeatable read`;
+    await session`begin isolation level repeatable read, read only`;
     await session`select count(*) from merchant`; // the snapshot is taken by the first query
     if (places.gateway) {
       await fill(session, 'book_charge', await readGateway(places.gateway));

@@ -189,6 +189,7 @@ export async function createWorld(
     taskQueuePrefix,
     databaseUrl: database.url,
     client: place.client,
+    gatewayPlace: { url: gatewayServer.url, key: GATEWAY_KEY },
     async stopWorkers() {
       await workers?.stop();
       workers = null;

@@ -1,0 +1,307 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { openBooks } from '../../scripts/verify/books.ts';
+import { judgeBooks } from '../../scripts/verify/invariants.ts';
+import type { Verdict } from '../../scripts/verify/invariants.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** The judge of the books is only worth something if it condemns: every check is made to fail once. */
+
+const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let receiver: WebhookReceiver;
+let folder: string;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  receiver = await startWebhookReceiver({ secrets: [SECRET] });
+  await world.subscribe(receiver.url, SECRET);
+  folder = mkdtempSync(join(tmpdir(), 'perennial-verify-'));
+  await liveAndLetLive();
+});
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await receiver.close();
+  await world.close();
+  await server.close();
+});
+
+/** Two subscriptions until 1 April 2027: one pays every month, one is declined on 1 March for good. */
+async function liveAndLetLive(): Promise<void> {
+  const createdAt = Date.parse('2027-01-01T00:00:00Z');
+  const clock = await world.createClock(createdAt);
+  const refs = [];
+  for (const amountMinor of [1_001, 1_002]) {
+    const ref = await world.create({ createdAt, testClockId: clock, terms: { amountMinor } });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    refs.push(ref);
+  }
+  await world.advance(clock, '2027-02-15T00:00:00Z');
+  const { subscriptionId } = refs[1]!;
+  await world.control('POST', '/control/declines', {
+    subscriptionId,
+    code: 'card_declined',
+    count: 9,
+  });
+  await world.advance(clock, '2027-04-01T00:00:00Z');
+  await receiver.waitFor(Number((await rows('select count(*) as n from outbox_event'))[0]!['n']));
+  await vi.waitFor(
+    async () =>
+      expect(await rows(`select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
+    { timeout: 30_000 },
+  );
+}
+
+async function rows(query: string): Promise<Record<string, unknown>[]> {
+  return [...(await world.db.execute(sql.raw(query)))];
+}
+
+async function judge(books: { receiver?: string; client?: string } = {}): Promise<Verdict[]> {
+  const opened = await openBooks({
+    databaseUrl: world.databaseUrl,
+    gateway: world.gatewayPlace,
+    receiverBook: books.receiver ?? null,
+    clientBook: books.client ?? null,
+  });
+  try {
+    return await judgeBooks(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+function wrongOf(verdicts: readonly Verdict[]): string[] {
+  return verdicts.flatMap(({ invariant, wrong }) => wrong.map((line) => `${invariant}: ${line}`));
+}
+
+function book(name: string, lines: readonly object[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return file;
+}
+
+const receivedLines = () =>
+  receiver.received.map(({ event, isStandardSignatureValid, isXpaySignatureValid }) => ({
+    eventId: event.eventId,
+    eventType: event.eventType,
+    isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
+  }));
+
+test('books that are right are found right, and every invariant was looked at', async () => {
+  const verdicts = await judge({
+    receiver: book('right-webhooks', receivedLines()),
+    client: book('right-answers', [
+      { key: 'a', status: 200, body: '{}' },
+      { key: 'a', status: 200, body: '{}' },
+      { key: 'a', status: 503, body: 'again' },
+    ]),
+  });
+  expect(wrongOf(verdicts)).toEqual([]);
+  expect(verdicts.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(verdicts.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
+});
+
+test('a book that was not given is not judged', async () => {
+  const verdicts = await judge();
+  expect(
+    verdicts.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
+  ).toEqual([6]);
+});
+
+/** What is done to the books, how it is undone, and how the judge names it. */
+interface Damage {
+  name: string;
+  harm: string;
+  undo: string;
+  found: RegExp[];
+}
+
+const PAYING = `(select id from subscription where amount_minor = 1001)`;
+const UNPAID = `(select id from subscription where amount_minor = 1002)`;
+const SECOND_PAID = `(select id from payment_intent where subscription_id = ${PAYING} and cycle_number = 2)`;
+const STATE_OF = (path: string, value: string) => `jsonb_set(state, '{${path}}', '${value}')`;
+
+const DAMAGES: Damage[] = [
+  {
+    name: 'a second charge of one intent under another key',
+    harm: `insert into sandbox_gateway.charge (id, key, method_id, amount_minor, currency, merchant_id,
+        intent_id, subscription_id, payment_method_id, outcome, created_at)
+      select 'ch_twice', 'charge:twice', method_id, amount_minor, currency, merchant_id, intent_id,
+        subscription_id, payment_method_id, outcome, created_at - 60000
+      from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
+    undo: `delete from sandbox_gateway.charge where key = 'charge:twice'`,
+    found: [
+      /^1: in_\w+ was charged 2 times in the gateway's book$/,
+      /^1: the gateway charged charge:twice, which no attempt asked for$/,
+    ],
+  },
+  {
+    name: 'a payment that was booked as declined',
+    harm: `update payment_attempt set state = 'DECLINED' where intent_id = ${SECOND_PAID}`,
+    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
+    found: [
+      /^1: attempt charge:in_\w+:1 is DECLINED here and succeeded in the gateway's book$/,
+      /^1: in_\w+ is SUCCESS with 0 attempts that succeeded$/,
+    ],
+  },
+  {
+    name: 'money given back that no refund knows of',
+    harm: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
+    undo: `update payment_intent set refunded_minor = 0 where id = ${SECOND_PAID}`,
+    found: [/^1: in_\w+: 5 given back by its own account, 0 by its refunds$/],
+  },
+  {
+    name: 'a refund that only the gateway knows of',
+    harm: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
+      select 're_lost', 're_lost', id, 7, 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
+    undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
+    found: [/^1: charge:in_\w+:1: the gateway gave back 7, the refunds say 0$/],
+  },
+  {
+    name: 'a renewal that did not come',
+    harm: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
+    undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
+    found: [/^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/],
+  },
+  {
+    name: 'a retry that did not come',
+    harm: `update subscription set state = ${STATE_OF('owed,nextRetryAt', '1804000000000')} where id = ${UNPAID}`,
+    undo: `update subscription set state = ${STATE_OF('owed,nextRetryAt', 'null')} where id = ${UNPAID}`,
+    found: [/^2: sub_\w+ is UNPAID and its retry was due at 2027-03-02 /],
+  },
+  {
+    name: 'a cycle that was left out',
+    harm: `update payment_intent set cycle_number = 9 where id = ${SECOND_PAID}`,
+    undo: `update payment_intent set cycle_number = 2 where subscription_id = ${PAYING} and cycle_number = 9`,
+    found: [
+      /^2: sub_\w+: cycle 3 follows cycle 1$/,
+      /^2: sub_\w+: cycle 9 follows cycle 4$/,
+      /^2: .* not after the one before$/,
+    ],
+  },
+  {
+    name: 'another amount at the gateway',
+    harm: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
+    undo: `update sandbox_gateway.charge set amount_minor = 1_001 where intent_id = ${SECOND_PAID}`,
+    found: [/^3: charge:in_\w+:1: the gateway has 1999 USD, owed were 1001 USD$/],
+  },
+  {
+    name: 'a count of cycles that nobody paid',
+    harm: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
+    undo: `update subscription set cycles_charged = 4 where id = ${PAYING}`,
+    found: [
+      /^4: sub_\w+ counts 5 paid cycles and has 4$/,
+      /^4: sub_\w+: its columns say ACTIVE, 5 of 12 cycles; its state ACTIVE, 4 of 12$/,
+      /^5: sub_\w+: 5 cycles paid, 4 told of$/,
+    ],
+  },
+  {
+    name: 'an end without a reason',
+    harm: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
+    undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
+    found: [/^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/],
+  },
+  {
+    name: 'an event number that was used for nothing',
+    harm: `update event_stream set last_sequence = last_sequence + 1 where id = ${PAYING}`,
+    undo: `update event_stream set last_sequence = last_sequence - 1 where id = ${PAYING}`,
+    found: [/^5: sub_\w+ has \d+ events, numbered 1 to \d+, and counts \d+$/],
+  },
+  {
+    name: 'a payment that nobody was told of',
+    harm: `update outbox_event set type = 'intent.created' where type = 'intent.success'
+      and body::json->>'intentId' = ${SECOND_PAID}`,
+    undo: `update outbox_event set type = 'intent.success' where type = 'intent.created'
+      and body::json->>'eventType' = 'intent.success'`,
+    found: [/^5: in_\w+ is SUCCESS and was told of as paid 0 times$/],
+  },
+  {
+    name: 'an attempt that stays open',
+    harm: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '3 hours'
+      where intent_id = ${SECOND_PAID}`,
+    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
+    found: [
+      /^1: in_\w+ is SUCCESS with 0 attempts/,
+      /^7: attempt charge:in_\w+:1 is UNKNOWN since /,
+    ],
+  },
+  {
+    name: 'an event that nobody delivers',
+    harm: `update webhook_delivery set state = 'PENDING', next_attempt_at = now() - interval '1 hour'
+      where sequence = 1 and stream_id = ${PAYING}`,
+    undo: `update webhook_delivery set state = 'DELIVERED' where sequence = 1`,
+    found: [/^7: event evt_\w+ for whc_\w+ was due at /],
+  },
+  {
+    name: 'a subscription whose workflow was never started',
+    harm: `update subscription set workflow_started_at = null, inserted_at = now() - interval '1 hour' where id = ${PAYING}`,
+    undo: `update subscription set workflow_started_at = now(), inserted_at = now() where id = ${PAYING}`,
+    found: [/^7: sub_\w+ has no workflow since /],
+  },
+  {
+    name: 'a subscription that does not follow its clock',
+    harm: `update subscription set clock_reached_at = clock_reached_at - interval '1 minute',
+      updated_at = now() - interval '1 hour' where id = ${PAYING}`,
+    undo: `update subscription set clock_reached_at = clock_reached_at + interval '1 minute',
+      updated_at = now() where id = ${PAYING}`,
+    found: [
+      /^7: sub_\w+ has reached 2027-03-31 23:59:00\+00 of its clock's 2027-04-01 00:00:00\+00$/,
+    ],
+  },
+  {
+    name: 'a status that the rules do not lead to',
+    harm: `update outbox_event set body = replace(body, '"status":"ACTIVE"', '"status":"PAUSED"')
+      where type = 'subscription.active' and stream_id = ${PAYING}`,
+    undo: `update outbox_event set body = replace(body, '"status":"PAUSED"', '"status":"ACTIVE"')
+      where type = 'subscription.active' and stream_id = ${PAYING}`,
+    found: [/^8: sub_\w+ went from CREATED to PAUSED$/],
+  },
+];
+
+describe('is found:', () => {
+  test.each(DAMAGES)('$name', async ({ harm, undo, found }) => {
+    await rows(harm);
+    try {
+      const wrong = wrongOf(await judge());
+      expect(wrong).toHaveLength(found.length);
+      for (const [index, line] of wrong.entries()) expect(line).toMatch(found[index]!);
+    } finally {
+      await rows(undo);
+    }
+    expect(wrongOf(await judge())).toEqual([]);
+  });
+
+  test('an event that the receiver did not get, one it should not have got, one badly signed', async () => {
+    const [first, second, ...rest] = receivedLines();
+    const lines = [
+      { ...second!, isSignatureValid: false },
+      ...rest,
+      { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
+    ];
+    expect(wrongOf(await judge({ receiver: book('wrong-webhooks', lines) }))).toEqual([
+      `5: ${first!.eventId} (${first!.eventType}) was delivered and the receiver has not got it`,
+      ...[
+        `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature does not hold`,
+        '5: the receiver got evt_made_up (intent.success): no such event',
+      ].toSorted(),
+    ]);
+  });
+
+  test('a key that was answered in two ways', async () => {
+    const client = book('wrong-answers', [
+      { key: 'a', status: 200, body: '{"n":1}' },
+      { key: 'a', status: 200, body: '{"n":2}' },
+    ]);
+    expect(wrongOf(await judge({ client }))).toEqual(['6: key a was answered in 2 ways']);
+  });
+});
