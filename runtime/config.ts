@@ -83,6 +83,7 @@ const variables = {
   XDG_CACHE_HOME: z.string().min(1).optional(),
   TEMPORAL_CLI_PATH: z.string().min(1).optional(),
   TEMPORAL_TEST_SERVER_PATH: z.string().min(1).optional(),
+  CHROMIUM_PATH: z.string().min(1).optional(),
   PERENNIAL_EXIT_WITH_PARENT: flag.default(false),
 } satisfies Record<string, z.ZodType>;
 
@@ -241,6 +242,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'XDG_CACHE_HOME',
     'TEMPORAL_CLI_PATH',
     'TEMPORAL_TEST_SERVER_PATH',
+    'CHROMIUM_PATH',
     'LOG_LEVEL',
   ] as const;
   const env = read(names, environment);
@@ -266,6 +268,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     ),
     temporalCliPath: env.TEMPORAL_CLI_PATH,
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
+    chromiumPath: env.CHROMIUM_PATH,
     logLevel: env.LOG_LEVEL,
     /** Secrets that are given and need not be made, as text. */
     givenSecrets: Object.fromEntries(

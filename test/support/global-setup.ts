@@ -4,14 +4,16 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../db/migrate.ts';
+import { chromium } from '../../embedded/chromium.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { supervise } from '../../embedded/services.ts';
 import type { Service, SupervisedService } from '../../embedded/services.ts';
-import { temporalCli } from '../../embedded/temporal-cli.ts';
+import { ComponentMissingError, temporalCli } from '../../embedded/temporal-cli.ts';
 import { temporalAddress, temporalService } from '../../embedded/temporal-server.ts';
 import { temporalTestServer } from '../../embedded/test-server.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import type { ChromiumFound } from './chromium.ts';
 
 /** What every test on servers can `inject`. */
 export interface TestServers {
@@ -26,7 +28,10 @@ export interface TestServers {
 }
 
 declare module 'vitest' {
-  interface ProvidedContext extends TestServers {}
+  interface ProvidedContext extends TestServers {
+    /** Looked for in the projects whose tests open pages. */
+    readonly chromium: ChromiumFound;
+  }
 }
 
 export const TEMPLATE_DATABASE = 'perennial_template';
@@ -48,12 +53,26 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('temporalAddress', servers.temporalAddress);
   project.provide('testServerPath', servers.testServerPath);
   project.provide('workflowBundlePath', servers.workflowBundlePath);
+  if (PROJECTS_IN_A_BROWSER.includes(project.name))
+    project.provide('chromium', await findChromium());
   return async () => {
     state.users -= 1;
     if (state.users > 0) return;
     shared.perennialTestServers = undefined;
     await stop();
   };
+}
+
+const PROJECTS_IN_A_BROWSER = ['scenarios'];
+
+async function findChromium(): Promise<ChromiumFound> {
+  try {
+    return { path: await chromium(loadEmbeddedConfig(), say) };
+  } catch (error) {
+    if (!(error instanceof ComponentMissingError)) throw error;
+    say(`${error.message}\nTests in a browser are skipped.`);
+    return { missing: error.message };
+  }
 }
 
 const say = (line: string): void => console.log(`test servers: ${line}`);

@@ -1,0 +1,81 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { chromium } from '../../embedded/chromium.ts';
+
+let folder: string;
+let lines: string[];
+const report = (line: string): void => void lines.push(line);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'perennial-chromium-'));
+  lines = [];
+  mkdirSync(join(folder, 'bin'));
+  symlinkSync('/bin/sh', join(folder, 'bin', 'sh'));
+  vi.stubEnv('PATH', join(folder, 'bin'));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A program on PATH. */
+function program(name: string, script: string): string {
+  const path = join(folder, 'bin', name);
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+const find = (mayInstall: boolean, chromiumPath?: string) =>
+  chromium({ chromiumPath, mayInstall }, report);
+
+test('the browser of CHROMIUM_PATH comes first, and must be a program', async () => {
+  program('chromium', 'echo Chromium 1');
+  const own = join(folder, 'own-browser');
+  await expect(find(false, own)).rejects.toThrow(
+    `CHROMIUM_PATH is ${own}, and that is not a program.`,
+  );
+  writeFileSync(own, '');
+  chmodSync(own, 0o755);
+  expect(await find(false, own)).toBe(own);
+});
+
+test('then the first on PATH that is one, not a program that only says how to install it', async () => {
+  program('chromium-browser', 'echo "use another way" >&2; exit 1');
+  const chrome = program('google-chrome', 'echo Chrome 1');
+  expect(await find(true)).toBe(chrome);
+  expect(lines).toEqual([]);
+});
+
+test('then it is installed with apt-get where that is possible, and that is said', async () => {
+  const path = join(folder, 'bin', 'chromium');
+  program(
+    'apt-get',
+    `case "$*" in
+       *install*) printf '#!/bin/sh\\necho Chromium 1\\n' > ${path}; /bin/chmod +x ${path};;
+     esac
+     echo "$*" >> ${folder}/asked`,
+  );
+  expect(await find(true)).toBe(path);
+  expect(lines).toEqual(['no browser; installing Chromium with apt-get, once: a minute or two']);
+});
+
+test('else one message names the ways to get one, and what was tried', async () => {
+  const ways = [
+    'No browser. Any one of these gives it one:',
+    '  - install Chromium or Chrome, so that one of chromium, chromium-browser, google-chrome is on PATH;',
+    '  - set CHROMIUM_PATH to one.',
+  ].join('\n');
+  await expect(find(false)).rejects.toThrow(
+    `${ways}\nWhat was tried: nothing; only root can install packages`,
+  );
+  await expect(find(true)).rejects.toThrow(
+    `${ways}\nWhat was tried: nothing; there is no apt-get here`,
+  );
+  program('apt-get', 'echo "E: Unable to locate package chromium"; exit 100');
+  await expect(find(true)).rejects.toThrow(
+    `${ways}\nWhat was tried: apt-get ended with 100\nE: Unable to locate package chromium`,
+  );
+});
