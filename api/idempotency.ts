@@ -59,6 +59,8 @@ export async function answerInTransaction(
 export interface CommandCall {
   readonly commandId: string;
   readonly isRepeat: boolean;
+  /** Without a key nobody can ask for this command again. */
+  readonly hasKey: boolean;
 }
 
 /**
@@ -75,7 +77,10 @@ export async function answerOutcome(
   const use = keyUseOf(ctx);
   const { db, now, random } = deps;
   if (use === null) {
-    send(ctx, await work({ commandId: newId('cmd', now(), random), isRepeat: false }));
+    send(
+      ctx,
+      await work({ commandId: newId('cmd', now(), random), isRepeat: false, hasKey: false }),
+    );
     return;
   }
   const claim = await claimFor(deps, db, use);
@@ -84,7 +89,7 @@ export async function answerOutcome(
     return;
   }
   try {
-    const answer = await work(claim);
+    const answer = await work({ ...claim, hasKey: true });
     if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
     else await keep(db, use, claim.owner, answer);
     send(ctx, answer);

@@ -69,6 +69,15 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
 }
 
 /**
+ * The id of what a command makes: the command's own under another prefix, so that the same command,
+ * sent again, names the same record.
+ */
+export function idOfCommand(prefix: IdPrefix, commandId: string): string {
+  invariant(isId('cmd', commandId), 'a command has an id of its own');
+  return `${prefix}_${commandId.slice('cmd_'.length)}`;
+}
+
+/**
  * Writes the bytes, read as one big-endian number, in base 62 with leading zeros up to `width`
  * characters. Throws when the number needs more.
  */

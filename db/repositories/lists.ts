@@ -2,8 +2,11 @@ import { and, desc, eq, gte, lt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Db } from '../client.ts';
 import { customers } from '../schema/customers.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Customer } from './customers.ts';
+import { selectIntents, withAttempts } from './payments-read.ts';
+import type { IntentRecord } from './payments-read.ts';
 import { selectSubscriptions } from './subscriptions-read.ts';
 import type { SubscriptionView } from './subscriptions-read.ts';
 
@@ -48,6 +51,15 @@ export async function listSubscriptions(db: Db, query: ListQuery): Promise<Subsc
     .where(inList(subscriptions, query))
     .orderBy(...newestFirst(subscriptions))
     .limit(query.limit);
+}
+
+/** The merchant's payment intents, newest first. Rule: D-§7. */
+export async function listIntents(db: Db, query: ListQuery): Promise<IntentRecord[]> {
+  const rows = await selectIntents(db)
+    .where(inList(paymentIntents, query))
+    .orderBy(...newestFirst(paymentIntents))
+    .limit(query.limit);
+  return withAttempts(db, query.merchantId, rows);
 }
 
 function inList(table: ListColumns, { merchantId, startAt, endAt, after }: ListQuery) {

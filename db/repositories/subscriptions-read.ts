@@ -60,3 +60,21 @@ export async function hasSubscription(
     .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
   return rows.length > 0;
 }
+
+/**
+ * What a one-time charge needs of the merchant's subscription, kept so until the transaction ends;
+ * null for an unknown one. Rules: D-21, D-35.
+ */
+export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {
+  if (!isId('sub', subscriptionId)) return null;
+  const [row] = await tx
+    .select({
+      state: subscriptions.state,
+      customerId: subscriptions.customerId,
+      customerDetails: subscriptions.customerDetails,
+    })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)))
+    .for('share');
+  return row ?? null;
+}

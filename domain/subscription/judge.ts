@@ -61,6 +61,15 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
   }
 }
 
+/** Whether the saved method may be charged once, beside the cycles. Rule: D-35. */
+export function judgeOneTimeCharge(state: SubscriptionState): Verdict {
+  return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
+    state.paymentMethodId === null
+      ? refuse('operation_not_allowed', 'The subscription has no saved payment method.')
+      : ALLOWED,
+  );
+}
+
 /** Only while the payer could still pay there, and is not paying. Rule: D-41. */
 function judgeCheckoutCancel(state: SubscriptionState, now: number): Verdict {
   if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
