@@ -10,8 +10,11 @@ import type { Route } from './http.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 
-/** Most requests or charges one order may hit. */
-const COUNT_LIMIT = 10_000;
+/** Most charges one order may decline: each is a row. */
+const DECLINES_LIMIT = 10_000;
+
+/** Most requests one fault may hit. */
+const FAULT_HITS_LIMIT = 1_000_000;
 
 /** Longest delay of an answer in ms. */
 const DELAY_LIMIT_MS = 120_000;
@@ -58,7 +61,7 @@ export function controlRoutes(options: { charges: ChargeBook; faults: Faults }):
         await charges.forceDeclines({
           ...target,
           code: oneOf(fields, 'code', DECLINE_CODES),
-          count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+          count: wholeNumber(fields, 'count', { from: 1, to: DECLINES_LIMIT }),
         });
         return json(200, {});
       },
@@ -90,7 +93,8 @@ function readFault(fields: Fields): Fault {
     fault,
     effect: fields['effect'] === undefined ? 'done' : oneOf(fields, 'effect', EFFECTS),
     delayMs: isDelay ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
-    count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+    count: wholeNumber(fields, 'count', { from: 1, to: FAULT_HITS_LIMIT }),
+    chance: share(fields['chance']),
     ...readTarget(object(fields, 'match')),
   };
 }
@@ -100,6 +104,13 @@ function readTarget(fields: Fields) {
     subscriptionId: optionalText(fields, 'subscriptionId'),
     paymentMethodId: optionalText(fields, 'paymentMethodId'),
   };
+}
+
+/** A share of requests; all of them when it is left out. */
+function share(value: unknown): number {
+  if (value === undefined) return 1;
+  if (typeof value === 'number' && value > 0 && value <= 1) return value;
+  throw wrong('chance', 'above 0 and at most 1');
 }
 
 /** Where the page before ended; 0, below every charge, at the start. */

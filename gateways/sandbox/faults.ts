@@ -6,11 +6,12 @@ export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
+ * - `decline`: the charge is declined and booked as such; of `charge` only;
  * - `delay`: nothing happens for a while, then the request is served;
  * - `error_500`: the answer is a 500;
  * - `lose_answer`: the connection is cut instead of an answer.
  */
-export const FAULTS = ['delay', 'error_500', 'lose_answer'] as const;
+export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer'] as const;
 
 /** Whether the request is carried out all the same before the answer is spoiled. */
 export const EFFECTS = ['done', 'none'] as const;
@@ -23,6 +24,8 @@ export interface Fault {
   readonly delayMs: number;
   /** How many requests it hits. */
   readonly count: number;
+  /** From 0 to 1: the share of matching requests that it hits. */
+  readonly chance: number;
   /** Null hits any. */
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
@@ -34,12 +37,19 @@ export interface FaultTarget {
   readonly paymentMethodId: string | null;
 }
 
+/** One request as it would be served without faults. */
+export interface Service {
+  readonly work: () => Promise<Answer>;
+  /** Makes `work` decline; where it cannot, a `decline` is no fault. */
+  readonly decline?: () => Promise<void>;
+}
+
 export interface Faults {
   /** Asked for last, served last: faults of one operation hit in the order they were added. */
   add(fault: Fault): void;
   clear(): void;
   /** Serves one request through the first fault that matches, if any, and counts that down. */
-  serve(operation: Operation, target: FaultTarget, work: () => Promise<Answer>): Promise<Reply>;
+  serve(operation: Operation, target: FaultTarget, service: Service): Promise<Reply>;
 }
 
 /**
@@ -50,7 +60,10 @@ export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];
 
   const take = (operation: Operation, target: FaultTarget): Fault | undefined => {
-    const hit = armed.find((each) => matches(each.fault, operation, target));
+    const hit = armed.find(
+      ({ fault }) =>
+        matches(fault, operation, target) && (fault.chance >= 1 || Math.random() < fault.chance),
+    );
     if (hit === undefined) return undefined;
     hit.left -= 1;
     if (hit.left === 0) armed = armed.filter((each) => each !== hit);
@@ -62,9 +75,13 @@ export function createFaults(closing: AbortSignal): Faults {
     clear: () => {
       armed = [];
     },
-    serve: async (operation, target, work) => {
+    serve: async (operation, target, { work, decline }) => {
       const fault = take(operation, target);
       if (fault === undefined) return work();
+      if (fault.fault === 'decline') {
+        await decline?.();
+        return work();
+      }
       if (fault.fault === 'delay') {
         await sleep(fault.delayMs, undefined, { signal: closing });
         return work();

@@ -36,9 +36,19 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
     inFlight.set(key, (inFlight.get(key) ?? 0) + 1);
     try {
       const order = chargeOrder(key, await readJson(call.request));
-      return await faults.serve('charge', order.reference, async () => {
-        const { charge: booked, isReplay } = await charges.charge(order, now());
-        return json(200, { charge: booked }, replayed(isReplay));
+      const { subscriptionId, paymentMethodId } = order.reference;
+      return await faults.serve('charge', order.reference, {
+        work: async () => {
+          const { charge: booked, isReplay } = await charges.charge(order, now());
+          return json(200, { charge: booked }, replayed(isReplay));
+        },
+        decline: () =>
+          charges.forceDeclines({
+            subscriptionId,
+            paymentMethodId: subscriptionId === null ? paymentMethodId : null,
+            code: 'insufficient_funds',
+            count: 1,
+          }),
       });
     } finally {
       const left = (inFlight.get(key) ?? 1) - 1;
@@ -53,9 +63,11 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
     const isInFlight = inFlight.has(key);
     const found = await charges.find(key);
     const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };
-    return faults.serve('lookup', target, async () => {
-      if (found !== null) return json(200, { state: 'booked', charge: found.charge });
-      return json(200, { state: isInFlight ? 'in_progress' : 'absent' });
+    return faults.serve('lookup', target, {
+      work: async () => {
+        if (found !== null) return json(200, { state: 'booked', charge: found.charge });
+        return json(200, { state: isInFlight ? 'in_progress' : 'absent' });
+      },
     });
   };
 
@@ -75,10 +87,12 @@ function methodHandler({ cards, faults, now }: PaymentRouteOptions): Handler {
       customerId: optionalText(reference, 'customerId'),
     };
     const target = { subscriptionId: null, paymentMethodId: order.paymentMethodId };
-    return faults.serve('methods', target, async () => {
-      const result = await cards.save(order, now());
-      if ('refused' in result) return json(200, { refused: result });
-      return json(200, { method: result.card }, replayed(result.isReplay));
+    return faults.serve('methods', target, {
+      work: async () => {
+        const result = await cards.save(order, now());
+        if ('refused' in result) return json(200, { refused: result });
+        return json(200, { method: result.card }, replayed(result.isReplay));
+      },
     });
   };
 }
@@ -93,10 +107,12 @@ function refundHandler({ charges, faults, now }: PaymentRouteOptions): Handler {
       currency: currency(fields, 'currency'),
     };
     const anyone = { subscriptionId: null, paymentMethodId: null };
-    return faults.serve('refund', anyone, async () => {
-      const result = await charges.refund(order, now());
-      if ('refused' in result) return json(200, { refused: result.refused });
-      return json(200, { refund: { id: result.refundId } }, replayed(result.isReplay));
+    return faults.serve('refund', anyone, {
+      work: async () => {
+        const result = await charges.refund(order, now());
+        if ('refused' in result) return json(200, { refused: result.refused });
+        return json(200, { refund: { id: result.refundId } }, replayed(result.isReplay));
+      },
     });
   };
 }

@@ -134,8 +134,40 @@ describe('what can be asked for at /control', () => {
     expect(await charge('charge:in_6:1', 'sub_hit')).toBe('succeeded');
   });
 
+  it('declines and books what a decline fault hits, and nothing after it [D-61]', async () => {
+    const fault = { operation: 'charge', fault: 'decline', count: 1, chance: 1 };
+    await sandbox.call('POST', '/control/faults', fault);
+    const hit = await sandbox.gateway.charge(request('charge:in_9:1', 'sub_decline'));
+    expect(hit).toMatchObject({ kind: 'declined', code: 'insufficient_funds' });
+    expect(await sandbox.gateway.charge(request('charge:in_9:1', 'sub_decline'))).toEqual(hit);
+    const next = await sandbox.gateway.charge(request('charge:in_9:2', 'sub_decline'));
+    expect(next.kind).toBe('succeeded');
+    const { charges } = await bookOf('subscriptionId=sub_decline');
+    expect(charges.map(({ key, outcome, sentCount }) => [key, outcome, sentCount])).toEqual([
+      ['charge:in_9:1', 'declined', 2],
+      ['charge:in_9:2', 'succeeded', 1],
+    ]);
+  });
+
+  it('hits a share of the requests with a chance, and the others not [D-61]', async () => {
+    const fault = { operation: 'lookup', fault: 'error_500', count: 1_000, chance: 0.5 };
+    await sandbox.call('POST', '/control/faults', fault);
+    const kinds = await Promise.all(
+      Array.from({ length: 64 }, async () => (await sandbox.gateway.lookup({ key: 'k' })).kind),
+    );
+    await sandbox.call('DELETE', '/control/faults');
+    // All the same is a chance of one in 2 ** 63.
+    expect(new Set(kinds)).toEqual(new Set(['absent', 'unknown']));
+  });
+
   it.each([
     ['POST', '/control/faults', { operation: 'charge', fault: 'delay', count: 1 }, 'delayMs'],
+    [
+      'POST',
+      '/control/faults',
+      { operation: 'charge', fault: 'delay', delayMs: 1, count: 1, chance: 0 },
+      'chance',
+    ],
     ['POST', '/control/faults', { operation: 'pay', fault: 'error_500', count: 1 }, 'operation'],
     ['POST', '/control/faults', { operation: 'charge', fault: 'error_500', count: 0 }, 'count'],
     ['POST', '/control/declines', { code: 'card_declined', count: 1 }, 'subscriptionId or'],
