@@ -5,6 +5,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { createActivities } from './activities/index.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
+import { paymentRows } from './db/repositories/payment-charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
@@ -12,6 +13,7 @@ import type { QueueName } from './runtime/config.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
+import { createPaymentWorkflows } from './runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from './runtime/subscription-workflows.ts';
 import {
   createTemporalClient,
@@ -60,6 +62,11 @@ const activities = createActivities({
   db,
   gateway,
   reviver: workflows,
+  payments: createPaymentWorkflows({
+    client: temporal.client,
+    rows: paymentRows(db),
+    taskQueuePrefix: config.taskQueuePrefix,
+  }),
   sealing: createSealing(config.encryptionKey),
   wakeStream: (stream) => workflows.wakeStream(stream),
   allowLoopback: config.webhookAllowLoopback,

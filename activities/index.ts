@@ -3,18 +3,29 @@ import type { ChargingDeps } from './charging.ts';
 import { withoutQueryData } from './failures.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 import type { MaintenanceDeps } from './maintenance.ts';
+import { createPaymentActivities } from './payments.ts';
+import type { PaymentDeps } from './payments.ts';
+import { createRefundActivities } from './refunds.ts';
+import { createSetupMethodActivities } from './setup-methods.ts';
 import { createTransitionActivities } from './transitions.ts';
 import type { TransitionDeps } from './transitions.ts';
 import { createWebhookActivities } from './webhooks.ts';
 import type { WebhookDeps } from './webhooks.ts';
 
-export type ActivityDeps = ChargingDeps & TransitionDeps & WebhookDeps & MaintenanceDeps;
+export type ActivityDeps = ChargingDeps &
+  PaymentDeps &
+  TransitionDeps &
+  WebhookDeps &
+  MaintenanceDeps;
 export type Activities = ReturnType<typeof createActivities>;
 
 /** Every activity, over what they need of the outside. */
 export function createActivities(deps: ActivityDeps) {
   return withoutQueryData({
     ...createChargingActivities(deps),
+    ...createPaymentActivities(deps),
+    ...createRefundActivities(deps),
+    ...createSetupMethodActivities(deps),
     ...createTransitionActivities(deps),
     ...createWebhookActivities(deps),
     ...createMaintenanceActivities(deps),

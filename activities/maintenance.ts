@@ -1,12 +1,16 @@
 import type { Db } from '../db/client.ts';
 import { stalledStreams } from '../db/repositories/deliveries.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   behindTheirClock,
   forgetExpiredKeys,
   neverStarted,
   overdue,
+  takeOpenPayments,
+  takeOpenRefunds,
 } from '../db/repositories/sweeps.ts';
+import type { IntentRef } from '../domain/payment-intent.ts';
+import type { RefundRef } from '../domain/refund.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {
@@ -18,14 +22,28 @@ export interface Reviver {
   lostSince(sinceAt: number): Promise<SubscriptionRef[]>;
 }
 
+/** What the sweeps need of payment workflows: false when one runs already. */
+export interface PaymentResumption {
+  resumePayment(ref: IntentRef): Promise<boolean>;
+  resumeRefund(ref: RefundRef): Promise<boolean>;
+}
+
 export interface MaintenanceDeps {
   db: Db;
   reviver: Reviver;
+  payments: PaymentResumption;
 }
 
 /** How many were found and acted on, by what was wrong with them. In a healthy system: zeros. */
 export type SweepReport = Record<
-  'neverStarted' | 'lost' | 'overdue' | 'behindTheirClock' | 'stalledStreams' | 'failed',
+  | 'neverStarted'
+  | 'lost'
+  | 'overdue'
+  | 'behindTheirClock'
+  | 'openPayments'
+  | 'openRefunds'
+  | 'stalledStreams'
+  | 'failed',
   number
 >;
 
@@ -39,7 +57,7 @@ const AT_ONCE = 10;
  * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
  * writes no attempt and calls no gateway. Running it twice at once does no harm. Design §5.
  */
-export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
+export function createMaintenanceActivities({ db, reviver, payments }: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const report: SweepReport = {
@@ -47,20 +65,25 @@ export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
         lost: 0,
         overdue: 0,
         behindTheirClock: 0,
+        openPayments: 0,
+        openRefunds: 0,
         stalledStreams: 0,
         failed: 0,
       };
       const each = async <T>(
         kind: keyof SweepReport,
         found: readonly T[],
-        act: (one: T) => Promise<void>,
+        /** Resolves to false when nothing was wrong after all. */
+        act: (one: T) => Promise<void | boolean>,
       ): Promise<void> => {
-        // One that cannot be helped now holds up no other; the next sweep finds it again.
-        const help = (one: T) =>
-          act(one).then(
-            () => (report[kind] += 1),
-            () => (report.failed += 1),
-          );
+        // One that cannot be helped now holds up no other; a later sweep finds it again.
+        const help = async (one: T) => {
+          try {
+            if ((await act(one)) !== false) report[kind] += 1;
+          } catch {
+            report.failed += 1;
+          }
+        };
         for (let at = 0; at < found.length; at += AT_ONCE) {
           await Promise.all(found.slice(at, at + AT_ONCE).map(help));
         }
@@ -73,6 +96,12 @@ export function createMaintenanceActivities({ db, reviver }: MaintenanceDeps) {
       await each('overdue', await overdue(db, LIMIT), revive);
       await each('behindTheirClock', await behindTheirClock(db, LIMIT), (one) =>
         reviver.advanceClock(one, one.targetAt),
+      );
+      await each('openPayments', await takeOpenPayments(db, LIMIT), (ref) =>
+        payments.resumePayment(ref),
+      );
+      await each('openRefunds', await takeOpenRefunds(db, LIMIT), (ref) =>
+        payments.resumeRefund(ref),
       );
       await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
         reviver.wakeStream(stream),

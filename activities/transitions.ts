@@ -1,34 +1,19 @@
-import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../db/client.ts';
-import { savePaymentMethod } from '../db/repositories/payment-methods.ts';
 import {
   loadSnapshot,
   recordClockReached,
   recordTransition,
 } from '../db/repositories/subscriptions.ts';
 import type { Recorded, Snapshot, Transition } from '../db/repositories/subscriptions.ts';
-import { newId } from '../domain/ids.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
-import { invalidInput, outcomeUnknown } from './failures.ts';
+import { invalidInput } from './failures.ts';
+import { redeemToken } from './redeem-token.ts';
+import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
 
 export interface TransitionDeps {
   db: Db;
   gateway: PaymentGateway;
 }
-
-export interface RedeemTokenInput {
-  merchantId: string;
-  customerId: string;
-  paymentToken: string;
-  checkoutSessionId: string;
-  /** No charge follows: the gateway checks the card now. */
-  verify: boolean;
-  nowAt: number;
-}
-
-export type RedeemTokenResult =
-  | { kind: 'saved'; paymentMethodId: string }
-  | { kind: 'refused'; errorCode: string };
 
 /** What a subscription does besides charging. Each may be run again at any point. */
 export function createTransitionActivities(deps: TransitionDeps) {
@@ -55,39 +40,9 @@ export function createTransitionActivities(deps: TransitionDeps) {
       return snapshot;
     },
 
-    /**
-     * Turns a one-time token of the card form into a payment method, PENDING until it is used. The
-     * same token gives the same method. Throws, retryably, when the gateway does not answer: nothing
-     * was charged and the token is not lost.
-     */
+    /** See `redeemToken`. */
     async redeemToken(input: RedeemTokenInput): Promise<RedeemTokenResult> {
-      const id = newId('pmt', input.nowAt, randomBytes);
-      const outcome = await deps.gateway.saveMethod({
-        key: saveKey(input),
-        token: input.paymentToken,
-        session: input.checkoutSessionId,
-        verify: input.verify,
-        reference: { customerId: input.customerId },
-      });
-      if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
-      if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
-      const paymentMethodId = await savePaymentMethod(deps.db, {
-        merchantId: input.merchantId,
-        id,
-        customerId: input.customerId,
-        gateway: deps.gateway.name,
-        card: outcome.card,
-        nowAt: input.nowAt,
-      });
-      // The gateway's method is another customer's already: nobody else pays with it.
-      if (paymentMethodId === null) return { kind: 'refused', errorCode: 'processing_error' };
-      return { kind: 'saved', paymentMethodId };
+      return redeemToken(deps, input);
     },
   };
-}
-
-/** One key for one redemption: the same token in another session or for another customer is another. */
-function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
-  const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
-  return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }

@@ -3,6 +3,7 @@ import type { RandomBytes } from '../domain/ids.ts';
 import type { PublishedTestCard } from '../gateways/port.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
+import type { PaymentWorkflows } from '../runtime/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
@@ -10,6 +11,7 @@ import type { RateLimits } from './middleware/rate-limit.ts';
 export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
+  readonly payments: PaymentWorkflows;
   readonly logger: Logger;
   /** Real time in epoch ms. */
   readonly now: () => number;

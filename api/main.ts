@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
+import { paymentRows } from '../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
+import { createPaymentWorkflows } from '../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 import { createTemporalClient } from '../runtime/temporal.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
@@ -46,6 +48,11 @@ const app = createApp({
     rows: subscriptionRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
     logger,
+  }),
+  payments: createPaymentWorkflows({
+    client: temporal.client,
+    rows: paymentRows(db),
+    taskQueuePrefix: config.taskQueuePrefix,
   }),
   logger,
   now: Date.now,

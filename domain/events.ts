@@ -45,6 +45,8 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
+  /** Only of `intent.refunded`: what was given back with it. */
+  refund?: { refundId: string; amountMinor: number };
 }
 
 export interface SubscriptionEventDraft {
@@ -119,7 +121,34 @@ export function intentEventBody(
     customerDetails: facts.customerDetails,
     errorCode,
     errorMessage: errorCode !== null && isDeclineCode(errorCode) ? declineMessage(errorCode) : null,
+    ...(draft.refund && {
+      refundId: draft.refund.refundId,
+      refundedAmount: draft.refund.amountMinor,
+    }),
     metadata: facts.metadata ?? {},
+  };
+}
+
+/** A payment method was saved in a setup session. */
+export interface SetupEventDraft {
+  /** Real time: no session lives by a test clock. */
+  at: number;
+  setupMethodId: string;
+  paymentMethodId: string;
+  customerId: string;
+}
+
+/** The flat JSON body of a setup session's event. Rules: D-50, D-52. */
+export function setupEventBody(
+  draft: SetupEventDraft,
+  envelope: EventEnvelope,
+): Record<string, unknown> {
+  return {
+    ...head({ type: 'setup_method.success', at: draft.at }, envelope),
+    setupMethodId: draft.setupMethodId,
+    pmId: draft.paymentMethodId,
+    customerId: draft.customerId,
+    status: 'SUCCESS',
   };
 }
 
@@ -146,7 +175,10 @@ export function subscriptionEventBody(
   };
 }
 
-function head(draft: EventDraft, envelope: EventEnvelope): Record<string, unknown> {
+function head(
+  draft: { type: EventType; at: number },
+  envelope: EventEnvelope,
+): Record<string, unknown> {
   return {
     eventId: envelope.eventId,
     eventType: draft.type,

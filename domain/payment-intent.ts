@@ -1,3 +1,5 @@
+import type { ErrorCode } from './errors.ts';
+
 /** Statuses of a payment intent. CANCELLED and REFUNDED are final. Rule: D-40. */
 export const INTENT_STATUSES = [
   'CREATED',
@@ -66,3 +68,25 @@ export type AttemptTrigger = (typeof ATTEMPT_TRIGGERS)[number];
 export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
+
+/** What asks for a charge of a merchant's own: a one-time or a tokenised one has no other. */
+export const DIRECT_COMMAND = 'direct';
+
+/** What a payer brings back from the card form. */
+export interface CardToken {
+  paymentToken: string;
+  checkoutSessionId: string;
+}
+
+export interface PaymentOrder extends IntentRef {
+  /** Null: the merchant's charge of the method the intent names, or go on with what is open. */
+  token: CardToken | null;
+}
+
+/** What asking for a payment came to; the same order, repeated, comes to the same. */
+export type PaymentOutcome =
+  | { kind: 'succeeded' }
+  | { kind: 'declined'; errorCode: string }
+  | { kind: 'refused'; code: ErrorCode; message: string }
+  /** Not decided yet: the same order finds out later. */
+  | { kind: 'pending' };

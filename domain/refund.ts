@@ -9,3 +9,16 @@ export type RefundState = (typeof REFUND_STATES)[number];
 export function refundKey(refundId: string): string {
   return `refund:${refundId}`;
 }
+
+/** How everything names a refund. Rule: D-21. */
+export interface RefundRef {
+  merchantId: string;
+  refundId: string;
+}
+
+/** What a refund came to. Refused: nothing was given back, and its amount is free again. */
+export type RefundOutcome =
+  | { kind: 'refunded' }
+  | { kind: 'refused'; message: string }
+  /** Not decided yet: it is carried on until it is. */
+  | { kind: 'pending' };

@@ -31,6 +31,7 @@ import {
   webhookStreamWorkflowId,
 } from '../workflows/webhook-stream/messages.ts';
 import type { Logger } from './logger.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
@@ -97,8 +98,6 @@ export interface SubscriptionWorkflows {
 }
 
 const START_WITHIN_MS = 1_000;
-const ACCEPT_WITHIN_MS = 5_000;
-const ANSWER_WITHIN_MS = 25_000;
 
 export interface SubscriptionWorkflowsDeps {
   client: Client;

@@ -3,6 +3,11 @@ import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from './logger.ts';
 
+/** How long Temporal may take to accept what it is handed. */
+export const ACCEPT_WITHIN_MS = 5_000;
+/** How long a caller waits for the outcome of what was accepted, from the start of the call. */
+export const ANSWER_WITHIN_MS = 25_000;
+
 export interface TemporalSettings {
   temporalAddress: string;
   temporalNamespace: string;

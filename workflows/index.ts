@@ -1,4 +1,7 @@
 /** The registry of workflow types. The exported name is the type's name for ever. */
 export { subscription } from './subscription/workflow.ts';
+export { payment } from './payment/workflow.ts';
+export { refund } from './refund/workflow.ts';
+export { setupMethod } from './setup-method/workflow.ts';
 export { maintenance } from './maintenance/workflow.ts';
 export { webhookStream } from './webhook-stream/workflow.ts';

@@ -161,29 +161,49 @@ async function ensureAttempt(tx: Db, state: ChargeableState, intentId: string): 
   );
   const [existing] = await tx.select().from(paymentAttempts).where(isSame);
   if (existing) return existing;
-  const method = await methodOf(tx, merchantId, openAttempt.paymentMethodId);
+  return insertAttempt(tx, {
+    merchantId,
+    intentId,
+    attemptNumber: openAttempt.attemptNumber,
+    trigger: openAttempt.trigger,
+    paymentMethodId: openAttempt.paymentMethodId,
+    amountMinor: owed.amountMinor,
+    currency: state.terms.currency,
+    createdAt: openAttempt.startedAt,
+  });
+}
+
+type NewAttempt = Pick<
+  typeof paymentAttempts.$inferInsert,
+  | 'merchantId'
+  | 'intentId'
+  | 'attemptNumber'
+  | 'commandId'
+  | 'trigger'
+  | 'paymentMethodId'
+  | 'amountMinor'
+  | 'currency'
+  | 'createdAt'
+>;
+
+/** Opens an attempt, and with it its intent is PENDING. The caller holds what decides whether it may. */
+export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt> {
+  const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
+  const method = await methodOf(tx, merchantId, paymentMethodId);
   const [attempt] = await tx
     .insert(paymentAttempts)
     .values({
-      merchantId,
-      id: newId('att', openAttempt.startedAt, randomBytes),
-      intentId,
-      attemptNumber: openAttempt.attemptNumber,
-      trigger: openAttempt.trigger,
-      gateway: method.gateway,
-      gatewayKey: chargeKey(intentId, openAttempt.attemptNumber),
-      gatewayMethodId: method.gatewayMethodId,
-      paymentMethodId: openAttempt.paymentMethodId,
+      ...opened,
+      ...method,
+      id: newId('att', createdAt, randomBytes),
+      gatewayKey: chargeKey(intentId, attemptNumber),
       state: 'CREATED',
-      amountMinor: owed.amountMinor,
-      currency: state.terms.currency,
-      createdAt: openAttempt.startedAt,
     })
     .returning();
   if (!attempt) throw new Error('insert returned no row');
   await tx
     .update(paymentIntents)
-    .set({ status: 'PENDING', paymentMethodId: openAttempt.paymentMethodId })
+    .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
     .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
   return attempt;
 }
@@ -245,6 +265,7 @@ export async function settleAttempt(
     .set({
       status: isPaid ? 'SUCCESS' : 'FAILED',
       errorCode: isPaid ? null : settlement.code,
+      updatedAt: sql`now()`,
       ...(isPaid ? { succeededAt: nowAt } : {}),
     })
     .where(

@@ -87,3 +87,16 @@ export async function hasLiveMethod(
     );
   return rows.length > 0;
 }
+
+/** A method that is good from now on, or one that is not used any more. */
+export async function setMethodStatus(
+  tx: Db,
+  merchantId: string,
+  id: string,
+  status: 'LIVE' | 'DELETED',
+): Promise<void> {
+  await tx
+    .update(paymentMethods)
+    .set({ status })
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+}

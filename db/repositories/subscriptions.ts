@@ -5,10 +5,10 @@ import { wakeAt } from '../../domain/subscription/decide.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
-import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptionCommands } from '../schema/subscription-commands.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
+import { setMethodStatus } from './payment-methods.ts';
 import { releaseLinkUse } from './subscription-links.ts';
 import { appendDrafts } from './subscription-events.ts';
 
@@ -209,18 +209,6 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
     await setMethodStatus(tx, merchantId, effects.livePaymentMethodId, 'LIVE');
   }
   if (effects.releasesLinkUse) await releaseLinkUse(tx, ref);
-}
-
-async function setMethodStatus(
-  tx: Db,
-  merchantId: string,
-  id: string,
-  status: 'LIVE' | 'DELETED',
-): Promise<void> {
-  await tx
-    .update(paymentMethods)
-    .set({ status })
-    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
 }
 
 function isRow(ref: SubscriptionRef) {

@@ -1,6 +1,10 @@
-import { and, eq, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import type { RefundRef } from '../../domain/refund.ts';
 import type { Db } from '../client.ts';
 import { idempotencyKeys } from '../schema/idempotency-keys.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { refunds } from '../schema/refunds.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -68,6 +72,55 @@ export function behindTheirClock(
       ),
     )
     .limit(limit);
+}
+
+/**
+ * Payments outside a cycle that should be decided and made no progress for a minute: a merchant's own
+ * charge that was not handed over, and every one with an attempt open. They are marked as looked at,
+ * so that the same ones do not come up again for a minute and crowd out others.
+ */
+export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  const open = db
+    .select({ row: sql`${paymentIntents}.ctid` })
+    .from(paymentIntents)
+    .where(
+      and(
+        ne(paymentIntents.kind, 'cycle'),
+        inArray(paymentIntents.status, ['CREATED', 'PENDING']),
+        // A hosted one without an attempt waits for its payer.
+        or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
+        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(paymentIntents.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(paymentIntents)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${paymentIntents}.ctid in (${open})`)
+    .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
+}
+
+/** Refunds that should be decided and made no progress for a minute. Marked like open payments. */
+export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  const open = db
+    .select({ row: sql`${refunds}.ctid` })
+    .from(refunds)
+    .where(
+      and(
+        inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN']),
+        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(refunds.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(refunds)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${refunds}.ctid in (${open})`)
+    .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
 }
 
 /** Removes idempotency keys past their time, at most `limit`. Real time. Rule: D-17. */

@@ -1,5 +1,6 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { isDeclineCode, stopsAutomaticRetries } from '../declines.ts';
+import { lookupDelayMs } from '../lookup-delays.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
@@ -9,9 +10,6 @@ import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import { cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
-
-/** How long to wait before asking the gateway the n-th time. Rule: reliability ladder, design §4. */
-const LOOKUP_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
 
 /** What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. */
 export type AttemptOutcome =
@@ -115,8 +113,8 @@ export function applyOutcome(
 
 /** The gateway was asked once more and could not say: ask later. Not a transition of its own. */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
-  const delay = LOOKUP_DELAYS_MS[Math.min(attempt.lookups, LOOKUP_DELAYS_MS.length - 1)] ?? 10_000;
-  return { ...attempt, lookups: attempt.lookups + 1, lookupAt: realNow + delay };
+  const lookupAt = realNow + lookupDelayMs(attempt.lookups);
+  return { ...attempt, lookups: attempt.lookups + 1, lookupAt };
 }
 
 function paid(

@@ -14,6 +14,7 @@ import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { createFakePayments } from './fake-payments.ts';
 import { createFakeWorkflows } from './fake-workflows.ts';
 
 export const PUBLIC_URL = 'https://pay.example';
@@ -64,6 +65,7 @@ export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions
   const clock = { aheadMs: 0 };
   const now = (): number => Date.now() + clock.aheadMs;
   const workflows = createFakeWorkflows(db, now);
+  const payments = createFakePayments(db, now);
   const logLines: Record<string, unknown>[] = [];
   const logger = createLogger(
     { name: 'api-test' },
@@ -72,6 +74,7 @@ export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions
   const app = createApp({
     db,
     workflows,
+    payments,
     logger,
     now,
     random: randomBytes,
@@ -106,6 +109,7 @@ export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions
     url,
     db,
     workflows,
+    payments,
     logLines,
     merchant,
     other,

@@ -38,6 +38,8 @@ const NOTHING = {
   lost: 0,
   overdue: 0,
   behindTheirClock: 0,
+  openPayments: 0,
+  openRefunds: 0,
   stalledStreams: 0,
   failed: 0,
 };

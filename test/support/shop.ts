@@ -37,6 +37,7 @@ export async function openShop(world: World) {
   const app = createApp({
     db,
     workflows: world.workflows,
+    payments: world.payments,
     logger: world.logger,
     now: Date.now,
     random: randomBytes,

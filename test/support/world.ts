@@ -10,6 +10,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/create-subscription.ts';
+import { paymentRows } from '../../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import {
   countBehind,
@@ -30,6 +31,7 @@ import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
+import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
 import { createTestDatabase } from './database.ts';
@@ -137,11 +139,17 @@ export async function createWorld(
     taskQueuePrefix,
     logger,
   });
+  const payments = createPaymentWorkflows({
+    client: place.client,
+    rows: paymentRows(db),
+    taskQueuePrefix,
+  });
   const sealing = createSealing(randomBytes(32));
   const activities = createActivities({
     db,
     gateway,
     reviver: workflows,
+    payments,
     sealing,
     wakeStream: (stream) => workflows.wakeStream(stream),
     allowLoopback: true,
@@ -185,6 +193,7 @@ export async function createWorld(
     sealing,
     logger,
     workflows,
+    payments,
     merchantId,
     taskQueuePrefix,
     databaseUrl: database.url,

@@ -15,7 +15,7 @@ import type {
   ReplacePaymentMethodCommand,
 } from '../../domain/subscription/commands.ts';
 import { judge } from '../../domain/subscription/judge.ts';
-import type { RedeemTokenResult } from '../../activities/transitions.ts';
+import type { RedeemTokenResult } from '../../activities/redeem-token.ts';
 import type { Answer } from './inbox.ts';
 import type { Run } from './run.ts';
 import type { Outcome, Steps } from './steps.ts';

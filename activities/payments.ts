@@ -1,0 +1,68 @@
+import type { Db } from '../db/client.ts';
+import { streamOf } from '../db/repositories/intent-events.ts';
+import {
+  lookAtPayment,
+  openPaymentAttempt,
+  settlePayment,
+} from '../db/repositories/payment-charges.ts';
+import type { PaymentTurn } from '../db/repositories/payment-charges.ts';
+import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
+import type { PaymentGateway } from '../gateways/port.ts';
+import { collect, sendsUntil } from './gateway-exchange.ts';
+import { redeemToken } from './redeem-token.ts';
+
+export interface PaymentDeps {
+  db: Db;
+  gateway: PaymentGateway;
+  /** Asks for a stream's events to be delivered soon. Never throws. */
+  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
+}
+
+/** One charge that is not a cycle. */
+export function createPaymentActivities(deps: PaymentDeps) {
+  return {
+    /**
+     * Carries an order one step on: opens its attempt, or finds the one it opened before, and sends or
+     * asks about it. However often it is run, in whatever order processes die, an order is charged
+     * once, a decline stays a decline, and while one try is undecided no other is opened. `pending`:
+     * call again later. Throws, retryably, when the database or, before anything is charged, the
+     * gateway does not answer. `nowAt` is real time. Rules: D-35, D-36, D-40, D-41.
+     */
+    async chargePayment(input: PaymentOrder & { nowAt: number }): Promise<PaymentOutcome> {
+      const { nowAt, ...order } = input;
+      const stopAt = sendsUntil();
+      const turn = await takeTurn(deps, order, nowAt);
+      if (turn.kind === 'decided') return turn.outcome;
+      if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
+      const { intent, attempt } = turn;
+      const settlement = await collect(deps, attempt, intent.subscriptionId, stopAt);
+      const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
+      if (outcome.kind !== 'pending') await deps.wakeStream(streamOf(intent));
+      return outcome;
+    },
+  };
+}
+
+/** What may be known without the card is looked at first: no token is used up for nothing. */
+async function takeTurn(
+  deps: PaymentDeps,
+  order: PaymentOrder,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  const turn = await lookAtPayment(deps.db, order, nowAt);
+  if (turn.kind !== 'open') return turn;
+  if (!order.token) return openPaymentAttempt(deps.db, order, null, nowAt);
+  const { merchantId, token } = order;
+  const { customerId } = turn.intent;
+  const redeemed = await redeemToken(deps, {
+    ...token,
+    merchantId,
+    customerId,
+    verify: false,
+    nowAt,
+  });
+  if (redeemed.kind === 'refused') {
+    return { kind: 'decided', outcome: { kind: 'declined', errorCode: redeemed.errorCode } };
+  }
+  return openPaymentAttempt(deps.db, order, redeemed.paymentMethodId, nowAt);
+}

@@ -1,0 +1,58 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Db } from '../db/client.ts';
+import { savePaymentMethod } from '../db/repositories/payment-methods.ts';
+import { newId } from '../domain/ids.ts';
+import type { PaymentGateway } from '../gateways/port.ts';
+import { outcomeUnknown } from './failures.ts';
+
+export interface RedeemTokenInput {
+  merchantId: string;
+  customerId: string;
+  paymentToken: string;
+  checkoutSessionId: string;
+  /** No charge follows: the gateway checks the card now. */
+  verify: boolean;
+  nowAt: number;
+}
+
+export type RedeemTokenResult =
+  | { kind: 'saved'; paymentMethodId: string }
+  | { kind: 'refused'; errorCode: string };
+
+/**
+ * Turns a one-time token of the card form into a payment method, PENDING until it is used. The same
+ * token gives the same method. Throws, retryably, when the gateway does not answer: nothing was
+ * charged and the token is not lost.
+ */
+export async function redeemToken(
+  { db, gateway }: { db: Db; gateway: PaymentGateway },
+  input: RedeemTokenInput,
+): Promise<RedeemTokenResult> {
+  const id = newId('pmt', input.nowAt, randomBytes);
+  const outcome = await gateway.saveMethod({
+    key: saveKey(input),
+    token: input.paymentToken,
+    session: input.checkoutSessionId,
+    verify: input.verify,
+    reference: { customerId: input.customerId },
+  });
+  if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
+  if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
+  const paymentMethodId = await savePaymentMethod(db, {
+    merchantId: input.merchantId,
+    id,
+    customerId: input.customerId,
+    gateway: gateway.name,
+    card: outcome.card,
+    nowAt: input.nowAt,
+  });
+  // The gateway's method is another customer's already: nobody else pays with it.
+  if (paymentMethodId === null) return { kind: 'refused', errorCode: 'processing_error' };
+  return { kind: 'saved', paymentMethodId };
+}
+
+/** One key for one redemption: the same token in another session or for another customer is another. */
+function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
+  const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
+  return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+}

@@ -1,0 +1,47 @@
+import {
+  completeSetupMethod,
+  findSetupMethod,
+  setupIsOver,
+} from '../db/repositories/setup-methods.ts';
+import { setupMethodStatusAt } from '../domain/setup-method.ts';
+import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
+import type { PaymentDeps } from './payments.ts';
+import { redeemToken } from './redeem-token.ts';
+
+/** Saving a card with nothing to pay. */
+export function createSetupMethodActivities(deps: PaymentDeps) {
+  return {
+    /**
+     * Redeems the token, with the gateway's check of the card, and completes the session with it,
+     * once. A declined card leaves the session open. The same token again gives the same method.
+     * Throws, retryably, when the database or the gateway does not answer. `nowAt` is real time.
+     * Rules: IF-4.13, D-50, D-§7.
+     */
+    async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {
+      const { merchantId, setupMethodId, nowAt, ...token } = input;
+      const session = await findSetupMethod(deps.db, merchantId, setupMethodId);
+      if (!session) {
+        const message = 'There is no such setup session.';
+        return { kind: 'refused', code: 'resource_not_found', message };
+      }
+      const status = setupMethodStatusAt(session, nowAt);
+      // Of a completed one only the card can tell whether it is the same order again.
+      if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
+      const { customerId } = session;
+      const card = { ...token, merchantId, customerId, verify: true, nowAt };
+      const redeemed = await redeemToken(deps, card);
+      if (redeemed.kind === 'refused') {
+        return status === 'SUCCESS'
+          ? setupIsOver(session)
+          : { kind: 'declined', errorCode: redeemed.errorCode };
+      }
+      const { paymentMethodId } = redeemed;
+      const ref = { merchantId, setupMethodId };
+      const outcome = await completeSetupMethod(deps.db, ref, paymentMethodId, nowAt);
+      if (outcome.kind === 'saved') {
+        await deps.wakeStream({ merchantId, streamId: setupMethodId });
+      }
+      return outcome;
+    },
+  };
+}

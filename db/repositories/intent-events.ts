@@ -1,0 +1,90 @@
+import { and, eq, inArray } from 'drizzle-orm';
+import { intentEventBody } from '../../domain/events.ts';
+import type { EventCard, IntentEventDraft, IntentFacts } from '../../domain/events.ts';
+import type { Db } from '../client.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import { appendEvents } from './outbox.ts';
+import type { EventToStore } from './outbox.ts';
+
+/** An intent whose stream of events is to be told of. */
+export interface TellableIntent {
+  merchantId: string;
+  id: string;
+  subscriptionId: string | null;
+}
+
+/** The stream that an intent's events are in: its subscription's, else its own. Rule: D-52. */
+export function streamOf(intent: TellableIntent) {
+  return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
+}
+
+/**
+ * Writes one event of an intent outside a cycle to the outbox, inside the caller's transaction, with
+ * the facts as that transaction leaves them: change rows first, then call this. Rules: D-51, D-52.
+ */
+export async function appendIntentEvent(
+  tx: Db,
+  intent: TellableIntent,
+  draft: IntentEventDraft,
+): Promise<void> {
+  const toStore = await intentEventsToStore(tx, intent.merchantId, [draft]);
+  await appendEvents(tx, streamOf(intent), [toStore(draft)]);
+}
+
+/** How to store each of `drafts`, with its intent's facts as they are now. */
+export async function intentEventsToStore(
+  tx: Db,
+  merchantId: string,
+  drafts: readonly IntentEventDraft[],
+): Promise<(draft: IntentEventDraft) => EventToStore> {
+  const intents = await intentFacts(tx, merchantId, [...new Set(drafts.map((d) => d.intentId))]);
+  return (draft) => {
+    const facts = intents.get(draft.intentId);
+    if (!facts) throw new Error(`no intent ${draft.intentId} to tell of`);
+    return {
+      type: draft.type,
+      occurredAt: draft.at,
+      body: (envelope) => intentEventBody(draft, envelope, facts),
+    };
+  };
+}
+
+async function intentFacts(
+  tx: Db,
+  merchantId: string,
+  intentIds: string[],
+): Promise<Map<string, IntentFacts>> {
+  if (intentIds.length === 0) return new Map();
+  const rows = await tx
+    .select({ intent: paymentIntents, method: paymentMethods })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, paymentIntents.merchantId),
+        eq(paymentMethods.id, paymentIntents.paymentMethodId),
+      ),
+    )
+    .where(and(eq(paymentIntents.merchantId, merchantId), inArray(paymentIntents.id, intentIds)));
+  return new Map(
+    rows.map(({ intent, method }) => [
+      intent.id,
+      {
+        amountMinor: intent.amountMinor,
+        currency: intent.currency,
+        presentmentCurrency: intent.presentmentCurrency,
+        receiptId: intent.receiptId,
+        subscriptionId: intent.subscriptionId,
+        customerDetails: intent.customerDetails,
+        metadata: intent.metadata,
+        card: method && cardOf(method),
+      },
+    ]),
+  );
+}
+
+function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
+  const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
+  return { brand, country, lastFourDigit, expiryMonth, expiryYear };
+}

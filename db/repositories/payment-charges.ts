@@ -1,0 +1,187 @@
+import { eq } from 'drizzle-orm';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { DIRECT_COMMAND, intentStatusAt } from '../../domain/payment-intent.ts';
+import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
+import type { RefundOutcome, RefundRef } from '../../domain/refund.ts';
+import { intentEvent } from '../../domain/subscription/change.ts';
+import type { Db } from '../client.ts';
+import { paymentAttempts } from '../schema/payment-attempts.ts';
+import type { paymentIntents } from '../schema/payment-intents.ts';
+import { insertAttempt, settleAttempt } from './attempts.ts';
+import type { Attempt, Settlement } from './attempts.ts';
+import { businessNow } from './business-time.ts';
+import { appendIntentEvent } from './intent-events.ts';
+import { attemptsOf, findIntent, lockIntent } from './payments.ts';
+import { setMethodStatus } from './payment-methods.ts';
+import { findRefund, refundOutcomeOf } from './refunds.ts';
+
+type Intent = typeof paymentIntents.$inferSelect;
+
+/**
+ * What an order is to do now. `goOn`: its attempt is there; `open`: none is yet, and one may be
+ * opened; `decided`: nothing is left to do.
+ */
+export type PaymentTurn =
+  | { kind: 'decided'; outcome: PaymentOutcome }
+  | { kind: 'goOn'; intent: Intent; attempt: Attempt }
+  | { kind: 'open'; intent: Intent };
+
+/** Looks without changing anything. `nowAt` is real time. */
+export async function lookAtPayment(
+  db: Db,
+  order: PaymentOrder,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  const found = await findIntent(db, order.merchantId, order.intentId);
+  if (!found) return refused('resource_not_found', 'There is no such payment.');
+  return turnOf(found, found.attempts, order, nowAt);
+}
+
+/**
+ * Opens the order's attempt under the intent's lock, or says what stands in its way; an attempt that
+ * the same order opened before is found again. Whatever decides is looked at here, under the lock.
+ * `paymentMethodId` null: the one that the intent names. Rules: D-35, D-36, D-40, D-41.
+ */
+export async function openPaymentAttempt(
+  db: Db,
+  order: PaymentOrder,
+  paymentMethodId: string | null,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  return db.transaction(async (tx): Promise<PaymentTurn> => {
+    const intent = await lockIntent(tx, order);
+    if (!intent) return refused('resource_not_found', 'There is no such payment.');
+    const attempts = await attemptsOf(tx, order);
+    const turn = turnOf(intent, attempts, order, nowAt);
+    if (turn.kind !== 'open') return turn;
+    const methodId = paymentMethodId ?? intent.paymentMethodId;
+    if (methodId === null) throw new Error(`${intent.id} names nothing to pay with`);
+    const attempt = await insertAttempt(tx, {
+      merchantId: intent.merchantId,
+      intentId: intent.id,
+      attemptNumber: attempts.length + 1,
+      commandId: commandOf(intent, order),
+      trigger: intent.kind === 'one_time' || intent.kind === 'tokenised' ? intent.kind : 'checkout',
+      paymentMethodId: methodId,
+      amountMinor: intent.amountMinor,
+      currency: intent.currency,
+      createdAt: await businessNow(tx, intent, nowAt),
+    });
+    return { kind: 'goOn', intent, attempt };
+  });
+}
+
+/**
+ * Records what an attempt came to, once: attempt, intent, the method it paid with, its event. An
+ * attempt that was settled before keeps its outcome, which is answered. `nowAt` is real time.
+ */
+export async function settlePayment(
+  db: Db,
+  attempt: Attempt,
+  settlement: Settlement,
+  nowAt: number,
+): Promise<PaymentOutcome> {
+  const ref = { merchantId: attempt.merchantId, intentId: attempt.intentId };
+  return db.transaction(async (tx): Promise<PaymentOutcome> => {
+    const intent = await lockIntent(tx, ref);
+    if (!intent) throw new Error(`no intent ${ref.intentId}`);
+    const [current] = await tx
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.gatewayKey, attempt.gatewayKey));
+    const known = current && outcomeOf(current);
+    if (known) return known;
+    const at = await businessNow(tx, intent, nowAt);
+    await settleAttempt(tx, attempt, settlement, at);
+    switch (settlement.kind) {
+      case 'unknown':
+        return { kind: 'pending' };
+      case 'declined': {
+        const { code } = settlement;
+        const failed = intentEvent('intent.failed', intent.id, at, 'FAILED', code);
+        await appendIntentEvent(tx, intent, failed);
+        return { kind: 'declined', errorCode: code };
+      }
+      case 'succeeded': {
+        if (intent.tokenise) {
+          await setMethodStatus(tx, intent.merchantId, attempt.paymentMethodId, 'LIVE');
+        }
+        await appendIntentEvent(
+          tx,
+          intent,
+          intentEvent('intent.success', intent.id, at, 'SUCCESS'),
+        );
+        return { kind: 'succeeded' };
+      }
+    }
+  });
+}
+
+/** What an attempt was settled to; null while it is open. */
+function outcomeOf(attempt: Attempt): PaymentOutcome | null {
+  if (attempt.state === 'SUCCEEDED') return { kind: 'succeeded' };
+  if (attempt.state === 'DECLINED') {
+    return { kind: 'declined', errorCode: attempt.errorCode ?? 'card_declined' };
+  }
+  return null;
+}
+
+/** The command behind an order: what asks twice finds what it asked for. */
+function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
+  return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
+}
+
+function turnOf(
+  intent: Intent,
+  attempts: readonly Attempt[],
+  order: PaymentOrder,
+  nowAt: number,
+): PaymentTurn {
+  if (intent.kind === 'cycle' || (order.token && intent.kind !== 'hosted')) {
+    return refused('operation_not_allowed', 'This payment is not made on a page.');
+  }
+  const commandId = commandOf(intent, order);
+  // Nobody's order in particular: the latest attempt is what there is to go on with.
+  const own =
+    commandId === null
+      ? attempts.at(-1)
+      : attempts.find((attempt) => attempt.commandId === commandId);
+  if (own) {
+    const outcome = outcomeOf(own);
+    return outcome ? { kind: 'decided', outcome } : { kind: 'goOn', intent, attempt: own };
+  }
+  if (attempts.some((attempt) => outcomeOf(attempt) === null)) {
+    return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');
+  }
+  switch (intentStatusAt(intent, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      if (commandId !== null) return { kind: 'open', intent };
+      return refused('operation_not_allowed', 'The payment waits for its payer.');
+    case 'CANCELLED':
+      return refused('operation_not_allowed', 'The payment was cancelled, or its page expired.');
+    case 'PENDING':
+    case 'SUCCESS':
+    case 'REFUNDED':
+    case 'PARTIALLY_REFUNDED':
+      return refused('operation_not_allowed', 'The payment was made already.');
+  }
+}
+
+function refused(code: ErrorCode, message: string): PaymentTurn {
+  return { kind: 'decided', outcome: { kind: 'refused', code, message } };
+}
+
+/** The rows behind payment workflows, as the process that talks to Temporal needs them. */
+export function paymentRows(db: Db) {
+  return {
+    paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {
+      const turn = await lookAtPayment(db, order, nowAt);
+      return turn.kind === 'decided' ? turn.outcome : null;
+    },
+    refundOutcome: async (ref: RefundRef): Promise<RefundOutcome | null> => {
+      const refund = await findRefund(db, ref.merchantId, ref.refundId);
+      return refund && refundOutcomeOf(refund);
+    },
+  };
+}

@@ -1,0 +1,202 @@
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { CustomerDetails } from '../../domain/customer.ts';
+import { isId } from '../../domain/ids.ts';
+import { intentStatusAt } from '../../domain/payment-intent.ts';
+import type { IntentKind, IntentRef } from '../../domain/payment-intent.ts';
+import { intentEvent } from '../../domain/subscription/change.ts';
+import type { Db } from '../client.ts';
+import { checkoutSessions } from '../schema/checkout-sessions.ts';
+import { paymentAttempts } from '../schema/payment-attempts.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import type { Attempt } from './attempts.ts';
+import { businessNow } from './business-time.ts';
+import { hashCheckoutToken } from './checkout-sessions.ts';
+import type { NewCheckout } from './create-subscription.ts';
+import { appendIntentEvent } from './intent-events.ts';
+
+type Intent = typeof paymentIntents.$inferSelect;
+type Method = typeof paymentMethods.$inferSelect;
+
+/** A payment outside a cycle, as the request asks for it. What is left out is null or false. */
+export interface NewPayment extends IntentRef, Partial<OptionalTerms> {
+  kind: Exclude<IntentKind, 'cycle'>;
+  customerId: string;
+  amountMinor: number;
+  currency: string;
+  customerDetails: CustomerDetails;
+  /** Real time. Of a clocked subscription's intent, its clock's is recorded instead. */
+  nowAt: number;
+  /** The way in to a hosted payment's page; none for a merchant's own charge. */
+  checkout?: NewCheckout & { expiresAt: number };
+}
+
+type OptionalTerms = Pick<
+  Intent,
+  | 'subscriptionId'
+  | 'paymentMethodId'
+  | 'receiptId'
+  | 'description'
+  | 'comments'
+  | 'storeFrontId'
+  | 'callbackUrl'
+  | 'cancelUrl'
+  | 'paymentMethods'
+  | 'phoneNumberRequired'
+  | 'tokenise'
+  | 'metadata'
+>;
+
+/**
+ * Writes a payment whole, inside the caller's transaction: its intent, `intent.created` and, of a
+ * hosted one, its checkout session. False when the intent exists already: then nothing is written.
+ * The caller wakes the stream after the transaction. Rules: D-40, D-51.
+ */
+export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolean> {
+  const { nowAt, checkout, ...terms } = payment;
+  const { merchantId, intentId, currency } = payment;
+  const subscriptionId = payment.subscriptionId ?? null;
+  const createdAt = await businessNow(tx, { merchantId, subscriptionId }, nowAt);
+  const inserted = await tx
+    .insert(paymentIntents)
+    .values({
+      ...terms,
+      id: intentId,
+      presentmentCurrency: currency,
+      status: 'CREATED',
+      createdAt,
+      checkoutExpiresAt: checkout?.expiresAt ?? null,
+    })
+    .onConflictDoNothing()
+    .returning({ id: paymentIntents.id });
+  if (inserted.length === 0) return false;
+  if (checkout) {
+    await tx.insert(checkoutSessions).values({
+      merchantId,
+      id: checkout.id,
+      tokenHash: hashCheckoutToken(checkout.token),
+      purpose: 'payment',
+      intentId,
+      expiresAt: checkout.expiresAt,
+      createdAt,
+    });
+  }
+  const created = intentEvent('intent.created', intentId, createdAt, 'CREATED');
+  await appendIntentEvent(tx, { merchantId, id: intentId, subscriptionId }, created);
+  return true;
+}
+
+/** An intent as its merchant reads it. */
+export interface IntentView extends Intent {
+  /** Oldest first. */
+  attempts: Attempt[];
+  /** Of the latest attempt; of a merchant's own charge also before it. */
+  method: Method | null;
+}
+
+/** The merchant's intent, or null: another merchant's is as unknown as none. Rule: D-21. */
+export async function findIntent(
+  db: Db,
+  merchantId: string,
+  intentId: string,
+): Promise<IntentView | null> {
+  if (!isId('in', intentId)) return null;
+  const [row] = await db
+    .select({ intent: paymentIntents, method: paymentMethods })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, paymentIntents.merchantId),
+        eq(paymentMethods.id, paymentIntents.paymentMethodId),
+      ),
+    )
+    .where(isIntent({ merchantId, intentId }));
+  if (!row) return null;
+  return {
+    ...row.intent,
+    method: row.method,
+    attempts: await attemptsOf(db, { merchantId, intentId }),
+  };
+}
+
+/** Every attempt on an intent, oldest first. */
+export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {
+  return db
+    .select()
+    .from(paymentAttempts)
+    .where(isAttemptOn(ref))
+    .orderBy(asc(paymentAttempts.attemptNumber));
+}
+
+/** The intent as it stands, kept so until the transaction ends; null if there is none. */
+export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null> {
+  const [intent] = await tx.select().from(paymentIntents).where(isIntent(ref)).for('update');
+  return intent ?? null;
+}
+
+/**
+ * Cancels a merchant's own charge that could not be handed over, unless an attempt on it was opened.
+ * True: it will never be charged. Repeating it is safe.
+ */
+export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    // Whoever opens an attempt holds this lock and leaves the intent PENDING.
+    const intent = await lockIntent(tx, ref);
+    if (!intent || intent.kind === 'hosted') return false;
+    if (intent.status === 'CANCELLED') return true;
+    if (intent.status !== 'CREATED') return false;
+    await setCancelled(tx, ref);
+    return true;
+  });
+}
+
+export type Cancelled = { ok: true } | { ok: false; message: string };
+
+/**
+ * Cancels a hosted payment inside the caller's transaction: one that was never paid, has no attempt
+ * in flight and whose page still takes a card at `nowAt` (real time). Rule: D-41.
+ */
+export async function cancelHostedPayment(
+  tx: Db,
+  ref: IntentRef,
+  nowAt: number,
+): Promise<Cancelled> {
+  const refused = (message: string): Cancelled => ({ ok: false, message });
+  const intent = await lockIntent(tx, ref);
+  if (!intent || intent.kind !== 'hosted') {
+    return refused('Only a payment whose page is open can be cancelled.');
+  }
+  switch (intentStatusAt(intent, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      await setCancelled(tx, ref);
+      return { ok: true };
+    case 'CANCELLED':
+      return refused('The payment is cancelled, or its page has expired.');
+    case 'PENDING':
+      return refused('A charge is on its way; its outcome is not known yet.');
+    case 'SUCCESS':
+    case 'REFUNDED':
+    case 'PARTIALLY_REFUNDED':
+      return refused('The payment was made.');
+  }
+}
+
+async function setCancelled(tx: Db, ref: IntentRef): Promise<void> {
+  await tx
+    .update(paymentIntents)
+    .set({ status: 'CANCELLED', updatedAt: sql`now()` })
+    .where(isIntent(ref));
+}
+
+function isIntent(ref: IntentRef) {
+  return and(eq(paymentIntents.merchantId, ref.merchantId), eq(paymentIntents.id, ref.intentId));
+}
+
+function isAttemptOn(ref: IntentRef) {
+  return and(
+    eq(paymentAttempts.merchantId, ref.merchantId),
+    eq(paymentAttempts.intentId, ref.intentId),
+  );
+}

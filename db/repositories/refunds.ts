@@ -1,0 +1,226 @@
+import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { isId } from '../../domain/ids.ts';
+import { formatAmount } from '../../domain/money.ts';
+import { refundKey } from '../../domain/refund.ts';
+import type { RefundOutcome, RefundRef } from '../../domain/refund.ts';
+import type { Db } from '../client.ts';
+import { paymentAttempts } from '../schema/payment-attempts.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { refunds } from '../schema/refunds.ts';
+import { businessNow } from './business-time.ts';
+import { appendIntentEvent } from './intent-events.ts';
+import { lockIntent } from './payments.ts';
+
+export type Refund = typeof refunds.$inferSelect;
+
+export interface NewRefund extends RefundRef {
+  intentId: string;
+  /** Null: all that is left. */
+  amountMinor: number | null;
+  /** Real time. Of a clocked subscription's intent, its clock's is recorded instead. */
+  nowAt: number;
+}
+
+export type InsertedRefund =
+  | { kind: 'inserted'; refund: Refund }
+  | { kind: 'refused'; code: ErrorCode; message: string };
+
+const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+
+/**
+ * Writes a refund, inside the caller's transaction: only of a paid intent, and with what was refunded
+ * or is being refunded never more than was paid. The same id again gives the refund that it named
+ * first. Rule: D-§7.
+ */
+export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRefund> {
+  const { merchantId, refundId, intentId } = order;
+  // Refunds of one intent queue behind its row, so that two never exceed it together.
+  const intent = isId('in', intentId) ? await lockIntent(tx, { merchantId, intentId }) : null;
+  if (!intent) return { kind: 'refused', code: 'resource_not_found', message: 'No such payment.' };
+  const known = await findRefund(tx, merchantId, refundId);
+  if (known) return { kind: 'inserted', refund: known };
+  const refused = (message: string): InsertedRefund => ({
+    kind: 'refused',
+    code: 'operation_not_allowed',
+    message,
+  });
+  if (!PAID.includes(intent.status)) return refused('Only a payment that was made is refunded.');
+  const leftMinor = intent.amountMinor - (await claimedMinor(tx, merchantId, intentId));
+  if (leftMinor <= 0) return refused('All of this payment is refunded, or on its way back.');
+  const amountMinor = order.amountMinor ?? leftMinor;
+  if (amountMinor > leftMinor) {
+    return refused(`No more than ${formatAmount(leftMinor, intent.currency)} is left to refund.`);
+  }
+  const [refund] = await tx
+    .insert(refunds)
+    .values({
+      merchantId,
+      id: refundId,
+      intentId,
+      state: 'CREATED',
+      amountMinor,
+      currency: intent.currency,
+      gatewayKey: refundKey(refundId),
+      gatewayChargeId: await chargeIdOf(tx, merchantId, intentId),
+      createdAt: await businessNow(tx, intent, order.nowAt),
+    })
+    .returning();
+  if (!refund) throw new Error('insert returned no row');
+  return { kind: 'inserted', refund };
+}
+
+const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED'];
+
+/** What was given back or is on its way: everything that was not refused. */
+async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
+  const [row] = await tx
+    .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
+    .from(refunds)
+    .where(
+      and(
+        eq(refunds.merchantId, merchantId),
+        eq(refunds.intentId, intentId),
+        ne(refunds.state, 'REFUSED'),
+      ),
+    );
+  return Number(row?.sum ?? 0);
+}
+
+async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise<string> {
+  const [paid] = await tx
+    .select({ gatewayChargeId: paymentAttempts.gatewayChargeId })
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, intentId),
+        eq(paymentAttempts.state, 'SUCCEEDED'),
+      ),
+    );
+  if (!paid?.gatewayChargeId) throw new Error(`${intentId} was paid by no charge`);
+  return paid.gatewayChargeId;
+}
+
+/** The merchant's refund, or null: another merchant's is as unknown as none. Rule: D-21. */
+export async function findRefund(
+  db: Db,
+  merchantId: string,
+  refundId: string,
+): Promise<Refund | null> {
+  const [row] = await db.select().from(refunds).where(isRefund({ merchantId, refundId }));
+  return row ?? null;
+}
+
+/**
+ * Gives up a refund that could not be handed over, unless it was sent. True: nothing will be given
+ * back by it. Repeating it is safe.
+ */
+export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
+  const reason = WITHDRAWN;
+  await db
+    .update(refunds)
+    .set({ state: 'REFUSED', reason, updatedAt: sql`now()` })
+    .where(and(isRefund(ref), eq(refunds.state, 'CREATED')));
+  const refund = await findRefund(db, ref.merchantId, ref.refundId);
+  return refund?.state === 'REFUSED' && refund.reason === reason;
+}
+
+const WITHDRAWN = 'It was withdrawn before it was sent.';
+
+/**
+ * The request is about to leave the process; from here on only the gateway knows. The row as it is
+ * then, or null when it is decided: then nothing may be sent.
+ */
+export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
+  const [sending] = await db
+    .update(refunds)
+    .set({
+      state: 'SENDING',
+      firstSentAt: sql`coalesce(${refunds.firstSentAt}, now())`,
+      updatedAt: sql`now()`,
+    })
+    .where(isOpenRefund(ref))
+    .returning();
+  return sending ?? null;
+}
+
+export type RefundSettlement =
+  | { kind: 'refunded'; gatewayRefundId: string }
+  | { kind: 'refused' | 'unknown'; reason: string };
+
+/**
+ * Records what a refund came to, once: the refund, its intent and its event, in one transaction. One
+ * that was settled before keeps its outcome, which is answered. `nowAt` is real time.
+ */
+export async function settleRefund(
+  db: Db,
+  refund: Refund,
+  settlement: RefundSettlement,
+  nowAt: number,
+): Promise<RefundOutcome> {
+  const { merchantId, intentId } = refund;
+  const ref = { merchantId, refundId: refund.id };
+  return db.transaction(async (tx): Promise<RefundOutcome> => {
+    const intent = await lockIntent(tx, { merchantId, intentId });
+    const current = await findRefund(tx, merchantId, refund.id);
+    if (!intent || !current) throw new Error(`no refund ${refund.id}`);
+    const known = refundOutcomeOf(current);
+    if (known) return known;
+    if (settlement.kind !== 'refunded') {
+      const { reason } = settlement;
+      const state = settlement.kind === 'refused' ? 'REFUSED' : 'UNKNOWN';
+      await tx
+        .update(refunds)
+        .set({ state, reason, updatedAt: sql`now()` })
+        .where(isOpenRefund(ref));
+      return settlement.kind === 'refused'
+        ? { kind: 'refused', message: reason }
+        : { kind: 'pending' };
+    }
+    const at = await businessNow(tx, intent, nowAt);
+    const { gatewayRefundId } = settlement;
+    await tx
+      .update(refunds)
+      .set({
+        state: 'SUCCEEDED',
+        gatewayRefundId,
+        reason: null,
+        refundedAt: at,
+        updatedAt: sql`now()`,
+      })
+      .where(isOpenRefund(ref));
+    const refundedMinor = intent.refundedMinor + refund.amountMinor;
+    const status = refundedMinor === intent.amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+    await tx
+      .update(paymentIntents)
+      .set({ refundedMinor, status, updatedAt: sql`now()` })
+      .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+    await appendIntentEvent(tx, intent, {
+      type: 'intent.refunded',
+      at,
+      intentId,
+      status,
+      errorCode: null,
+      refund: { refundId: refund.id, amountMinor: refund.amountMinor },
+    });
+    return { kind: 'refunded' };
+  });
+}
+
+/** What a refund was settled to; null while it is open. */
+export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
+  if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
+  if (refund.state === 'REFUSED') {
+    return { kind: 'refused', message: refund.reason ?? 'The gateway refused the refund.' };
+  }
+  return null;
+}
+
+function isRefund(ref: RefundRef) {
+  return and(eq(refunds.merchantId, ref.merchantId), eq(refunds.id, ref.refundId));
+}
+
+function isOpenRefund(ref: RefundRef) {
+  return and(isRefund(ref), inArray(refunds.state, OPEN_STATES));
+}

@@ -1,0 +1,223 @@
+import {
+  ServiceError,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import type { Client, WorkflowStartOptions } from '@temporalio/client';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { DomainError } from '../domain/errors.ts';
+import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
+import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
+import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
+import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../workflows/payment/messages.ts';
+import type { PaymentInput, PaymentResult } from '../workflows/payment/messages.ts';
+import { REFUND_WORKFLOW, refundWorkflowId } from '../workflows/refund/messages.ts';
+import type { RefundInput, RefundResult } from '../workflows/refund/messages.ts';
+import {
+  SETUP_METHOD_WORKFLOW,
+  setupMethodWorkflowId,
+} from '../workflows/setup-method/messages.ts';
+import type { SetupMethodInput, SetupMethodResult } from '../workflows/setup-method/messages.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
+
+/** What is read of rows here. Both answer null while there is something to do. */
+export interface PaymentRows {
+  /** What an order came to, or why it cannot be carried out, as the rows say at `nowAt`. */
+  paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
+  refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
+}
+
+/**
+ * The way of the API to payments outside a cycle, whose rows exist. Each waits at most 25 s for the
+ * outcome and answers `pending` then; the same call later finds it. Each throws
+ * `DomainError('service_unavailable')` within 5 s when it could not be handed over: it is carried out
+ * once or not at all, and the same call again finds out.
+ */
+export interface PaymentWorkflows {
+  /** Pays an intent once per order, however often the order is given. Rules: D-35, D-36, D-40. */
+  pay(order: PaymentOrder): Promise<PaymentOutcome>;
+  /** Gives a refund back once. */
+  refund(ref: RefundRef): Promise<RefundOutcome>;
+  /** Saves a card for a setup session, once per token. */
+  saveMethod(order: SetupOrder): Promise<SetupOutcome>;
+}
+
+/** What sweeps need: true when a workflow was started, false when one runs. Throws like the above. */
+export interface PaymentResumption {
+  resumePayment(ref: IntentRef): Promise<boolean>;
+  resumeRefund(ref: RefundRef): Promise<boolean>;
+}
+
+export interface PaymentWorkflowsDeps {
+  client: Client;
+  rows: PaymentRows;
+  /** `<prefix>billing` is where workflows run. */
+  taskQueuePrefix: string;
+}
+
+export function createPaymentWorkflows(
+  deps: PaymentWorkflowsDeps,
+): PaymentWorkflows & PaymentResumption {
+  return new TemporalPaymentWorkflows(deps);
+}
+
+const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
+
+/** A workflow to be started, or found running. */
+interface Start {
+  type: string;
+  workflowId: string;
+  merchantId: string;
+  memo: Record<string, string>;
+  input: PaymentInput | RefundInput | SetupMethodInput;
+}
+
+class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
+  private readonly client: Client;
+  private readonly rows: PaymentRows;
+  private readonly taskQueue: string;
+
+  constructor({ client, rows, taskQueuePrefix }: PaymentWorkflowsDeps) {
+    this.client = client;
+    this.rows = rows;
+    this.taskQueue = `${taskQueuePrefix}billing`;
+  }
+
+  async pay(order: PaymentOrder): Promise<PaymentOutcome> {
+    const { token } = order;
+    const outcome = await this.untilOwn<PaymentResult, PaymentOutcome>(
+      paymentStart(order),
+      ({ paymentToken }) => paymentToken === (token?.paymentToken ?? null),
+      () => this.rows.paymentOutcome(order, Date.now()),
+    );
+    return outcome ?? { kind: 'pending' };
+  }
+
+  async refund(ref: RefundRef): Promise<RefundOutcome> {
+    const outcome = await this.untilOwn<RefundResult, RefundOutcome>(
+      refundStart(ref),
+      () => true,
+      () => this.rows.refundOutcome(ref),
+    );
+    return outcome ?? { kind: 'pending' };
+  }
+
+  async saveMethod(order: SetupOrder): Promise<SetupOutcome> {
+    const { merchantId, setupMethodId, paymentToken, checkoutSessionId } = order;
+    const outcome = await this.untilOwn<SetupMethodResult, SetupOutcome>(
+      {
+        type: SETUP_METHOD_WORKFLOW,
+        workflowId: setupMethodWorkflowId(setupMethodId),
+        merchantId,
+        memo: { merchantId, setupMethodId },
+        input: { merchantId, setupMethodId, paymentToken, checkoutSessionId, lookups: 0 },
+      },
+      (result) => result.paymentToken === paymentToken,
+      async () => null,
+    );
+    return outcome ?? { kind: 'pending' };
+  }
+
+  resumePayment(ref: IntentRef): Promise<boolean> {
+    return this.startUnlessRunning(paymentStart({ ...ref, token: null }));
+  }
+
+  resumeRefund(ref: RefundRef): Promise<boolean> {
+    return this.startUnlessRunning(refundStart(ref));
+  }
+
+  /**
+   * Starts the workflow, or joins the one that runs, until one has carried out this very order. What
+   * the rows know is asked first, so that a repeat needs no workflow. Null after 25 s.
+   */
+  private async untilOwn<Result extends { outcome: Outcome }, Outcome>(
+    start: Start,
+    isOwn: (result: Result) => boolean,
+    known: () => Promise<Outcome | null>,
+  ): Promise<Outcome | null> {
+    const answerBy = Date.now() + ANSWER_WITHIN_MS;
+    do {
+      const before = await known();
+      if (before !== null) return before;
+      try {
+        await this.start(start, 'USE_EXISTING');
+      } catch (error) {
+        // It may have been handed over all the same, and be over by now.
+        const after = await known();
+        if (after !== null) return after;
+        if (!(error instanceof ServiceError)) throw error;
+        throw new DomainError('service_unavailable', undefined, { cause: error });
+      }
+      const result = await this.resultOf<Result>(start.workflowId, answerBy);
+      if (result === null) return known();
+      if (isOwn(result)) return result.outcome;
+    } while (Date.now() < answerBy);
+    return known();
+  }
+
+  private async start(
+    { type, workflowId, merchantId, memo, input }: Start,
+    workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
+  ): Promise<void> {
+    const options: WorkflowStartOptions = {
+      workflowId,
+      taskQueue: this.taskQueue,
+      args: [input],
+      workflowIdConflictPolicy,
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
+      memo,
+      priority: { fairnessKey: merchantId },
+    };
+    await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+      this.client.workflow.start(type, options),
+    );
+  }
+
+  private async startUnlessRunning(start: Start): Promise<boolean> {
+    try {
+      await this.start(start, 'FAIL');
+      return true;
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+      throw error;
+    }
+  }
+
+  /** Null when it has none in time, or ended without one: then the rows are the truth. */
+  private async resultOf<Result>(workflowId: string, answerBy: number): Promise<Result | null> {
+    const handle = this.client.workflow.getHandle(workflowId);
+    try {
+      const result: unknown = await this.client.withDeadline(answerBy, () => handle.result());
+      return result as Result;
+    } catch (error) {
+      const isNoAnswer =
+        error instanceof ServiceError ||
+        error instanceof WorkflowFailedError ||
+        error instanceof WorkflowNotFoundError;
+      if (!isNoAnswer) throw error;
+      return null;
+    }
+  }
+}
+
+function paymentStart({ merchantId, intentId, token }: PaymentOrder): Start {
+  return {
+    type: PAYMENT_WORKFLOW,
+    workflowId: paymentWorkflowId(intentId),
+    merchantId,
+    memo: { merchantId, intentId },
+    input: { merchantId, intentId, token, lookups: 0 },
+  };
+}
+
+function refundStart({ merchantId, refundId }: RefundRef): Start {
+  return {
+    type: REFUND_WORKFLOW,
+    workflowId: refundWorkflowId(refundId),
+    merchantId,
+    memo: { merchantId, refundId },
+    input: { merchantId, refundId, lookups: 0 },
+  };
+}

@@ -1,0 +1,132 @@
+import { createPaymentActivities } from '../../activities/payments.ts';
+import { createRefundActivities } from '../../activities/refunds.ts';
+import { createSetupMethodActivities } from '../../activities/setup-methods.ts';
+import type { Db } from '../../db/client.ts';
+import { isDeclineCode } from '../../domain/declines.ts';
+import type { DeclineCode } from '../../domain/declines.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type {
+  ChargeOutcome,
+  PaymentGateway,
+  RefundOutcome,
+  SaveMethodRequest,
+  SavedCard,
+} from '../../gateways/port.ts';
+import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
+
+/**
+ * The port to payments without Temporal: every order is carried one step on at once, with the
+ * activities that the workflows use, over a gateway in memory. What a card does is in its token, which
+ * is also the gateway's name of the method: one that holds a decline code is declined with it when it
+ * is charged or verified, one that holds `unknown` has no known outcome. A method that a test inserts
+ * works the same by its `gatewayMethodId`.
+ */
+export function createFakePayments(db: Db, now: () => number) {
+  const faults = {
+    /** Temporal is out of reach: nothing is handed over. */
+    isDown: false,
+    /** Overrides what every charge's method says: a decline code, `unknown`, or `paid`. */
+    card: null as string | null,
+    /** Of refunds: `unknown`, or `refused`. */
+    refund: null as 'unknown' | 'refused' | null,
+  };
+  const calls: { name: string; order: object }[] = [];
+  const book = createBook(faults);
+  const deps = { db, gateway: book.gateway, wakeStream: async () => undefined };
+  const { chargePayment } = createPaymentActivities(deps);
+  const { refundPayment } = createRefundActivities(deps);
+  const { saveSetupMethod } = createSetupMethodActivities(deps);
+
+  const payments: PaymentWorkflows = {
+    async pay(order) {
+      handOver('pay', order);
+      return chargePayment({ ...order, nowAt: now() });
+    },
+    async refund(ref) {
+      handOver('refund', ref);
+      return refundPayment({ ...ref, nowAt: now() });
+    },
+    async saveMethod(order) {
+      handOver('saveMethod', order);
+      return saveSetupMethod({ ...order, nowAt: now() });
+    },
+  };
+  return { ...payments, calls, faults, charges: book.charges, refunds: book.refunds };
+
+  function handOver(name: string, order: object): void {
+    calls.push({ name, order });
+    if (faults.isDown) throw new DomainError('service_unavailable');
+  }
+}
+
+interface Faults {
+  card: string | null;
+  refund: 'unknown' | 'refused' | null;
+}
+
+/** A gateway that keeps what it did by key, and does nothing twice. */
+function createBook(faults: Faults) {
+  const decided = new Map<string, ChargeOutcome>();
+  const returned = new Map<string, RefundOutcome>();
+  const charges: { key: string; amountMinor: number; kind: string }[] = [];
+  const refunds: { key: string; amountMinor: number }[] = [];
+
+  const gateway: PaymentGateway = {
+    name: 'fake',
+    capabilities: { lookup: true, refunds: true, keyLifetimeMs: 86_400_000, mode: 'test' },
+    tokeniserUrl: '',
+    testCards: [],
+    async saveMethod({ token, verify }: SaveMethodRequest) {
+      const code = verify ? declineOf(token) : null;
+      if (code) return { kind: 'refused', code, reason: 'asked for' };
+      return { kind: 'saved', card: cardOf(token) };
+    },
+    async charge({ key, gatewayMethodId, amountMinor }) {
+      const known = decided.get(key);
+      if (known) return known;
+      const says = faults.card ?? gatewayMethodId;
+      if (says.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
+      const code = declineOf(says);
+      const outcome: ChargeOutcome = code
+        ? { kind: 'declined', code, gatewayChargeId: null }
+        : { kind: 'succeeded', gatewayChargeId: `ch_${key}` };
+      decided.set(key, outcome);
+      charges.push({ key, amountMinor, kind: outcome.kind });
+      return outcome;
+    },
+    async lookup({ key }) {
+      const known = decided.get(key);
+      if (known && known.kind !== 'not_sent') return known;
+      // Once nothing is to stay unknown any more, the charge turns out never to have arrived.
+      if (faults.card === 'paid') return { kind: 'absent' };
+      return { kind: 'unknown', reason: 'asked for' };
+    },
+    async refund({ key, amountMinor }) {
+      const known = returned.get(key);
+      if (known) return known;
+      if (faults.refund === 'unknown') return { kind: 'unknown', reason: 'asked for' };
+      if (faults.refund === 'refused') return { kind: 'refused', reason: 'charge_not_found' };
+      const outcome: RefundOutcome = { kind: 'refunded', gatewayRefundId: `re_${key}` };
+      returned.set(key, outcome);
+      refunds.push({ key, amountMinor });
+      return outcome;
+    },
+  };
+  return { gateway, charges, refunds };
+}
+
+function declineOf(text: string): DeclineCode | null {
+  const found = /[a-z]+(?:_[a-z]+)+/g;
+  return text.match(found)?.find(isDeclineCode) ?? null;
+}
+
+function cardOf(token: string): SavedCard {
+  return {
+    gatewayMethodId: token,
+    brand: 'visa',
+    country: 'US',
+    lastFourDigit: '4242',
+    expiryMonth: 12,
+    expiryYear: 2034,
+  };
+}

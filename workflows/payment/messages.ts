@@ -1,0 +1,21 @@
+import type { CardToken, IntentRef, PaymentOutcome } from '../../domain/payment-intent.ts';
+
+/** The registered type of the workflow; never changes. */
+export const PAYMENT_WORKFLOW = 'payment';
+
+export function paymentWorkflowId(intentId: string): string {
+  return `payment/${intentId}`;
+}
+
+/** One run's argument, handed on by continue-as-new. Ids and a one-time token, nothing personal. */
+export interface PaymentInput extends IntentRef {
+  token: CardToken | null;
+  /** How often the gateway was asked in vain. */
+  lookups: number;
+}
+
+/** Whoever found a run under way has to see whose order it carried out. */
+export interface PaymentResult {
+  paymentToken: string | null;
+  outcome: Exclude<PaymentOutcome, { kind: 'pending' }>;
+}

@@ -1,0 +1,28 @@
+import { makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { MONEY_MOVEMENT } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { untilDecided } from '../until-decided.ts';
+import type { PaymentInput, PaymentResult } from './messages.ts';
+
+/**
+ * One order to pay an intent that is not a cycle's, carried to its outcome: one activity, run again
+ * until it has one. Whether anything is charged, the row decides. Rules: D-35, D-36, D-40.
+ */
+export async function payment(input: PaymentInput): Promise<PaymentResult> {
+  const { merchantId, intentId, token, lookups } = input;
+  const { chargePayment } = proxyActivities<Activities>({
+    ...MONEY_MOVEMENT,
+    taskQueue: siblingTaskQueue('charges'),
+    summary: `charge or settle ${intentId}`,
+    priority: { fairnessKey: merchantId },
+  });
+  const goOn = makeContinueAsNewFunc<typeof payment>();
+  const outcome = await untilDecided({
+    what: `payment \`${intentId}\``,
+    ask: (nowAt) => chargePayment({ merchantId, intentId, token, nowAt }),
+    lookups,
+    continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
+  });
+  return { paymentToken: token?.paymentToken ?? null, outcome };
+}

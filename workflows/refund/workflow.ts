@@ -1,0 +1,28 @@
+import { makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { MONEY_MOVEMENT } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { untilDecided } from '../until-decided.ts';
+import type { RefundInput, RefundResult } from './messages.ts';
+
+/**
+ * One refund, carried to its outcome: one activity, run again until it has one. Whether anything is
+ * given back, the row decides. Rule: D-§7.
+ */
+export async function refund(input: RefundInput): Promise<RefundResult> {
+  const { merchantId, refundId, lookups } = input;
+  const { refundPayment } = proxyActivities<Activities>({
+    ...MONEY_MOVEMENT,
+    taskQueue: siblingTaskQueue('charges'),
+    summary: `give back ${refundId}`,
+    priority: { fairnessKey: merchantId },
+  });
+  const goOn = makeContinueAsNewFunc<typeof refund>();
+  const outcome = await untilDecided({
+    what: `refund \`${refundId}\``,
+    ask: (nowAt) => refundPayment({ merchantId, refundId, nowAt }),
+    lookups,
+    continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
+  });
+  return { outcome };
+}
