@@ -13,6 +13,7 @@ import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
 import { linkPageRoutes } from './pages/link/routes.ts';
+import { createPageLimits } from './pages/shared/limits.ts';
 import { pageErrors } from './pages/shared/page.tsx';
 import { customerRoutes } from './routes/customers/routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
@@ -49,7 +50,8 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
 
   const pages = new Router<RequestState>({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
-  checkoutRoutes(pages, deps);
+  const limits = createPageLimits(); // one count of each address, over all pages
+  checkoutRoutes(pages, deps, limits);
   linkPageRoutes(pages, deps);
 
   const merchants = new Router<RequestState>({ sensitive: true });

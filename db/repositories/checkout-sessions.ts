@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
-import { and, eq, isNull, notExists, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { EventDraft } from '../../domain/events.ts';
 import type { Db } from '../client.ts';
 import { checkoutSessions } from '../schema/checkout-sessions.ts';
+import type { CheckoutPurpose } from '../schema/checkout-sessions.ts';
 import { customers } from '../schema/customers.ts';
 import { merchants } from '../schema/merchants.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
-import { subscriptionCommands } from '../schema/subscription-commands.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
+import { isSession } from './checkout-tries.ts';
+import type { SessionRef } from './checkout-tries.ts';
 import { appendDrafts } from './subscription-events.ts';
 
 /** What is stored of a checkout URL's token. */
@@ -17,16 +19,25 @@ export function hashCheckoutToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }
 
+/** Of the one session that a token opens; a token of another purpose opens nothing. */
+export function opensWith(token: string, purpose: CheckoutPurpose) {
+  return and(
+    eq(checkoutSessions.tokenHash, hashCheckoutToken(token)),
+    eq(checkoutSessions.purpose, purpose),
+  );
+}
+
 /** Everything a hosted checkout page shows. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/** The checkout that a token opens, or null. */
+/** The checkout of a subscription that a token opens, or null. */
 export async function findCheckout(db: Db, token: string) {
   const [row] = await db
     .select({
       merchantId: checkoutSessions.merchantId,
       sessionId: checkoutSessions.id,
       openedAt: checkoutSessions.openedAt,
+      tries: checkoutSessions.tries,
       lastErrorCode: checkoutSessions.lastErrorCode,
       subscriptionId: subscriptions.id,
       state: subscriptions.state,
@@ -66,13 +77,11 @@ export async function findCheckout(db: Db, token: string) {
         eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
       ),
     )
-    .where(eq(checkoutSessions.tokenHash, hashCheckoutToken(token)));
+    .where(opensWith(token, 'subscription'));
   return row ?? null;
 }
 
-export interface CheckoutRef {
-  merchantId: string;
-  sessionId: string;
+export interface CheckoutRef extends SessionRef {
   subscriptionId: string;
 }
 
@@ -87,59 +96,30 @@ export async function markOpened(
   nowAt: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const opened = await tx
-      .update(checkoutSessions)
-      .set({ openedAt: nowAt })
-      .where(and(isSession(ref), isNull(checkoutSessions.openedAt)))
-      .returning({ id: checkoutSessions.id });
-    if (opened.length === 0) return false;
-    await appendDrafts(tx, ref, [draft]);
-    return true;
+    const isFirst = await setOpened(tx, ref, nowAt);
+    if (isFirst) await appendDrafts(tx, ref, [draft]);
+    return isFirst;
   });
 }
 
-/** Counts a try with a card. A token whose command was already accepted is the same try again. */
-export async function countTry(db: Db, ref: CheckoutRef, commandId: string): Promise<void> {
-  const accepted = db
-    .select({ one: sql`1` })
-    .from(subscriptionCommands)
-    .where(
-      and(
-        eq(subscriptionCommands.merchantId, ref.merchantId),
-        eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
-        eq(subscriptionCommands.commandId, commandId),
-      ),
-    );
-  await db
+/** Inside the caller's transaction. False when it was opened before. */
+export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise<boolean> {
+  const opened = await tx
     .update(checkoutSessions)
-    .set({ tries: sql`${checkoutSessions.tries} + 1` })
-    .where(and(isSession(ref), notExists(accepted)));
+    .set({ openedAt: nowAt })
+    .where(and(isSession(ref), isNull(checkoutSessions.openedAt)))
+    .returning({ id: checkoutSessions.id });
+  return opened.length > 0;
 }
 
-/** Why the last try did not go through; null clears it. `counts`: the try was not counted before. */
-export async function recordTry(
-  db: Db,
-  ref: CheckoutRef,
-  outcome: { errorCode: string | null; counts: boolean },
-): Promise<void> {
-  await db
-    .update(checkoutSessions)
-    .set({
-      lastErrorCode: outcome.errorCode,
-      ...(outcome.counts ? { tries: sql`${checkoutSessions.tries} + 1` } : {}),
-    })
-    .where(isSession(ref));
-}
+/** What a page may ask of a payer. */
+export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
 /**
  * Fills in what the merchant left out and the payer gave, on the subscription, its unpaid intents
  * and the customer. What the merchant gave stays as it is. Rule: D-11.
  */
-export async function fillInDetails(
-  db: Db,
-  ref: CheckoutRef,
-  given: Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>,
-): Promise<void> {
+export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
   await db.transaction(async (tx) => {
     const [row] = await tx
       .select({ details: subscriptions.customerDetails, customerId: subscriptions.customerId })
@@ -159,35 +139,35 @@ export async function fillInDetails(
           eq(paymentIntents.status, 'CREATED'),
         ),
       );
-    const isCustomer = and(
-      eq(customers.merchantId, ref.merchantId),
-      eq(customers.id, row.customerId),
-    );
-    const [customer] = await tx
-      .select({ details: customers.details })
-      .from(customers)
-      .where(isCustomer)
-      .for('no key update');
-    if (!customer) return;
-    await tx
-      .update(customers)
-      .set({ details: filledIn(customer.details, given) })
-      .where(isCustomer);
+    await fillInCustomer(tx, { merchantId: ref.merchantId, customerId: row.customerId }, given);
   });
 }
 
-function filledIn(details: CustomerDetails, given: CustomerDetails): CustomerDetails {
+/** Inside the caller's transaction: what the customer was not known by. Rule: D-11. */
+export async function fillInCustomer(
+  tx: Db,
+  { merchantId, customerId }: { merchantId: string; customerId: string },
+  given: GivenDetails,
+): Promise<void> {
+  const isCustomer = and(eq(customers.merchantId, merchantId), eq(customers.id, customerId));
+  const [customer] = await tx
+    .select({ details: customers.details })
+    .from(customers)
+    .where(isCustomer)
+    .for('no key update');
+  if (!customer) return;
+  await tx
+    .update(customers)
+    .set({ details: filledIn(customer.details, given) })
+    .where(isCustomer);
+}
+
+/** `details` with what it lacks of `given`. */
+export function filledIn(details: CustomerDetails, given: GivenDetails): CustomerDetails {
   const missing = Object.entries(given).filter(
     ([field, value]) => value && !details[field as keyof CustomerDetails],
   );
   return { ...details, ...Object.fromEntries(missing) };
-}
-
-function isSession(ref: CheckoutRef) {
-  return and(
-    eq(checkoutSessions.merchantId, ref.merchantId),
-    eq(checkoutSessions.id, ref.sessionId),
-  );
 }
 
 function isSubscription(ref: CheckoutRef) {

@@ -3,7 +3,7 @@ import { callbackUrl } from '../../api/pages/shared/callback-url.ts';
 import { offerOf } from '../../api/pages/checkout/offer.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 
-const FACTS = { subscriptionId: 'sub_1', status: 'ACTIVE', receiptId: null };
+const FACTS = { subscription_id: 'sub_1', status: 'ACTIVE', receipt_id: null };
 
 test.each([
   ['https://m.example', 'https://m.example?subscription_id=sub_1&status=ACTIVE'],
@@ -24,7 +24,7 @@ test.each([
 );
 
 test('a receipt id is appended, and cannot add parameters of its own [D-44]', () => {
-  expect(callbackUrl('https://m.example/', { ...FACTS, receiptId: '7&status=PAID#x y' })).toBe(
+  expect(callbackUrl('https://m.example/', { ...FACTS, receipt_id: '7&status=PAID#x y' })).toBe(
     'https://m.example/?subscription_id=sub_1&status=ACTIVE&receipt_id=7%26status%3DPAID%23x+y',
   );
 });

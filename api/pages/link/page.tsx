@@ -1,7 +1,8 @@
 import type { Link } from '../../../db/repositories/subscription-links.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { detailsFields, saleFrom } from '../checkout/page.tsx';
-import { missingDetails } from '../checkout/stage.ts';
+import { saleFrom } from '../checkout/page.tsx';
+import { detailsFields } from '../shared/card-page.tsx';
+import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/form-token.ts';
 import { notice } from '../shared/page.tsx';

@@ -1,3 +1,4 @@
+import type { CustomerDetails } from '../../../domain/customer.ts';
 import { isStorable } from '../../fields.ts';
 import { EMAIL_PATTERN } from '../../routes/customers/schema.ts';
 
@@ -5,6 +6,15 @@ export type DetailName = 'name' | 'email' | 'contactNumber';
 
 /** What the payer typed for a field, and what is wrong with it. */
 export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
+
+/** What is known of a payer already, and whether the merchant wants a phone number. */
+export interface Payer {
+  /** As the merchant gave them for this payment. */
+  readonly customerDetails: CustomerDetails;
+  /** As the customer is known by; null for one who is not known yet. */
+  readonly savedDetails: CustomerDetails | null;
+  readonly phoneNumberRequired: boolean;
+}
 
 /** Rule: D-11. */
 const LENGTH_MAX = 255;
@@ -28,4 +38,21 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
       return [name, { value, problem: isRight ? null : message }];
     }),
   );
+}
+
+/** What has to be asked of the payer before a card. Rule: D-11. */
+export function missingDetails(payer: Payer): DetailName[] {
+  const known = knownDetails(payer);
+  const wanted: DetailName[] = ['name', 'email'];
+  if (payer.phoneNumberRequired) wanted.push('contactNumber');
+  return wanted.filter((name) => !known[name]);
+}
+
+/** The payment's own details first, then the customer's. */
+export function knownDetails({ customerDetails, savedDetails }: Payer): CustomerDetails {
+  return {
+    name: customerDetails.name || savedDetails?.name,
+    email: customerDetails.email || savedDetails?.email,
+    contactNumber: customerDetails.contactNumber || savedDetails?.contactNumber,
+  };
 }

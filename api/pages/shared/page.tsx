@@ -59,6 +59,9 @@ export function pageErrors(deps: Deps) {
       const error = toDomainError(thrown);
       if (error !== thrown) logFailure(deps.logger, ctx, thrown);
       ctx.state.errorCode = error.code;
+      if (error.retryAfterSeconds !== undefined) {
+        ctx.set('Retry-After', String(error.retryAfterSeconds));
+      }
       sendPage(deps, ctx, errorPage(error.code, ctx));
     }
   };
@@ -69,6 +72,12 @@ const RELOAD_AFTER_S = 10;
 function errorPage(code: string, ctx: Context): Page {
   if (code === 'bad_request') {
     return notice(400, 'That could not be read', ['Go back and try again. Nothing was charged.']);
+  }
+  if (code === 'rate_limit_exceeded') {
+    return notice(429, 'Too many tries', [
+      'Too many cards were declined, or too many links did not exist, from where you are. ' +
+        'Nothing was charged. Open the link again later.',
+    ]);
   }
   const isShort = code === 'service_unavailable';
   const page = notice(isShort ? 503 : 500, 'Just a moment', [

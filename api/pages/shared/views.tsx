@@ -7,6 +7,8 @@ export interface OfferLine {
 }
 
 export interface Offer {
+  /** Above the card form; default "Pay by card". */
+  readonly heading?: string;
   /** Text of the button. */
   readonly action: string;
   readonly lines: readonly OfferLine[];
@@ -29,21 +31,21 @@ export interface CardForm {
   readonly session: string;
   readonly returnUrl: string;
   readonly payerName: string;
-  readonly isDeclined: boolean;
+  /** Says above the form that the last card did not go through; null when none was declined. */
+  readonly alert: string | null;
 }
 
 /** The card form. It posts to the gateway's tokeniser: no card number comes to this server. */
 export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
-  const described = form.isDeclined ? { 'aria-describedby': 'declined' } : {};
+  const described = form.alert === null ? {} : { 'aria-describedby': 'declined' };
   return (
     <>
       <SaleSummary sale={sale} />
       <section class="card">
-        <h2>Pay by card</h2>
-        {form.isDeclined && (
+        <h2>{sale.offer.heading ?? 'Pay by card'}</h2>
+        {form.alert !== null && (
           <p class="bad" id="declined" role="alert">
-            Your payment was declined and nothing was charged. Check the details and try again, or
-            use another card.
+            {form.alert}
           </p>
         )}
         <form method="post" action={form.tokeniserUrl}>
@@ -123,6 +125,8 @@ export function DetailsPage(props: {
   action: string;
   formToken: string;
   fields: readonly DetailsField[];
+  /** Text of the button; default "Continue to payment". */
+  button?: string;
 }) {
   return (
     <>
@@ -134,7 +138,7 @@ export function DetailsPage(props: {
           {props.fields.map((field) => (
             <DetailsInput field={field} />
           ))}
-          <button type="submit">Continue to payment</button>
+          <button type="submit">{props.button ?? 'Continue to payment'}</button>
         </form>
         <LeaveLink sale={props.sale} />
       </section>
