@@ -1,0 +1,263 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { changeSettings } from '../../db/repositories/merchant-settings.ts';
+import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import { createApiWorld, PUBLIC_URL, subscriptionBody } from './api-world.ts';
+import type { ApiWorld, CallOptions } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const PATH = '/subscription/link/merchant/generate-link';
+const NEXT_YEAR = Date.now() + 365 * 86_400_000;
+const IN_2199 = Date.UTC(2199, 11, 1);
+
+const linkBody = (changes: Record<string, unknown> = {}) =>
+  subscriptionBody({ callbackUrl: undefined, expiryDate: NEXT_YEAR, ...changes });
+const generate = (changes: Record<string, unknown> = {}, options: CallOptions = {}) =>
+  world.call('POST', PATH, { body: linkBody(changes), ...options });
+
+async function rowOf(answer: { json: unknown }) {
+  const { shortUrl } = answer.json as { shortUrl: string };
+  const code = shortUrl.slice(`${PUBLIC_URL}/l/`.length);
+  const [row] = await world.db
+    .select()
+    .from(subscriptionLinks)
+    .where(eq(subscriptionLinks.code, code));
+  return row!;
+}
+
+test('a link is an address of twelve random characters, good for one use [IF-4.4, D-37]', async () => {
+  const [first, second] = [await generate(), await generate()];
+  expect(first.status).toBe(200);
+  expect(first.json).toEqual({
+    shortUrl: expect.stringMatching(/^https:\/\/pay\.example\/l\/[0-9A-Za-z]{12}$/) as string,
+    disclaimer: expect.any(String) as string,
+  });
+  expect(first.text).not.toBe(second.text);
+  expect(await rowOf(first)).toMatchObject({
+    merchantId: world.merchant.merchantId,
+    multiUseLimit: 1,
+    uses: 0,
+    callbackUrl: null,
+    expiresAt: NEXT_YEAR,
+  });
+});
+
+test('the template keeps every field of a create request [IF-4.4]', async () => {
+  const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
+  const made = await generate({
+    currency: 'usd',
+    customerDetails,
+    callbackUrl: 'https://merchant.example/back',
+    cancelUrl: 'https://merchant.example/no',
+    receiptId: 'r-1',
+    description: 'Tea',
+    trialPeriodCount: 7,
+    trialPeriodInterval: 'DAY',
+    phoneNumberRequired: true,
+    productPage: { name: 'Tea club', description: 'A box every month' },
+    multiUseLimit: 1_000_000,
+  });
+  expect(await rowOf(made)).toMatchObject({
+    terms: {
+      amountMinor: 1_999,
+      currency: 'USD',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+      upfrontAmountMinor: null,
+      trial: { interval: 'DAY', count: 7 },
+    },
+    customerId: null,
+    customerDetails,
+    callbackUrl: 'https://merchant.example/back',
+    cancelUrl: 'https://merchant.example/no',
+    receiptId: 'r-1',
+    description: 'Tea',
+    phoneNumberRequired: true,
+    productPage: { name: 'Tea club', description: 'A box every month' },
+    multiUseLimit: 1_000_000,
+  });
+});
+
+test('generating a link creates no customer, subscription, intent or event [D-37]', async () => {
+  const before = await world.countRows();
+  await generate();
+  const after = await world.countRows();
+  expect(after).toEqual({ ...before, subscription_link: before['subscription_link']! + 1 });
+});
+
+test('null is absent, and fields that links do not have are ignored [D-10, D-10a, D-14]', async () => {
+  const made = await generate({
+    metadata: null,
+    callbackUrl: null,
+    multiUseLimit: null,
+    testClockId: 'clk_of_no_link',
+    paymentMethods: 'ignored',
+  });
+  expect(made.status).toBe(200);
+  expect(await rowOf(made)).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
+});
+
+test.each<[string, PaymentMethodKind[] | null, string, string]>([
+  [
+    'every method',
+    null,
+    'EUR',
+    'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.',
+  ],
+  [
+    'cards and one wallet',
+    ['CARD', 'APPLE_PAY'],
+    'JPY',
+    'APPLE_PAY with JPY is not available; the checkout falls back to CARD.',
+  ],
+  ['cards only', ['CARD'], 'EUR', ''],
+])(
+  'the disclaimer of a merchant that wants %s names each pair that is not available [IF-2.7, D-37, D-43]',
+  async (_, paymentMethods, currency, disclaimer) => {
+    const { merchantId } = world.other;
+    if (paymentMethods) await changeSettings(world.db, merchantId, { paymentMethods });
+    const made = await generate({ currency, amount: 5_000 }, { as: world.other });
+    expect(made.json).toMatchObject({ disclaimer });
+  },
+);
+
+test('a repeated key gives the same link, and refuses another body [IF-4.4, D-17]', async () => {
+  const first = await generate({}, { key: 'link-1' });
+  const before = await world.countRows();
+  const again = await generate({}, { key: 'link-1' });
+  expect([again.status, again.text]).toEqual([200, first.text]);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  const another = await generate({ multiUseLimit: 2 }, { key: 'link-1' });
+  expect(another.status).toBe(422);
+  expect(another.json).toMatchObject({ errorCode: 'idempotency_key_reused' });
+  // A key is one merchant's own.
+  const foreign = await generate({}, { key: 'link-1', as: world.other });
+  expect(foreign.text).not.toBe(first.text);
+  const after = await world.countRows();
+  expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
+});
+
+test('100 parallel calls with one key make one link [D-17]', async () => {
+  const before = await world.countRows();
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => generate({}, { key: 'link-100' })),
+  );
+  expect(new Set(answers.map(({ text, status }) => `${status} ${text}`)).size).toBe(1);
+  const after = await world.countRows();
+  expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
+});
+
+test('a customer of another merchant is as unknown as none [D-11, D-21]', async () => {
+  const made = await world.call('POST', '/customer/create', {
+    body: { customerDetails: {} },
+    as: world.other,
+  });
+  const { customerId } = made.json as { customerId: string };
+  const before = await world.countRows();
+  const foreign = await generate({ customerId });
+  const unknown = await generate({ customerId: 'cus_0000000000000000000000' });
+  expect([foreign.status, foreign.text]).toEqual([unknown.status, unknown.text]);
+  expect(foreign.json).toEqual({
+    errorCode: 'resource_not_found',
+    errorDescription: 'There is no such customer.',
+  });
+  expect(await world.countRows()).toEqual(before);
+  expect((await generate({ customerId }, { as: world.other })).status).toBe(200);
+});
+
+test('a link needs credentials [IF-5]', async () => {
+  expect((await generate({}, { as: null })).status).toBe(401);
+});
+
+test('nothing at all names every field that is required [IF-4.4, D-10]', async () => {
+  const answer = await world.call('POST', PATH, { body: {} });
+  expect(answer.status).toBe(400);
+  expect(answer.json).toEqual({
+    errorCode: 'bad_request',
+    errorDescription:
+      'amount: is required; currency: is required; customerDetails: is required; ' +
+      'interval: is required; intervalCount: is required; cycleCount: is required; ' +
+      'expiryDate: is required',
+  });
+});
+
+const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
+const URL_TEXT = 'must be an absolute http or https URL';
+const INSTANT = 'expiryDate: must be epoch milliseconds before the year 2200';
+
+test.each<[string, Record<string, unknown>, string]>([
+  ['metadata [D-14]', { metadata: { order: '7' } }, 'metadata: is not accepted on a link'],
+  ['empty metadata [D-14]', { metadata: {} }, 'metadata: is not accepted on a link'],
+  ['no expiry [IF-4.4]', { expiryDate: undefined }, 'expiryDate: is required'],
+  ['an expiry of null [D-10a]', { expiryDate: null }, 'expiryDate: is required'],
+  ['an expiry as text [IF-4.4]', { expiryDate: '2027-01-01' }, INSTANT],
+  ['an expiry of half a millisecond [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
+  ['an expiry in the past [D-37]', { expiryDate: 1 }, 'expiryDate: must lie in the future'],
+  [
+    'an expiry so late that the last cycle would come after 2200 [D-06, D-37]',
+    { expiryDate: IN_2199 },
+    'expiryDate: must leave every billing date of the subscription before the year 2200',
+  ],
+  ['no use at all [IF-8]', { multiUseLimit: 0 }, 'multiUseLimit: must be an integer of at least 1'],
+  [
+    'a use and a half [IF-4.4]',
+    { multiUseLimit: 1.5 },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'a limit as text [IF-4.4]',
+    { multiUseLimit: '5' },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'more uses than a link can have [IF-4.4]',
+    { multiUseLimit: 1_000_001 },
+    'multiUseLimit: must be at most 1000000',
+  ],
+  ['a relative callbackUrl [D-13]', { callbackUrl: '/back' }, `callbackUrl: ${URL_TEXT}`],
+  ['exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'],
+  ['an unknown interval [IF-4.4]', { interval: 'month' }, `interval: ${UNIT}`],
+  [
+    'a trial without its unit [D-12]',
+    { trialPeriodCount: 7 },
+    'trialPeriodInterval: is required with trialPeriodCount',
+  ],
+  [
+    'an upfront amount with a trial [D-12]',
+    { upfrontAmount: 500, trialPeriodCount: 7, trialPeriodInterval: 'DAY' },
+    'upfrontAmount: cannot be given with trialPeriodCount',
+  ],
+  [
+    'a last date after the year 2200, whatever the expiry [D-06]',
+    { interval: 'YEAR', intervalCount: 10, cycleCount: 100, expiryDate: IN_2199 },
+    'cycleCount: the last billing date must be before the year 2200',
+  ],
+  [
+    'an e-mail address that is none [D-11]',
+    { customerDetails: { email: 'x' } },
+    'customerDetails.email: must be an e-mail address',
+  ],
+  [
+    'many things at once, in the order of the fields [D-10]',
+    { multiUseLimit: 0, expiryDate: 'x', metadata: 'y', amount: '1', callbackUrl: 7 },
+    'amount: must be an integer in the smallest currency unit; callbackUrl: must be a string; ' +
+      `metadata: is not accepted on a link; ${INSTANT}; ` +
+      'multiUseLimit: must be an integer of at least 1',
+  ],
+])('%s', async (_, changes, errorDescription) => {
+  const before = await world.countRows();
+  const answer = await generate(changes, { key: 'never-kept' });
+  expect([answer.status, answer.json]).toEqual([
+    400,
+    { errorCode: 'bad_request', errorDescription },
+  ]);
+  expect(await world.countRows()).toEqual(before);
+});
