@@ -1,0 +1,522 @@
+import { and, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadSnapshot, recordTransition } from '../../db/repositories/subscriptions.ts';
+import { customers } from '../../db/schema/customers.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { applyCheckoutExpiry } from '../../domain/subscription/apply-command.ts';
+import { createApiWorld, PUBLIC_URL, subscriptionBody } from './api-world.ts';
+import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import { fieldsOf, linesOf } from './page-text.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+/** The path of a new link that expires in a day. */
+async function makeLink(changes: Record<string, unknown> = {}): Promise<string> {
+  const made = await world.call('POST', '/subscription/link/merchant/generate-link', {
+    body: subscriptionBody({
+      callbackUrl: undefined,
+      expiryDate: Date.now() + world.clock.aheadMs + DAY,
+      ...changes,
+    }),
+  });
+  expect(made.status).toBe(200);
+  return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+}
+
+const browse = (path: string, options: CallOptions = {}, method = 'GET') =>
+  world.call(method, path, { as: null, ...options });
+const cookieOf = (answer: Answer): string =>
+  String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? '';
+
+/** A browser of its own with the link's page open. `cookie` null: it keeps none. */
+async function openLink(path: string, keepsCookies = true) {
+  const page = await browse(path);
+  expect(page.status).toBe(200);
+  const hidden = fieldsOf(page.text)
+    .filter(({ label }) => label === undefined)
+    .map(({ name, value }) => [name, value ?? '']);
+  const fields = Object.fromEntries(hidden) as Record<string, string>;
+  const cookie = cookieOf(page);
+  const headers = keepsCookies ? { cookie } : {};
+  return {
+    page,
+    cookie,
+    fields,
+    open: (method = 'GET') => browse(path, { headers }, method),
+    submit: (typed: Record<string, string> = {}, more: Record<string, string> = {}) =>
+      browse(
+        path,
+        {
+          raw: new URLSearchParams({ ...fields, ...typed }).toString(),
+          headers: { ...FORM, ...headers, ...more },
+        },
+        'POST',
+      ),
+  };
+}
+
+const outcome = ({ status, headers }: Answer) => [status, headers['location']];
+
+async function rowOf(path: string) {
+  const [row] = await world.db
+    .select()
+    .from(subscriptionLinks)
+    .where(eq(subscriptionLinks.code, path.slice('/l/'.length)));
+  return row!;
+}
+
+/** What came of a link, oldest first. */
+async function soldBy(path: string) {
+  const { merchantId, id } = await rowOf(path);
+  return world.db
+    .select()
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.linkId, id)))
+    .orderBy(subscriptions.id);
+}
+
+/** The subscription of a link that has one, and its checkout's path. */
+async function sell(path: string) {
+  const browser = await openLink(path);
+  const sent = await browser.submit();
+  expect(sent.status).toBe(303);
+  const sold = await soldBy(path);
+  const subscriptionId = sold.at(-1)!.id;
+  const ref = { merchantId: world.merchant.merchantId, subscriptionId };
+  return { browser, subscriptionId, ref, checkout: String(sent.headers['location']) };
+}
+
+const cancel = (subscriptionId: string) =>
+  world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+
+/** A page without what differs between any two answers. */
+function comparable({ status, text, headers }: Answer) {
+  const { 'request-id': _id, date: _date, 'content-security-policy': policy, ...rest } = headers;
+  const nonce = /'nonce-([^']+)'/.exec(String(policy))?.[1] ?? '';
+  return { status, text: text.replaceAll(nonce, 'NONCE'), headers: rest };
+}
+
+describe('opening a link', () => {
+  test('says what is sold, and asks for what is not known of the payer [IF-2.8, IF-4.4, D-11]', async () => {
+    const path = await makeLink({
+      productPage: { name: 'Tea & <b>biscuits</b>', description: '<script>alert(1)</script>' },
+      customerDetails: { name: 'Ada' },
+      phoneNumberRequired: true,
+      cycleCount: 1,
+    });
+    const { page } = await openLink(path);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(page.text).toContain('<h1>Tea &amp; &lt;b>biscuits&lt;/b></h1>');
+    expect(page.text).toContain('&lt;script>alert(1)&lt;/script>');
+    expect(page.text).not.toContain('<script');
+    expect(page.text).toContain('Acme Ltd');
+    expect(page.text).toContain('Test mode: no money moves');
+    expect(linesOf(page.text)).toEqual([
+      ['Today', '19.99 USD'],
+      ['In all', '1 payment'],
+    ]);
+    expect(page.text).toContain(`<form method="post" action="${path}">`);
+    expect(fieldsOf(page.text).slice(2)).toEqual([
+      { name: 'email', label: 'E-mail address', autocomplete: 'email' },
+      { name: 'contactNumber', label: 'Phone number', autocomplete: 'tel' },
+    ]);
+    expect(page.text).toContain('<button type="submit">Continue</button>');
+    expect(page.text).not.toContain('Cancel and return');
+  });
+
+  test('shows one button when everything is known, also by the customer that is named [D-11]', async () => {
+    const made = await world.call('POST', '/customer/create', {
+      body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
+    });
+    const { customerId } = made.json as { customerId: string };
+    const path = await makeLink({ customerDetails: {}, customerId });
+    const { page } = await openLink(path);
+    expect(fieldsOf(page.text).map(({ name }) => name)).toEqual(['form_token', 'visit']);
+    expect(page.text).not.toContain('bob@example.com');
+  });
+
+  test('writes nothing, however it is opened [D-37]', async () => {
+    const path = await makeLink();
+    const [rows, link] = [await world.countRows(), await rowOf(path)];
+    const browser = await openLink(path);
+    await browser.open();
+    expect((await browser.open('HEAD')).status).toBe(200);
+    await browse(path, { headers: { 'sec-purpose': 'prefetch' } });
+    await browse(path, { headers: { 'user-agent': 'Slackbot-LinkExpanding 1.0' } });
+    expect(await world.countRows()).toEqual(rows);
+    expect(await rowOf(path)).toEqual(link);
+  });
+
+  test('marks the browser by a cookie for this page alone, which outlives the link by a checkout [D-37]', async () => {
+    const expiryDate = Date.now() + DAY;
+    const path = await makeLink({ expiryDate });
+    const before = Date.now();
+    const { page, open } = await openLink(path);
+    const parts =
+      /^visit=[0-9A-Za-z]{22}\.[\w-]{43}; Path=(.*); Max-Age=(\d+); HttpOnly; SameSite=Lax; Secure$/.exec(
+        String(page.headers['set-cookie']),
+      );
+    expect(parts?.[1]).toBe(path);
+    expect(Number(parts?.[2])).toBeLessThanOrEqual(Math.ceil((expiryDate - before + DAY) / 1000));
+    expect(Number(parts?.[2])).toBeGreaterThanOrEqual((expiryDate - Date.now() + DAY) / 1000);
+    // A browser that has one keeps it.
+    expect((await open()).headers['set-cookie']).toBeUndefined();
+  });
+
+  test('ignores a cookie that is not ours or of another link [D-37]', async () => {
+    const [path, other] = [await makeLink(), await makeLink()];
+    const own = (await openLink(path)).cookie;
+    const foreign = (await openLink(other)).cookie;
+    for (const cookie of [foreign, own.replace(/.$/, '~'), 'visit=x', 'visit=', 'visit=.']) {
+      const page = await browse(path, { headers: { cookie } });
+      expect([page.status, cookieOf(page)]).toEqual([200, expect.stringMatching(/^visit=/)]);
+      expect(cookieOf(page)).not.toBe(own);
+    }
+  });
+});
+
+describe('a link that is no use', () => {
+  test('is one page, whether it is unknown, expired or used up [D-37]', async () => {
+    const [expired, usedUp] = [await makeLink({ expiryDate: Date.now() + HOUR }), await makeLink()];
+    await sell(usedUp);
+    world.clock.aheadMs = 2 * HOUR;
+    const rows = await world.countRows();
+    const pages = [
+      await browse('/l/AAAAAAAAAAAA'),
+      await browse(expired),
+      await browse(usedUp),
+      await browse('/l/short'),
+      await browse('/l/%00'),
+    ];
+    const posts = await Promise.all(
+      ['/l/AAAAAAAAAAAA', '/l/short'].map((path) =>
+        browse(path, { raw: 'visit=x', headers: FORM }, 'POST'),
+      ),
+    );
+    world.clock.aheadMs = 0;
+    expect(pages[0]!.status).toBe(410);
+    expect(pages[0]!.text).toContain('<h1>This link cannot be used</h1>');
+    expect(pages[0]!.text).not.toContain('<form');
+    for (const page of [...pages, ...posts]) {
+      expect(comparable(page)).toEqual(comparable(pages[0]!));
+    }
+    expect(await world.countRows()).toEqual(rows);
+  });
+
+  test('sells nothing to a page that was opened in time [D-37]', async () => {
+    const [expired, usedUp] = [await makeLink({ expiryDate: Date.now() + HOUR }), await makeLink()];
+    const [late, second] = [await openLink(expired), await openLink(usedUp)];
+    await sell(usedUp);
+    const rows = await world.countRows();
+    expect((await second.submit()).status).toBe(410);
+    world.clock.aheadMs = HOUR;
+    const answer = await late.submit();
+    world.clock.aheadMs = 0;
+    expect(answer.status).toBe(410);
+    expect(await world.countRows()).toEqual(rows);
+  });
+});
+
+describe('the payer’s first step', () => {
+  test('creates a subscription of the template, as create does, and leads to its checkout [IF-4.4, D-37, D-51]', async () => {
+    const path = await makeLink({ receiptId: 'r-1', description: 'Tea', upfrontAmount: 500 });
+    const rows = await world.countRows();
+    const { subscriptionId, ref, checkout } = await sell(path);
+    expect(checkout).toMatch(/^\/checkout\/[0-9A-Za-z]{22}$/);
+    const added = Object.entries(await world.countRows())
+      .map(([name, count]) => [name, count - rows[name]!] as const)
+      .filter(([, count]) => count !== 0);
+    expect(Object.fromEntries(added)).toEqual({
+      checkout_session: 1,
+      customer: 1,
+      event_stream: 1,
+      outbox_event: 2,
+      payment_intent: 1,
+      subscription: 1,
+    });
+    const read = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+    expect(read.json).toMatchObject({
+      status: 'CREATED',
+      amount: 1_999,
+      upfrontAmount: 500,
+      description: 'Tea',
+    });
+    expect(read.json).not.toHaveProperty('metadata');
+    const events = await world.db
+      .select({ type: outboxEvents.type })
+      .from(outboxEvents)
+      .where(eq(outboxEvents.streamId, subscriptionId))
+      .orderBy(outboxEvents.sequence);
+    expect(events.map(({ type }) => type)).toEqual(['intent.created', 'subscription.created']);
+    expect(world.workflows.calls).toContainEqual({ name: 'start', ref });
+    expect((await rowOf(path)).uses).toBe(1);
+    const page = await browse(checkout);
+    expect(page.text).toContain('<button type="submit">Pay 5.00 USD</button>');
+  });
+
+  test('with a trial makes no intent yet [D-§4]', async () => {
+    const path = await makeLink({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
+    const before = await world.countRows();
+    const { checkout } = await sell(path);
+    expect((await world.countRows())['payment_intent']).toBe(before['payment_intent']);
+    await browse(`${checkout}/return?payment_token=tok_trial`);
+    expect((await browse(checkout)).text).toContain('<h1>Your free trial has started</h1>');
+  });
+
+  test('works while Temporal is out of reach: the sweep starts what was not started [D-37]', async () => {
+    const path = await makeLink();
+    world.workflows.faults.isDown = true;
+    const { subscriptionId } = await sell(path).finally(() => {
+      world.workflows.faults.isDown = false;
+    });
+    const [row] = await soldBy(path);
+    expect([row!.id, row!.workflowStartedAt]).toEqual([subscriptionId, null]);
+  });
+
+  test('stores what was missing, and asks again for what is wrong without taking a use [D-11, D-37]', async () => {
+    const path = await makeLink({
+      customerDetails: { name: 'Ada', customerAddress: { country: 'GB' } },
+      phoneNumberRequired: true,
+    });
+    const rows = await world.countRows();
+    const { submit } = await openLink(path);
+    const wrong = await submit({ email: 'ada@', contactNumber: '+44 "20" 7946' });
+    expect(wrong.status).toBe(400);
+    expect(wrong.text).toContain('aria-describedby="email-problem" aria-invalid="true"');
+    expect(wrong.text).toContain('value="ada@"');
+    expect(wrong.text).toContain('value="+44 &quot;20&quot; 7946"');
+    expect(await world.countRows()).toEqual(rows);
+    expect((await rowOf(path)).uses).toBe(0);
+
+    const typed = { email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
+    expect((await submit({ ...typed, name: 'Mallory' })).status).toBe(303);
+    const [row] = await soldBy(path);
+    const details = { name: 'Ada', customerAddress: { country: 'GB' }, ...typed };
+    expect(row!.customerDetails).toEqual(details);
+    const customer = await world.call('GET', `/customer/${row!.customerId}`);
+    expect(customer.json).toEqual({ customerId: row!.customerId, customerDetails: details });
+  });
+
+  test('belongs to the customer that the template names, whose record strangers leave alone [D-11]', async () => {
+    const made = await world.call('POST', '/customer/create', {
+      body: { customerDetails: { name: 'Bob' } },
+    });
+    const { customerId } = made.json as { customerId: string };
+    const path = await makeLink({ customerDetails: {}, customerId });
+    const before = await world.countRows();
+    const { submit } = await openLink(path);
+    expect((await submit({ email: 'bob@example.com' })).status).toBe(303);
+    const [row] = await soldBy(path);
+    expect(row!.customerId).toBe(customerId);
+    expect(row!.customerDetails).toEqual({ email: 'bob@example.com' });
+    expect((await world.countRows())['customer']).toBe(before['customer']);
+    const [customer] = await world.db.select().from(customers).where(eq(customers.id, customerId));
+    expect(customer!.details).toEqual({ name: 'Bob' });
+  });
+
+  test.each<[string, Record<string, string>, Record<string, string>]>([
+    ['without its token', { form_token: '' }, {}],
+    ['with a wrong token', { form_token: 'x' }, {}],
+    ['of another visit', { visit: 'A'.repeat(22) }, {}],
+    ['without a visit', { visit: '' }, {}],
+    ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
+    ['from another origin', {}, { origin: 'https://evil.example' }],
+  ])('by a form %s is refused and takes no use [reliability §4]', async (_, fields, headers) => {
+    const path = await makeLink();
+    const rows = await world.countRows();
+    const { submit } = await openLink(path);
+    const answer = await submit(fields, headers);
+    expect(answer.status).toBe(403);
+    expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
+    expect(answer.text).toContain(`<a class="button" href="${path}">Open the link</a>`);
+    expect(await world.countRows()).toEqual(rows);
+    expect((await rowOf(path)).uses).toBe(0);
+  });
+
+  test('leaves neither the link’s code nor the visit in the log [D-§8]', async () => {
+    const path = await makeLink();
+    const { browser, checkout } = await sell(path);
+    const lines = JSON.stringify(world.logLines);
+    expect(lines).toContain('POST /l/:code');
+    for (const secret of [path.slice(3), browser.fields['visit']!, checkout.slice(10)]) {
+      expect(lines).not.toContain(secret);
+    }
+  });
+});
+
+describe('the same browser', () => {
+  test('comes back to its checkout, also when the link is used up; another does not [D-37]', async () => {
+    const path = await makeLink();
+    const { browser, checkout } = await sell(path);
+    expect(outcome(await browser.open())).toEqual([303, checkout]);
+    expect(outcome(await browser.open('HEAD'))).toEqual([303, checkout]);
+    expect(outcome(await browser.submit())).toEqual([303, checkout]);
+    expect((await browse(path)).status).toBe(410);
+    // And when it has expired.
+    world.clock.aheadMs = DAY - HOUR;
+    const later = await browser.open();
+    world.clock.aheadMs = 0;
+    expect(outcome(later)).toEqual([303, checkout]);
+    // Having paid, it finds the result there.
+    await browse(`${checkout}/return?payment_token=tok_link_paid`);
+    expect(outcome(await browser.open())).toEqual([303, checkout]);
+    expect(await soldBy(path)).toHaveLength(1);
+  });
+
+  test.each([1, 10])(
+    'clicking five times at once takes one of %i uses, with and without cookies [D-37]',
+    async (multiUseLimit) => {
+      for (const keepsCookies of [true, false]) {
+        const path = await makeLink({ multiUseLimit });
+        const { submit } = await openLink(path, keepsCookies);
+        const answers = await Promise.all(Array.from({ length: 5 }, () => submit()));
+        const places = new Set(answers.map((answer) => outcome(answer).join(' ')));
+        expect([...places]).toEqual([expect.stringMatching(/^303 \/checkout\/[0-9A-Za-z]{22}$/)]);
+        expect(await soldBy(path)).toHaveLength(1);
+        expect((await rowOf(path)).uses).toBe(1);
+      }
+    },
+  );
+
+  test('with two tabs, opened before it had a cookie, takes one use [D-37]', async () => {
+    const path = await makeLink({ multiUseLimit: 10 });
+    const [first, second] = [await openLink(path), await openLink(path)];
+    // The second page's cookie replaced the first's.
+    const headers = { cookie: second.cookie };
+    const answers = await Promise.all([first.submit({}, headers), second.submit({}, headers)]);
+    expect(outcome(answers[0])).toEqual(outcome(answers[1]));
+    expect(answers[0].status).toBe(303);
+    expect((await rowOf(path)).uses).toBe(1);
+  });
+});
+
+describe('a link of many uses', () => {
+  test('opened and completed 1,000 times at once sells exactly as often as it may [D-37, IF-4.4]', async () => {
+    const path = await makeLink({ multiUseLimit: 10 });
+    const browsers = await Promise.all(Array.from({ length: 1_000 }, () => openLink(path)));
+    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    const sold = answers.filter(({ status }) => status === 303);
+    expect(sold).toHaveLength(10);
+    expect(new Set(sold.map(({ headers }) => headers['location'])).size).toBe(10);
+    expect(answers.filter(({ status }) => status === 410)).toHaveLength(990);
+    expect(await soldBy(path)).toHaveLength(10);
+    expect((await rowOf(path)).uses).toBe(10);
+  });
+
+  test('of one use, by default, completed 20 times at once sells once [D-37, IF-4.4]', async () => {
+    const path = await makeLink();
+    const browsers = await Promise.all(Array.from({ length: 20 }, () => openLink(path)));
+    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      303,
+      ...Array.from({ length: 19 }, () => 410),
+    ]);
+    expect(await soldBy(path)).toHaveLength(1);
+  });
+});
+
+describe('a use is given back', () => {
+  test('when its checkout is cancelled unpaid, to anyone, the same browser included [D-37]', async () => {
+    const path = await makeLink();
+    const { browser, subscriptionId, checkout } = await sell(path);
+    expect((await cancel(subscriptionId)).status).toBe(200);
+    expect((await rowOf(path)).uses).toBe(0);
+    const again = await browser.open();
+    expect([again.status, cookieOf(again)]).toEqual([200, expect.stringMatching(/^visit=/)]);
+    expect(cookieOf(again)).not.toBe(browser.cookie);
+    // The form of before leads to the checkout of before, which says that it is over.
+    expect(outcome(await browser.submit())).toEqual([303, checkout]);
+    expect((await browse(checkout)).status).toBe(410);
+
+    const next = await sell(path);
+    expect(next.checkout).not.toBe(checkout);
+    expect((await rowOf(path)).uses).toBe(1);
+    expect((await browse(path)).status).toBe(410);
+    // A second cancel of the first gives nothing back.
+    expect((await cancel(subscriptionId)).status).toBe(400);
+    expect((await rowOf(path)).uses).toBe(1);
+  });
+
+  test('when its checkout expires [D-37]', async () => {
+    const path = await makeLink();
+    const { ref, browser } = await sell(path);
+    const snapshot = await loadSnapshot(world.db, ref);
+    const nowAt = snapshot!.state.checkoutExpiresAt;
+    const change = applyCheckoutExpiry(snapshot!.state, nowAt);
+    const expiry = { change, transitionId: `${ref.subscriptionId}:2`, command: null, nowAt };
+    expect(await recordTransition(world.db, expiry)).toEqual({ kind: 'recorded' });
+    expect((await rowOf(path)).uses).toBe(0);
+    // Told twice, it is given back once.
+    expect(await recordTransition(world.db, expiry)).toMatchObject({ kind: 'repeated' });
+    expect((await rowOf(path)).uses).toBe(0);
+    expect((await browser.open()).status).toBe(200);
+  });
+
+  test('not while a payment is on its way, and not when it was paid [D-37, D-§4]', async () => {
+    const path = await makeLink();
+    const { subscriptionId, ref, checkout } = await sell(path);
+    await browse(`${checkout}/return?payment_token=tok_unknown_of_a_link`);
+    expect((await cancel(subscriptionId)).status).toBe(200);
+    expect((await rowOf(path)).uses).toBe(1);
+    world.workflows.faults.card = 'paid late';
+    await world.workflows.lookUp(ref).finally(() => {
+      world.workflows.faults.card = null;
+    });
+    expect((await rowOf(path)).uses).toBe(1);
+
+    const paid = await makeLink();
+    const life = await sell(paid);
+    await browse(`${life.checkout}/return?payment_token=tok_good_of_a_link`);
+    expect((await cancel(life.subscriptionId)).status).toBe(200);
+    expect((await rowOf(paid)).uses).toBe(1);
+  });
+});
+
+describe('a checkout of a link', () => {
+  test('without callbackUrl ends on our own page, with no way out that leads nowhere [IF-4.4, D-44]', async () => {
+    const path = await makeLink({ customerDetails: {} });
+    const { submit } = await openLink(path);
+    const sent = await submit({ name: 'Ada', email: 'ada@example.com' });
+    const checkout = String(sent.headers['location']);
+    const open = await browse(checkout);
+    expect(fieldsOf(open.text)).toContainEqual({
+      name: 'name',
+      label: 'Name on card',
+      autocomplete: 'cc-name',
+      value: 'Ada',
+    });
+    await browse(`${checkout}/return?payment_token=tok_ends_here`);
+    const result = await browse(checkout);
+    expect(result.text).toContain('<h1>Thank you: your payment was received</h1>');
+
+    const cancelled = await sell(await makeLink());
+    await cancel(cancelled.subscriptionId);
+    const over = await browse(cancelled.checkout);
+    expect(over.status).toBe(410);
+    for (const { text } of [open, result, over]) {
+      expect(text).not.toContain('<a ');
+      expect(text).not.toContain('http-equiv="refresh"');
+    }
+  });
+
+  test('with one leads on to it with the subscription’s id [IF-4.4, D-44]', async () => {
+    const path = await makeLink({ callbackUrl: 'https://merchant.example/b?x=1', receiptId: 'r' });
+    const { checkout, subscriptionId } = await sell(path);
+    await browse(`${checkout}/return?payment_token=tok_leads_on`);
+    expect((await browse(checkout)).text).toContain(
+      `<a class="button" href="https://merchant.example/b?x=1&amp;subscription_id=${subscriptionId}` +
+        '&amp;status=ACTIVE&amp;receipt_id=r">Continue to Acme Ltd</a>',
+    );
+  });
+});
