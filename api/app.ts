@@ -52,7 +52,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
   const limits = createPageLimits(); // one count of each address, over all pages
   checkoutRoutes(pages, deps, limits);
-  linkPageRoutes(pages, deps);
+  linkPageRoutes(pages, deps, limits);
 
   const merchants = new Router<RequestState>({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body: strangers upload nothing

@@ -39,7 +39,7 @@ const browse = (path: string, options: CallOptions = {}, method = 'GET') =>
 const cookieOf = (answer: Answer): string =>
   String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? '';
 
-/** A browser of its own with the link's page open. `cookie` null: it keeps none. */
+/** A browser of its own with the link's page open. Without cookies its form alone tells it apart. */
 async function openLink(path: string, keepsCookies = true) {
   const page = await browse(path);
   expect(page.status).toBe(200);
@@ -519,4 +519,16 @@ describe('a checkout of a link', () => {
         '&amp;status=ACTIVE&amp;receipt_id=r">Continue to Acme Ltd</a>',
     );
   });
+});
+
+test('addresses of twenty links that do not exist in a minute are enough [D-37, reliability §4]', async () => {
+  const fresh = await createApiWorld();
+  const guess = (at: number) =>
+    fresh.call('GET', `/l/${String(at).padStart(12, '0')}`, { as: null });
+  for (let at = 0; at < 20; at += 1) expect((await guess(at)).status).toBe(410);
+  const refused = await guess(20);
+  await fresh.close();
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  expect(refused.text).toContain('<h1>Too many tries</h1>');
 });

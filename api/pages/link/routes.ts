@@ -11,6 +11,7 @@ import { businessNow, stageOf } from '../checkout/stage.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm } from '../shared/form-token.ts';
+import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
 import { beginCheckout } from './begin.ts';
 import { foreignFormPage, gonePage, linkPage, missingOf, visitFormToken } from './page.tsx';
@@ -22,10 +23,14 @@ const FORM_LIMIT_BYTES = 8_192;
 const CODE = /^[0-9A-Za-z]{12}$/;
 
 /** The page behind a link's `shortUrl`. Works without script and without cookies. Rule: D-37. */
-export function linkPageRoutes(router: Router<RequestState>, deps: ApiDeps): void {
+export function linkPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
   /** Opening it writes nothing: previews and bots open links too. */
   router.get('/l/:code', async (ctx) => {
-    const link = await openLink(deps, ctx);
+    const link = await openLink(deps, limits, ctx);
     if (link === null) return;
     const { code } = link.template;
     const known = cookieVisit(deps, ctx, code);
@@ -50,7 +55,7 @@ export function linkPageRoutes(router: Router<RequestState>, deps: ApiDeps): voi
   /** The payer's first step. Sent again, by form or by cookie, it finds the same checkout. */
   router.post('/l/:code', async (ctx) => {
     const form = new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
-    const link = await openLink(deps, ctx);
+    const link = await openLink(deps, limits, ctx);
     if (link === null) return;
     const { code } = link.template;
     const formVisit = form.get('visit');
@@ -95,9 +100,11 @@ async function takeStep(
 }
 
 /** The link of the path's code; for an unknown one, the answer is given here. */
-async function openLink(deps: ApiDeps, ctx: Context): Promise<Link | null> {
+async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promise<Link | null> {
   const code = pathParam(ctx, 'code');
-  const link = CODE.test(code) ? await findLink(deps.db, code) : null;
+  const link = await limits.lookUp(ctx, async () =>
+    CODE.test(code) ? findLink(deps.db, code) : null,
+  );
   if (link === null) sendPage(deps, ctx, gonePage());
   return link;
 }
