@@ -1,0 +1,148 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { openPage, submitForm } from '../support/browser.ts';
+import type { Page } from '../support/browser.ts';
+import { cardOf, payOn } from '../support/payer.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** Links from the API to the gateway's own book, and a checkout's expiry in Temporal's time. */
+
+const DAY = 86_400_000;
+
+let env: TestWorkflowEnvironment;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env);
+  shop = await openShop(world);
+});
+
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await env.teardown();
+});
+
+async function makeLink(changes: object = {}) {
+  const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
+    '/subscription/link/merchant/generate-link',
+    {
+      amount: 1_999,
+      currency: 'USD',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+      customerDetails: {},
+      expiryDate: Date.now() + 30 * DAY,
+      ...changes,
+    },
+  );
+  return shortUrl;
+}
+
+async function rowOf(shortUrl: string) {
+  const [row] = await world.db
+    .select()
+    .from(subscriptionLinks)
+    .where(eq(subscriptionLinks.code, shortUrl.split('/').at(-1)!));
+  return row!;
+}
+
+/** A payer opens the link, says who they are, and has the card form before them. */
+async function begin(shortUrl: string): Promise<Page> {
+  const page = await openPage(shortUrl);
+  return submitForm(page, page.forms[0]!, {
+    Name: 'Ada Example',
+    'E-mail address': 'ada@example.com',
+  });
+}
+
+/** The last subscription that came of a link. */
+async function lastSoldBy(shortUrl: string) {
+  const { id } = await rowOf(shortUrl);
+  const sold = await world.db.select().from(subscriptions).where(eq(subscriptions.linkId, id));
+  const { merchantId, id: subscriptionId } = sold
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .at(-1)!;
+  return { merchantId, subscriptionId };
+}
+
+test('a payer who opens a link, tells who they are and pays has a subscription like any other [IF-4.4, D-37, D-44]', async () => {
+  const shortUrl = await makeLink({ callbackUrl: 'https://shop.example/thanks', receiptId: 'r-7' });
+  const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
+  expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
+  const result = await payOn(declined);
+  const ref = await lastSoldBy(shortUrl);
+  expect(result.title).toBe('Thank you: your payment was received');
+  expect(result.links.map(({ url }) => url)).toEqual([
+    `https://shop.example/thanks?subscription_id=${ref.subscriptionId}&status=ACTIVE&receipt_id=r-7`,
+  ]);
+  expect((await world.book(ref)).map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual(
+    [
+      ['declined', 1_999],
+      ['succeeded', 1_999],
+    ],
+  );
+  const told = await shop.news(ref.subscriptionId, 7);
+  expect(told.map((line) => line.split(' ').slice(2, 4).join(' '))).toEqual([
+    'intent.created CREATED',
+    'subscription.created CREATED',
+    'intent.checkout_opened CREATED',
+    'intent.failed FAILED',
+    'intent.success SUCCESS',
+    'subscription.cycle_charged ACTIVE',
+    'subscription.active ACTIVE',
+  ]);
+  expect((await rowOf(shortUrl)).uses).toBe(1);
+  expect((await openPage(shortUrl)).status).toBe(410);
+});
+
+test('cancelled while a payment is on its way, a use is given back once that is declined [D-37, D-§4]', async () => {
+  const shortUrl = await makeLink();
+  const form = await begin(shortUrl);
+  const ref = await lastSoldBy(shortUrl);
+  const { subscriptionId } = ref;
+  const match = { subscriptionId };
+  const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
+  await world.control('POST', '/control/faults', lose);
+  const deaf = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
+  await world.control('POST', '/control/faults', deaf);
+  const waiting = await payOn(form, cardOf('4000 0000 0000 0002'));
+  expect(waiting.title).toBe('Your payment is being processed');
+  expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
+  expect((await rowOf(shortUrl)).uses).toBe(1);
+  expect((await openPage(shortUrl)).status).toBe(410);
+
+  await world.control('DELETE', '/control/faults');
+  await env.sleep('10 minutes');
+  await vi.waitFor(async () => expect((await rowOf(shortUrl)).uses).toBe(0), { timeout: 30_000 });
+  expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
+  const result = await payOn(await begin(shortUrl));
+  expect(result.title).toBe('Thank you: your payment was received');
+  expect((await rowOf(shortUrl)).uses).toBe(1);
+});
+
+test('a checkout that nobody pays in a day gives its use back to the next payer [D-37]', async () => {
+  const shortUrl = await makeLink();
+  const left = await begin(shortUrl);
+  expect(left.forms.map(({ button }) => button)).toEqual(['Pay 19.99 USD']);
+  const ref = await lastSoldBy(shortUrl);
+  expect((await openPage(shortUrl)).status).toBe(410);
+
+  await env.sleep(DAY);
+  await vi.waitFor(async () => expect((await rowOf(shortUrl)).uses).toBe(0), { timeout: 30_000 });
+  expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
+  expect((await openPage(left.url)).title).toBe('This checkout has expired');
+
+  // The API's time did not jump: a checkout that began now would be over for Temporal.
+  expect((await openPage(shortUrl)).forms.map(({ button }) => button)).toEqual(['Continue']);
+  expect(await world.book(ref)).toEqual([]);
+});
