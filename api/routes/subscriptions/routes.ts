@@ -8,6 +8,8 @@ import { readLimit } from '../../middleware/rate-limit.ts';
 import { answerInTransaction } from '../../idempotency.ts';
 import { commandRoutes } from './command-routes.ts';
 import { createSubscriptionIn } from './create.ts';
+import { listRoutes } from './list-routes.ts';
+import { oneTimeChargeRoutes } from './one-time-charge.ts';
 import { outlookRoutes } from './outlook-routes.ts';
 import { presentSubscription } from './present.ts';
 import { readCreateSubscription } from './schema.ts';
@@ -31,5 +33,7 @@ export function subscriptionRoutes(router: Router<RequestState>, deps: ApiDeps):
   });
 
   commandRoutes(router, deps);
+  oneTimeChargeRoutes(router, deps);
   outlookRoutes(router, deps);
+  listRoutes(router, deps);
 }
