@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readCard } from './card-form.ts';
 import type { CardBook } from './card-book.ts';
 import { expectContentType, readText, RequestRefused } from './http.ts';
@@ -8,6 +9,9 @@ const FORM_LIMIT_BYTES = 8_192;
 
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
+
+/** Never the same twice; nobody has to be kept from guessing it. */
+const ERROR_ID_BYTES = 9;
 
 export interface TokeniserOptions {
   readonly cards: CardBook;
@@ -20,7 +24,8 @@ export interface TokeniserOptions {
  * `POST /tokenise`: the only place where a card number exists, in memory, for one request. Takes the
  * hosted page's form (`name`, `number`, `expiry`, `cvc`, `session`, `return_url`) and sends the
  * browser back with 303: with `payment_token`, or with `payment_error` and a decline code when the
- * card cannot be used; then nothing was stored. Neither the fields nor the body are ever logged, and
+ * card cannot be used; then nothing was stored, and `payment_error_id` tells this try from the next.
+ * Neither the fields nor the body are ever logged, and
  * no error carries them. A `return_url` of a foreign origin is a 400 page. Rule: D-61.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
@@ -57,7 +62,10 @@ async function tokenise({ request }: Call, options: TokeniserOptions): Promise<A
     },
     now,
   );
-  if (typeof read === 'string') return sendBack(returnUrl, { payment_error: read });
+  if (typeof read === 'string') {
+    const id = randomBytes(ERROR_ID_BYTES).toString('base64url');
+    return sendBack(returnUrl, { payment_error: read, payment_error_id: id });
+  }
   return sendBack(returnUrl, { payment_token: await options.cards.issueToken(read, session, now) });
 }
 
@@ -81,10 +89,11 @@ function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
 
 function sendBack(
   returnUrl: URL,
-  result: { payment_token: string } | { payment_error: string },
+  result: { payment_token: string } | { payment_error: string; payment_error_id: string },
 ): Answer {
-  returnUrl.searchParams.delete('payment_token');
-  returnUrl.searchParams.delete('payment_error');
+  for (const name of ['payment_token', 'payment_error', 'payment_error_id']) {
+    returnUrl.searchParams.delete(name);
+  }
   for (const [name, value] of Object.entries(result)) returnUrl.searchParams.set(name, value);
   return { status: 303, headers: { location: returnUrl.href }, body: '' };
 }

@@ -50,7 +50,7 @@ const locationOf = (response: Response) => new URL(response.headers.get('locatio
 describe('POST /tokenise', () => {
   it('sends the browser back with a one-time token and keeps the rest of the address [D-61]', async () => {
     const response = await sandbox.submitCard({
-      return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined`,
+      return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined&payment_error_id=1`,
     });
     expect(response.status).toBe(303);
     const location = locationOf(response);
@@ -75,7 +75,7 @@ describe('POST /tokenise', () => {
     // Both pass the checksum of card numbers.
     for (const number of ['4532015112830366', '4532 0151 1283 0366', '6011-0000-0000-0004']) {
       const location = locationOf(await sandbox.submitCard({ number }));
-      expect(location.search).toBe('?payment_error=incorrect_card_number');
+      expect(location.searchParams.get('payment_error')).toBe('incorrect_card_number');
     }
     const after = await everyRow();
     expect(after).toBe(before);
@@ -120,10 +120,20 @@ describe('POST /tokenise', () => {
       const before = await everyRow();
       const response = await sandbox.submitCard(fields);
       expect(response.status).toBe(303);
-      expect(locationOf(response).search).toBe(`?payment_error=${code}`);
+      expect(locationOf(response).search).toMatch(
+        new RegExp(`^\\?payment_error=${code}&payment_error_id=[\\w-]{12}$`),
+      );
       expect(await everyRow()).toBe(before);
     },
   );
+
+  it('tells two refusals of one card apart, also when the form led back from the first [D-61]', async () => {
+    const first = locationOf(await sandbox.submitCard({ number: '1' }));
+    const second = locationOf(await sandbox.submitCard({ number: '1', return_url: first.href }));
+    const idsOf = (location: URL) => location.searchParams.getAll('payment_error_id');
+    expect(idsOf(second)).toHaveLength(1);
+    expect(idsOf(second)).not.toEqual(idsOf(first));
+  });
 
   it.each([
     ['another host', 'https://evil.example/checkout'],
