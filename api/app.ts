@@ -13,8 +13,11 @@ import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
 import { linkPageRoutes } from './pages/link/routes.ts';
+import { paymentPageRoutes } from './pages/payment/routes.ts';
+import { setupMethodPageRoutes } from './pages/setup-method/routes.ts';
 import { createPageLimits } from './pages/shared/limits.ts';
 import { pageErrors } from './pages/shared/page.tsx';
+import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
 import { customerRoutes } from './routes/customers/routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
 import { linkRoutes } from './routes/links/routes.ts';
@@ -24,7 +27,8 @@ import { webhookRoutes } from './routes/webhooks/routes.ts';
 
 /** The HTTP API and the hosted pages as a Koa app. Never listens; keeps no state of its own. */
 export function createApp(deps: ApiDeps): Koa<RequestState> {
-  const app = new Koa<RequestState>();
+  const { trustedProxies = 0 } = deps;
+  const app = new Koa<RequestState>({ proxy: trustedProxies > 0, maxIpsCount: trustedProxies });
   // Koa's own last resort prints to stderr; everything is logged where it is handled.
   app.silent = true;
   app.on('error', (error: unknown) =>
@@ -52,6 +56,9 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
   const limits = createPageLimits(); // one count of each address, over all pages
   checkoutRoutes(pages, deps, limits);
+  paymentPageRoutes(pages, deps, limits);
+  setupMethodPageRoutes(pages, deps, limits);
+  updateMethodPageRoutes(pages, deps, limits);
   linkPageRoutes(pages, deps, limits);
 
   const merchants = new Router<RequestState>({ sensitive: true });

@@ -19,6 +19,11 @@ export interface ApiDeps {
   /** Base of the hosted pages as a payer's browser sees it, without a trailing slash. */
   readonly publicUrl: string;
   readonly checkoutExpiryMs: number;
+  /**
+   * How many proxies of ours stand in front: that many entries of `X-Forwarded-For`, from the end, are
+   * true. Default 0: none is looked at.
+   */
+  readonly trustedProxies?: number;
   readonly rateLimits: RateLimits;
   /** Longest wait for the subscriptions of a test clock to get where it was sent; default 25 s. */
   readonly clockWaitMs?: number;

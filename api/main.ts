@@ -59,6 +59,7 @@ const app = createApp({
   random: randomBytes,
   publicUrl: config.publicUrl,
   checkoutExpiryMs: config.checkoutExpiryMs,
+  trustedProxies: config.trustedProxies,
   rateLimits: limitsPerSecond(config.requestsPerSecond),
   sessionKey: config.sessionKey,
   credentialPepper: config.credentialPepper,

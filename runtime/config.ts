@@ -66,6 +66,7 @@ const variables = {
   PUBLIC_URL: url.optional(),
   GATEWAY_URL: url.optional(),
   GATEWAY_PUBLIC_URL: url.optional(),
+  TRUSTED_PROXIES: z.coerce.number().int().min(0).max(10).default(0),
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
   RATE_LIMIT_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(100),
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
@@ -116,7 +117,12 @@ export function exitsWithParent(environment: Environment = processEnvironment())
 const SHARED = ['DATABASE_URL', 'LOG_LEVEL', 'NODE_ENV'] as const;
 const SERVER = ['HOST', 'API_PORT', 'GATEWAY_PORT', 'GATEWAY_URL', 'GATEWAY_KEY'] as const;
 const TEMPORAL = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TASK_QUEUE_PREFIX'] as const;
-const HOSTED_PAGES = ['PUBLIC_URL', 'SESSION_KEY', 'CHECKOUT_EXPIRY_HOURS'] as const;
+const HOSTED_PAGES = [
+  'PUBLIC_URL',
+  'SESSION_KEY',
+  'CHECKOUT_EXPIRY_HOURS',
+  'TRUSTED_PROXIES',
+] as const;
 const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
 
 /** The variables that must be kept secret and have no default. */
@@ -161,6 +167,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     encryptionKey: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
+    trustedProxies: env.TRUSTED_PROXIES,
     requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     logLevel: env.LOG_LEVEL,

@@ -44,6 +44,8 @@ export interface CallOptions {
 export interface ApiWorldOptions {
   /** Default: more than a test can reach. */
   rateLimits?: RateLimits;
+  /** With 1, a test says by `X-Forwarded-For` where a payer is. Default 0. */
+  trustedProxies?: number;
 }
 
 const NO_LIMITS: RateLimits = {
@@ -58,7 +60,10 @@ export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
  * The API on a real port, with a Postgres database of its own and two merchants. Workflows are the
  * fake behind their port; everything else is what production runs.
  */
-export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions = {}) {
+export async function createApiWorld({
+  rateLimits = NO_LIMITS,
+  trustedProxies = 0,
+}: ApiWorldOptions = {}) {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 10, applicationName: 'test-api' });
   const { db } = handle;
@@ -81,6 +86,7 @@ export async function createApiWorld({ rateLimits = NO_LIMITS }: ApiWorldOptions
     publicUrl: PUBLIC_URL,
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits,
+    trustedProxies,
     clockWaitMs: 2_000,
     sessionKey: 'session-key-of-the-api-tests-00000000001',
     credentialPepper: PEPPER,

@@ -17,6 +17,7 @@ import {
   applyCancel,
   applyEdit,
   applyManualRetry,
+  applyNewPaymentMethod,
   applyPause,
   applyTrialStart,
   applyUnpause,
@@ -26,6 +27,7 @@ import type {
   Command,
   CommandResult,
   CompleteCheckoutCommand,
+  ReplacePaymentMethodCommand,
 } from '../../domain/subscription/commands.ts';
 import { judge } from '../../domain/subscription/judge.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
@@ -38,7 +40,8 @@ import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscri
  * The port to subscription workflows without Temporal: commands are judged and carried out at once,
  * with the rules and the activities that the workflow uses. What the card does is in the token, or in
  * `faults.card` while that is set: one that holds a decline code is declined with it, one that holds
- * `unknown` has no known outcome.
+ * `unknown` has no known outcome. A code is a refusal where the card is verified, and anywhere beside
+ * `unsaved`; four digits at the end are the card's.
  */
 export function createFakeWorkflows(db: Db, now: () => number) {
   const faults = {
@@ -151,7 +154,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       case 'completeCheckout':
         return completeCheckout(ref, state, command, nowAt);
       case 'replacePaymentMethod':
-        throw new Error(`no such command yet: ${command.kind}`);
+        return replacePaymentMethod(ref, state, command, nowAt);
     }
   }
 
@@ -186,8 +189,30 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     return charge(opening, command, nowAt);
   }
 
+  async function replacePaymentMethod(
+    ref: SubscriptionRef,
+    state: SubscriptionState,
+    command: ReplacePaymentMethodCommand,
+    nowAt: number,
+  ): Promise<CommandAnswer> {
+    const redeemed = await transitions.redeemToken({
+      ...command,
+      merchantId: ref.merchantId,
+      customerId: state.customerId,
+      verify: state.status !== 'UNPAID',
+      nowAt,
+    });
+    if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
+    const { paymentMethodId } = redeemed;
+    const change = applyNewPaymentMethod(state, paymentMethodId, command.commandId, nowAt, now());
+    const chargesNow = state.openAttempt === null && change.state.openAttempt !== null;
+    if (chargesNow) return charge(change, command, nowAt);
+    const saved = { kind: 'checkout', outcome: 'saved', errorCode: null } as const;
+    return record(command, change, saved, nowAt);
+  }
+
   async function charge(
-    { state }: Change,
+    { state, effects }: Change,
     command: Command | null,
     nowAt: number,
   ): Promise<CommandAnswer> {
@@ -195,7 +220,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     await charging.chargeAttempt({
       state,
       opening: {
-        effects: {},
+        effects,
         transitionId: command?.commandId ?? `${subscriptionId}:${version}`,
         command: command && { commandId: command.commandId, kind: command.kind, result: null },
         nowAt,
@@ -224,6 +249,10 @@ function declined(errorCode: string): CommandAnswer {
   return { kind: 'result', result: { kind: 'checkout', outcome: 'declined', errorCode } };
 }
 
+function declineOf(text: string): DeclineCode | undefined {
+  return /card_declined|insufficient_funds|stolen_card/.exec(text)?.[0] as DeclineCode | undefined;
+}
+
 function fakeGateway(faults: { card: string | null }): PaymentGateway {
   const DAY_MS = 86_400_000;
   return {
@@ -231,12 +260,14 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     capabilities: { lookup: true, refunds: false, keyLifetimeMs: DAY_MS, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
-    async saveMethod({ token }) {
+    async saveMethod({ token, verify }) {
+      const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
+      if (code) return { kind: 'refused', code, reason: 'asked for' };
       const card = {
         gatewayMethodId: token,
         brand: 'visa',
         country: 'US',
-        lastFourDigit: '4242',
+        lastFourDigit: /\d{4}$/.exec(token)?.[0] ?? '4242',
         expiryMonth: 12,
         expiryYear: 2034,
       };
@@ -244,7 +275,7 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     },
     async charge({ gatewayMethodId }) {
       const card = faults.card ?? gatewayMethodId;
-      const code = /card_declined|insufficient_funds|stolen_card/.exec(card)?.[0] as DeclineCode;
+      const code = declineOf(card);
       if (code) return { kind: 'declined', code, gatewayChargeId: null };
       if (card.includes('unknown')) return { kind: 'unknown', reason: 'asked for' };
       return { kind: 'succeeded', gatewayChargeId: newId('req', Date.now(), randomBytes) };

@@ -1,0 +1,111 @@
+import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+import { formatAmount } from '../../../domain/money.ts';
+import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import { callbackUrl } from '../shared/callback-url.ts';
+import {
+  askCard,
+  askDetails,
+  closedPage,
+  DECLINED_PAYMENT,
+  lockedPage,
+  processingPage,
+  resultPage,
+} from '../shared/card-page.tsx';
+import type { PageDeps } from '../shared/card-page.tsx';
+import { knownDetails, missingDetails } from '../shared/details-form.ts';
+import type { TypedDetails } from '../shared/details-form.ts';
+import type { Page } from '../shared/page.tsx';
+import type { Sale } from '../shared/views.tsx';
+import { paymentStageOf } from './stage.ts';
+
+/** The page of a hosted payment as it stands. */
+export function paymentPage(
+  deps: PageDeps,
+  token: string,
+  payment: HostedPayment,
+  nowAt: number,
+): Page {
+  const { merchantName: name, cancelUrl, callbackUrl: doneUrl } = payment;
+  const back = { name, url: withFacts(payment, cancelUrl ?? doneUrl, nowAt) };
+  const onward = { name, url: withFacts(payment, doneUrl, nowAt) };
+  const amount = formatAmount(payment.amountMinor, payment.currency);
+  switch (paymentStageOf(payment, nowAt)) {
+    case 'open':
+      return missingDetails(payment).length > 0
+        ? paymentDetailsPage(deps, token, payment, nowAt, new Map())
+        : askCard(deps, {
+            home: homeOf(token),
+            sessionId: payment.sessionId,
+            sale: saleOf(deps, payment, nowAt),
+            payerName: knownDetails(payment).name,
+            alert: payment.lastErrorCode === null ? null : DECLINED_PAYMENT,
+          });
+    case 'locked':
+      return lockedPage(back);
+    case 'processing':
+      return processingPage(homeOf(token));
+    case 'paid': {
+      const texts = [`${amount} was paid to ${name}.`];
+      return resultPage({ title: 'Thank you: your payment was received', texts }, onward);
+    }
+    case 'refunded': {
+      const texts = [`${amount} was paid to ${name} and given back in full.`];
+      return resultPage({ title: 'This payment was refunded', texts }, onward);
+    }
+    case 'expired': {
+      const texts = [`Nothing was charged. Ask ${name} for a new link if you still want to pay.`];
+      return closedPage(410, { title: 'This payment page has expired', texts }, back);
+    }
+    case 'cancelled': {
+      const texts = ['Nothing was charged, and nothing will be.'];
+      return closedPage(410, { title: 'This payment was cancelled', texts }, back);
+    }
+  }
+}
+
+/** `typed` is empty the first time. */
+export function paymentDetailsPage(
+  deps: PageDeps,
+  token: string,
+  payment: HostedPayment,
+  nowAt: number,
+  typed: TypedDetails,
+): Page {
+  return askDetails(deps, {
+    home: homeOf(token),
+    sessionId: payment.sessionId,
+    sale: saleOf(deps, payment, nowAt),
+    names: missingDetails(payment),
+    typed,
+  });
+}
+
+function homeOf(token: string): string {
+  return `/payment/${token}`;
+}
+
+function saleOf({ testCards }: PageDeps, payment: HostedPayment, nowAt: number): Sale {
+  const { description, merchantName } = payment;
+  const amount = formatAmount(payment.amountMinor, payment.currency);
+  return {
+    merchantName,
+    productName: description ?? `Payment to ${merchantName}`,
+    productDescription: null,
+    offer: {
+      action: `Pay ${amount}`,
+      lines: [{ label: 'To pay, once', text: amount }],
+    },
+    cancelUrl: withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt),
+    testCards: payment.mode === 'test' ? testCards : null,
+  };
+}
+
+/** Rule: D-44. */
+function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {
+  if (url === null) return null;
+  return callbackUrl(url, {
+    xpay_intent_id: payment.intentId,
+    status: intentStatusAt(payment, nowAt),
+    receipt_id: payment.receiptId,
+  });
+}

@@ -1,0 +1,68 @@
+import type { Router } from '@koa/router';
+import {
+  fillInPaymentDetails,
+  findHostedPayment,
+  markPaymentOpened,
+} from '../../../db/repositories/hosted-payments.ts';
+import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { processingPage, unknownPage } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import type { CardOutcome } from '../shared/card-pages.ts';
+import { missingDetails } from '../shared/details-form.ts';
+import type { PageLimits } from '../shared/limits.ts';
+import { paymentDetailsPage, paymentPage } from './page.tsx';
+import { paymentStageOf } from './stage.ts';
+
+/** The hosted page of a one-time payment, behind `fwdUrl` of its intent. Rules: D-40, D-§7. */
+export function paymentPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, now, workflows } = deps;
+
+  cardPageRoutes<HostedPayment>(router, deps, limits, {
+    path: '/payment',
+    unknown: unknownPage('payment'),
+    find: (token) => findHostedPayment(db, token),
+    show: (token, payment) => paymentPage(deps, token, payment, now()),
+    asks: (payment) => paymentStageOf(payment, now()) === 'open',
+    isDecided: (payment) =>
+      !['open', 'locked', 'processing'].includes(paymentStageOf(payment, now())),
+    submit: (payment, paymentToken) => pay(deps, payment, paymentToken),
+    processing: processingPage,
+    details: {
+      missing: missingDetails,
+      askAgain: (token, payment, typed) => paymentDetailsPage(deps, token, payment, now(), typed),
+      fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
+    },
+    /** Rule: D-51. */
+    async opened(payment) {
+      if (payment.openedAt !== null) return;
+      const stream = await markPaymentOpened(db, payment, now());
+      // The page does not wait for it: what is not woken now, the sweep finds.
+      if (stream !== null) void workflows.wakeStream(stream);
+    },
+  });
+}
+
+async function pay(
+  { payments }: ApiDeps,
+  { merchantId, intentId, sessionId: checkoutSessionId }: HostedPayment,
+  paymentToken: string,
+): Promise<CardOutcome> {
+  const token = { paymentToken, checkoutSessionId };
+  const outcome = await payments.pay({ merchantId, intentId, token });
+  switch (outcome.kind) {
+    case 'declined':
+    case 'pending':
+      return outcome;
+    case 'succeeded':
+      return { kind: 'decided' };
+    case 'refused':
+      // Another card is being tried; any other reason the page tells from the row.
+      return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
+  }
+}

@@ -1,0 +1,34 @@
+import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import { CARD_TRIES_MAX } from '../shared/limits.ts';
+
+/**
+ * Where a hosted payment stands; it follows from its intent. `processing`: an attempt's outcome is not
+ * known yet. `locked`: too many cards were declined.
+ */
+export type PaymentStage =
+  | 'open'
+  | 'locked'
+  | 'processing'
+  | 'paid'
+  | 'refunded'
+  | 'expired'
+  | 'cancelled';
+
+/** Rules: D-40, D-41. */
+export function paymentStageOf(payment: HostedPayment, nowAt: number): PaymentStage {
+  switch (intentStatusAt(payment, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      return payment.tries >= CARD_TRIES_MAX ? 'locked' : 'open';
+    case 'PENDING':
+      return 'processing';
+    case 'SUCCESS':
+    case 'PARTIALLY_REFUNDED':
+      return 'paid';
+    case 'REFUNDED':
+      return 'refunded';
+    case 'CANCELLED':
+      return payment.status === 'CANCELLED' ? 'cancelled' : 'expired';
+  }
+}

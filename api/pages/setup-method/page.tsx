@@ -1,0 +1,95 @@
+import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
+import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import { setupMethodPath } from '../../page-paths.ts';
+import { callbackUrl } from '../shared/callback-url.ts';
+import { cardText } from '../shared/card-text.ts';
+import { askCard, askDetails, closedPage, lockedPage, resultPage } from '../shared/card-page.tsx';
+import type { PageDeps } from '../shared/card-page.tsx';
+import { knownDetails, missingDetails } from '../shared/details-form.ts';
+import type { TypedDetails } from '../shared/details-form.ts';
+import type { Page } from '../shared/page.tsx';
+import type { Sale } from '../shared/views.tsx';
+import { setupStageOf } from './stage.ts';
+
+const DECLINED_CARD =
+  'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
+  'or use another card.';
+
+/** The page of a setup session as it stands. Rules: IF-2.5, D-44. */
+export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, nowAt: number): Page {
+  const name = setup.merchantName;
+  const onward = { name, url: withFacts(setup, nowAt) };
+  switch (setupStageOf(setup, nowAt)) {
+    case 'open':
+      return missingDetails(setup).length > 0
+        ? setupDetailsPage(deps, token, setup, nowAt, new Map())
+        : askCard(deps, {
+            home: homeOf(token),
+            sessionId: setup.sessionId,
+            sale: saleOf(deps, setup, nowAt),
+            payerName: knownDetails(setup).name,
+            alert: setup.lastErrorCode === null ? null : DECLINED_CARD,
+          });
+    case 'locked':
+      return lockedPage(onward);
+    case 'saved': {
+      const texts = [
+        `${name} can charge ${cardText(setup.card)} from now on, as you agreed with them.`,
+        'Nothing was charged now.',
+      ];
+      return resultPage({ title: 'Your card was saved', texts }, onward);
+    }
+    case 'expired': {
+      const texts = [`Nothing was saved. Ask ${name} for a new link if you still want to.`];
+      return closedPage(410, { title: 'This page has expired', texts }, onward);
+    }
+  }
+}
+
+/** `typed` is empty the first time. */
+export function setupDetailsPage(
+  deps: PageDeps,
+  token: string,
+  setup: HostedSetup,
+  nowAt: number,
+  typed: TypedDetails,
+): Page {
+  return askDetails(deps, {
+    home: homeOf(token),
+    sessionId: setup.sessionId,
+    sale: saleOf(deps, setup, nowAt),
+    names: missingDetails(setup),
+    typed,
+    button: 'Continue to your card',
+  });
+}
+
+function homeOf(token: string): string {
+  return setupMethodPath(token);
+}
+
+function saleOf({ testCards }: PageDeps, setup: HostedSetup, nowAt: number): Sale {
+  const { merchantName } = setup;
+  return {
+    merchantName,
+    productName: `Save a card with ${merchantName}`,
+    productDescription: `${merchantName} will be able to charge it later, as you agreed with them.`,
+    offer: {
+      heading: 'Your card',
+      action: 'Save card',
+      lines: [{ label: 'Charged today', text: 'Nothing' }],
+    },
+    cancelUrl: withFacts(setup, nowAt),
+    testCards: setup.mode === 'test' ? testCards : null,
+  };
+}
+
+/** Rule: D-44. */
+function withFacts(setup: HostedSetup, nowAt: number): string {
+  return callbackUrl(setup.callbackUrl, {
+    setup_method_id: setup.setupMethodId,
+    pm_id: setup.paymentMethodId,
+    customer_id: setup.customerId,
+    status: setupMethodStatusAt(setup, nowAt),
+  });
+}

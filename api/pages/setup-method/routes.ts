@@ -1,0 +1,63 @@
+import type { Router } from '@koa/router';
+import {
+  failSpentSetup,
+  fillInSetupDetails,
+  findHostedSetup,
+} from '../../../db/repositories/hosted-setups.ts';
+import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
+import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { processingPage, unknownPage } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import type { CardOutcome } from '../shared/card-pages.ts';
+import { missingDetails } from '../shared/details-form.ts';
+import { CARD_TRIES_MAX } from '../shared/limits.ts';
+import type { PageLimits } from '../shared/limits.ts';
+import { setupDetailsPage, setupPage } from './page.tsx';
+import { setupStageOf } from './stage.ts';
+
+/** The page where a payer saves a card with nothing to pay. Rules: IF-4.13, D-§7. */
+export function setupMethodPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, now } = deps;
+
+  cardPageRoutes<HostedSetup>(router, deps, limits, {
+    // Not /setup-method: there merchants read a session by its id.
+    path: '/setup',
+    unknown: unknownPage('page for saving a card'),
+    find: (token) => findHostedSetup(db, token),
+    show: (token, setup) => setupPage(deps, token, setup, now()),
+    asks: (setup) => setupStageOf(setup, now()) === 'open',
+    isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
+    submit: (setup, paymentToken) => save(deps, setup, paymentToken),
+    processing: (url) => processingPage(url, 'Your card is being saved'),
+    details: {
+      missing: missingDetails,
+      askAgain: (token, setup, typed) => setupDetailsPage(deps, token, setup, now(), typed),
+      fillIn: (setup, given) => fillInSetupDetails(db, setup, given),
+    },
+    afterDecline: (setup) => failSpentSetup(db, setup, CARD_TRIES_MAX),
+  });
+}
+
+async function save(
+  { payments }: ApiDeps,
+  { merchantId, setupMethodId, sessionId: checkoutSessionId }: HostedSetup,
+  paymentToken: string,
+): Promise<CardOutcome> {
+  const order = { merchantId, setupMethodId, paymentToken, checkoutSessionId };
+  const outcome = await payments.saveMethod(order);
+  switch (outcome.kind) {
+    case 'declined':
+    case 'pending':
+      return outcome;
+    case 'saved':
+    case 'refused':
+      // Why it was refused, the page tells from the row.
+      return { kind: 'decided' };
+  }
+}

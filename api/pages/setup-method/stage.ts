@@ -1,0 +1,20 @@
+import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
+import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import { CARD_TRIES_MAX } from '../shared/limits.ts';
+
+/** Where a setup session stands. `locked`: too many cards were declined. */
+export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
+
+/** Rule: D-§7. */
+export function setupStageOf(setup: HostedSetup, nowAt: number): SetupStage {
+  switch (setupMethodStatusAt(setup, nowAt)) {
+    case 'CREATED':
+      return setup.tries >= CARD_TRIES_MAX ? 'locked' : 'open';
+    case 'SUCCESS':
+      return 'saved';
+    case 'FAILED':
+      return 'locked';
+    case 'CANCELLED':
+      return 'expired';
+  }
+}

@@ -1,0 +1,134 @@
+import { formatAmount } from '../../../domain/money.ts';
+import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { dateText } from '../checkout/offer.ts';
+import { askCard, closedPage, lockedPage, processingPage } from '../shared/card-page.tsx';
+import type { PageDeps } from '../shared/card-page.tsx';
+import { cardText } from '../shared/card-text.ts';
+import { knownDetails } from '../shared/details-form.ts';
+import { notice } from '../shared/page.tsx';
+import type { Page } from '../shared/page.tsx';
+import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
+import { isLatestKept, updateStageOf } from './stage.ts';
+import type { MethodUpdate } from './stage.ts';
+
+const DECLINED_CARD =
+  'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
+  'or use another card.';
+
+/** The page of an update as it stands; it leads nowhere else. Rules: D-33, D-44. */
+export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number): Page {
+  const back = { name: update.merchantName, url: null };
+  switch (updateStageOf(update, nowAt)) {
+    case 'open':
+      return askCard(deps, {
+        home: `/update-method/${update.token}`,
+        sessionId: update.sessionId,
+        sale: saleOf(deps, update),
+        payerName: knownDetails(update).name,
+        alert: alertOf(update),
+      });
+    case 'locked':
+      return isLatestKept(update.tries) ? keptPage(update) : lockedPage(back);
+    case 'processing':
+      return processingPage(`/update-method/${update.token}`);
+    case 'saved':
+      return notice(200, 'Your card was replaced', [
+        `${sentenceOf(update)} Nothing was charged for the change.`,
+        // Another try of it was under way; the next one is with the new card.
+        ...(update.state.status === 'UNPAID'
+          ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
+          : []),
+      ]);
+    case 'paid':
+      return notice(200, 'Thank you: your payment was received', [
+        `The payment that was due went through. ${sentenceOf(update)}`,
+      ]);
+    case 'expired': {
+      const texts = [`Nothing was changed. Ask ${update.merchantName} for a new link.`];
+      return closedPage(410, { title: 'This link has expired', texts }, back);
+    }
+    case 'closed':
+      return closedPage(409, closedText(update), back);
+  }
+}
+
+/** Why a subscription takes no other card as it is. Rule: D-33. */
+function closedText({ state, merchantName }: MethodUpdate): { title: string; texts: string[] } {
+  const texts: Partial<Record<typeof state.status, string>> = {
+    CREATED: `This subscription has not begun yet. Use the link that ${merchantName} gave you to start it.`,
+    PAUSED:
+      'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
+    ENDED: 'This subscription has ended. Nothing more will be charged.',
+  };
+  return {
+    title: 'Your card cannot be changed here',
+    texts: [texts[state.status] ?? 'Try again later.'],
+  };
+}
+
+/** After the last try there is no form to say it above. */
+function keptPage(update: MethodUpdate): Page {
+  return notice(403, 'Your new card was saved', [
+    keptText(update),
+    `This page takes no more cards. Ask ${update.merchantName} for a new link.`,
+  ]);
+}
+
+function alertOf(update: MethodUpdate): string | null {
+  const latest = update.tries.at(-1);
+  if (isLatestKept(update.tries)) return `${keptText(update)} You can use another card.`;
+  return latest !== undefined && latest.errorCode !== null ? DECLINED_CARD : null;
+}
+
+/** Rule: D-30. */
+function keptText(update: MethodUpdate): string {
+  return `Your new card was saved, but the payment of ${owedText(update)} was declined.`;
+}
+
+function sentenceOf({ card }: MethodUpdate): string {
+  const text = cardText(card);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)} is used from now on.`;
+}
+
+function saleOf({ testCards }: PageDeps, update: MethodUpdate): Sale {
+  const { productPage, description, merchantName } = update;
+  return {
+    merchantName,
+    productName: 'Change your card',
+    productDescription: productPage?.name ?? description,
+    offer: offerOf(update),
+    cancelUrl: null,
+    testCards: update.mode === 'test' ? testCards : null,
+  };
+}
+
+/** What another card costs today, and which one is there now. */
+function offerOf(update: MethodUpdate): Offer {
+  const { state, card } = update;
+  const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };
+  if (state.status === 'UNPAID') {
+    const owed = owedText(update);
+    return {
+      heading: 'New card',
+      action: `Save card and pay ${owed}`,
+      lines: [{ label: 'Charged today', text: `${owed}, which is due` }, now],
+    };
+  }
+  const nextAt = nextPaymentAt(state);
+  const amount = formatAmount(state.terms.amountMinor, state.terms.currency);
+  return {
+    heading: 'New card',
+    action: 'Save card',
+    lines: [
+      { label: 'Charged today', text: 'Nothing' },
+      now,
+      ...(nextAt === null
+        ? []
+        : [{ label: 'Next payment', text: `${amount} on ${dateText(nextAt)}` }]),
+    ],
+  };
+}
+
+function owedText({ state }: MethodUpdate): string {
+  return formatAmount(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
+}

@@ -1,0 +1,48 @@
+import type { Router } from '@koa/router';
+import {
+  ensureUpdateSession,
+  findUpdatableSubscription,
+  updateTriesOf,
+} from '../../../db/repositories/method-updates.ts';
+import type { RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { processingPage, unknownPage } from '../shared/card-page.tsx';
+import { cardPageRoutes } from '../shared/card-pages.ts';
+import type { PageLimits } from '../shared/limits.ts';
+import { giveCard } from '../shared/subscription-cards.ts';
+import { readUpdateToken, sessionIdOf } from './link.ts';
+import { updatePage } from './page.tsx';
+import { updateStageOf } from './stage.ts';
+import type { MethodUpdate } from './stage.ts';
+
+/** The page behind `updatePaymentMethodLink`. Rule: D-33. */
+export function updateMethodPageRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  limits: PageLimits,
+): void {
+  const { db, now, workflows } = deps;
+
+  cardPageRoutes<MethodUpdate>(router, deps, limits, {
+    path: '/update-method',
+    unknown: unknownPage('page for changing a card'),
+    find: (token) => findUpdate(deps, token),
+    show: (_token, update) => updatePage(deps, update, now()),
+    asks: (update) => updateStageOf(update, now()) === 'open',
+    isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
+    submit: (update, paymentToken) =>
+      giveCard(workflows, update, 'replacePaymentMethod', paymentToken),
+    processing: processingPage,
+    beforeTry: (update) => ensureUpdateSession(db, update, now()),
+  });
+}
+
+/** What a link names, with the cards that were given by it; null unless we signed it. */
+async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | null> {
+  const link = readUpdateToken(deps, token);
+  const subscription = link && (await findUpdatableSubscription(deps.db, link));
+  if (!subscription) return null;
+  const sessionId = sessionIdOf(token);
+  const tries = await updateTriesOf(deps.db, { ...subscription, sessionId });
+  return { ...subscription, token, sessionId, expiresAt: link.expiresAt, tries };
+}

@@ -1,0 +1,118 @@
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { CommandResult } from '../../domain/subscription/commands.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { Db } from '../client.ts';
+import { checkoutSessions } from '../schema/checkout-sessions.ts';
+import { checkoutTries } from '../schema/checkout-tries.ts';
+import { customers } from '../schema/customers.ts';
+import { merchants } from '../schema/merchants.ts';
+import { paymentMethods } from '../schema/payment-methods.ts';
+import { subscriptionCommands } from '../schema/subscription-commands.ts';
+import { subscriptions } from '../schema/subscriptions.ts';
+import { hashCheckoutToken } from './checkout-sessions.ts';
+import type { SessionRef } from './checkout-tries.ts';
+
+/** What the page of an update shows of its subscription. */
+export type UpdatableSubscription = NonNullable<
+  Awaited<ReturnType<typeof findUpdatableSubscription>>
+>;
+
+export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
+  const [row] = await db
+    .select({
+      merchantId: subscriptions.merchantId,
+      subscriptionId: subscriptions.id,
+      state: subscriptions.state,
+      customerDetails: subscriptions.customerDetails,
+      savedDetails: customers.details,
+      phoneNumberRequired: subscriptions.phoneNumberRequired,
+      description: subscriptions.description,
+      productPage: subscriptions.productPage,
+      merchantName: merchants.name,
+      mode: merchants.mode,
+      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+    })
+    .from(subscriptions)
+    .innerJoin(
+      customers,
+      and(
+        eq(customers.merchantId, subscriptions.merchantId),
+        eq(customers.id, subscriptions.customerId),
+      ),
+    )
+    .innerJoin(merchants, eq(merchants.id, subscriptions.merchantId))
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      ),
+    )
+    .where(
+      and(eq(subscriptions.merchantId, ref.merchantId), eq(subscriptions.id, ref.subscriptionId)),
+    );
+  return row ?? null;
+}
+
+/**
+ * The session behind a link, made by the first card that is tried: looking at the page writes
+ * nothing. Repeating it is safe. Rule: D-33.
+ */
+export async function ensureUpdateSession(
+  db: Db,
+  session: SessionRef & { subscriptionId: string; token: string; expiresAt: number },
+  nowAt: number,
+): Promise<void> {
+  const { merchantId, sessionId, subscriptionId, token, expiresAt } = session;
+  await db
+    .insert(checkoutSessions)
+    .values({
+      merchantId,
+      id: sessionId,
+      tokenHash: hashCheckoutToken(token),
+      purpose: 'update_method',
+      subscriptionId,
+      expiresAt,
+      createdAt: nowAt,
+    })
+    .onConflictDoNothing();
+}
+
+/** One card given on an update page. */
+export interface UpdateTry {
+  /** Why it was declined; null when it was not, or nobody knows. */
+  errorCode: string | null;
+  /** What the command came to; null for a card that was never saved. */
+  command: { result: CommandResult | null } | null;
+}
+
+/** Every card given on this page, oldest first, with what the subscription made of it. */
+export async function updateTriesOf(
+  db: Db,
+  ref: SessionRef & { subscriptionId: string },
+): Promise<UpdateTry[]> {
+  const rows = await db
+    .select({
+      errorCode: checkoutTries.errorCode,
+      commandId: subscriptionCommands.commandId,
+      result: subscriptionCommands.result,
+    })
+    .from(checkoutTries)
+    .leftJoin(
+      subscriptionCommands,
+      and(
+        eq(subscriptionCommands.merchantId, checkoutTries.merchantId),
+        eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
+        // The command id is the token that the try's key is made of.
+        eq(sql`sha256(convert_to(${subscriptionCommands.commandId}, 'UTF8'))`, checkoutTries.key),
+      ),
+    )
+    .where(
+      and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
+    )
+    .orderBy(asc(checkoutTries.createdAt));
+  return rows.map(({ errorCode, commandId, result }) => ({
+    errorCode,
+    command: commandId === null ? null : { result },
+  }));
+}
