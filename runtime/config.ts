@@ -82,6 +82,7 @@ const variables = {
   DATA_DIR: z.string().min(1).default('.data'),
   PERENNIAL_CACHE_DIR: z.string().min(1).optional(),
   XDG_CACHE_HOME: z.string().min(1).optional(),
+  EMBEDDED_TEMPORAL: z.enum(['dev', 'cluster']).default('dev'),
   TEMPORAL_CLI_PATH: z.string().min(1).optional(),
   TEMPORAL_TEST_SERVER_PATH: z.string().min(1).optional(),
   CHROMIUM_PATH: z.string().min(1).optional(),
@@ -247,6 +248,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'DATA_DIR',
     'PERENNIAL_CACHE_DIR',
     'XDG_CACHE_HOME',
+    'EMBEDDED_TEMPORAL',
     'TEMPORAL_CLI_PATH',
     'TEMPORAL_TEST_SERVER_PATH',
     'CHROMIUM_PATH',
@@ -273,6 +275,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     cacheDir: resolve(
       env.PERENNIAL_CACHE_DIR ?? join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'perennial'),
     ),
+    embeddedTemporal: env.EMBEDDED_TEMPORAL,
     temporalCliPath: env.TEMPORAL_CLI_PATH,
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
     chromiumPath: env.CHROMIUM_PATH,

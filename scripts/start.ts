@@ -22,6 +22,13 @@ import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Service, SupervisedService } from '../embedded/services.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
+import {
+  ensureNamespace,
+  innerPorts,
+  prepareClusterSchema,
+  temporalClusterPrograms,
+  temporalClusterService,
+} from '../embedded/temporal-cluster.ts';
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { onShutdown } from '../runtime/shutdown.ts';
@@ -81,9 +88,10 @@ async function startAll(): Promise<void> {
   await requireFreePorts(config.host, wantedPorts());
   const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
   const secrets = { ...made, ...config.givenSecrets };
+  const database = startDatabase(made.postgresPassword);
   const [databaseUrl, address] = await Promise.all([
-    startDatabase(made.postgresPassword),
-    startTemporal(),
+    database,
+    config.embeddedTemporal === 'cluster' ? database.then(startCluster) : startTemporal(),
   ]);
   const credential = await migrateAndFindDemoMerchant({
     databaseUrl,
@@ -180,6 +188,24 @@ async function startTemporal(): Promise<string> {
   return temporalAddress(settings);
 }
 
+/** Address of an embedded cluster that keeps its state on the given Postgres, as production does. */
+async function startCluster(databaseUrl: string): Promise<string> {
+  if (config.temporalAddress !== undefined) return startTemporal();
+  const settings = {
+    programs: await temporalClusterPrograms(config, say),
+    databaseUrl,
+    host: config.host,
+    port: config.temporalPort,
+    logFile: join(logFolder, 'temporal.log'),
+  };
+  await prepareClusterSchema(settings);
+  await run(temporalClusterService(settings));
+  const address = temporalAddress(settings);
+  await ensureNamespace(address, config.temporalNamespace);
+  await prepareGivenServer(address, config.temporalNamespace, say);
+  return address;
+}
+
 function wantedPorts(): WantedPort[] {
   const { apiPort, gatewayPort, postgresPort, temporalPort, temporalUiPort } = config;
   return [
@@ -188,13 +214,17 @@ function wantedPorts(): WantedPort[] {
     ...(config.databaseUrl === undefined
       ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
       : []),
-    ...(config.temporalAddress === undefined
-      ? [
-          { port: temporalPort, purpose: 'Temporal', variable: 'TEMPORAL_PORT' },
-          { port: temporalUiPort, purpose: 'Temporal Web UI', variable: 'TEMPORAL_UI_PORT' },
-        ]
-      : []),
+    ...(config.temporalAddress === undefined ? temporalPorts(temporalPort, temporalUiPort) : []),
   ];
+}
+
+function temporalPorts(port: number, uiPort: number): WantedPort[] {
+  const frontend = { port, purpose: 'Temporal', variable: 'TEMPORAL_PORT' };
+  const others =
+    config.embeddedTemporal === 'dev'
+      ? [{ port: uiPort, purpose: 'Temporal Web UI', variable: 'TEMPORAL_UI_PORT' }]
+      : Object.values(innerPorts(port)).map((inner) => ({ ...frontend, port: inner }));
+  return [frontend, ...others];
 }
 
 /** An address to visit, for one to listen on. */
