@@ -70,7 +70,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
   return { kind: 'inserted', refund };
 }
 
-const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED'];
+const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
 /** What was given back or is on its way: everything that was not refused. */
 async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {

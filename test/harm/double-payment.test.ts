@@ -1,0 +1,269 @@
+import { sql as raw, eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { createPaymentActivities } from '../../activities/payments.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** Longer than the client waits for the gateway in this world, which is 2 s. */
+const TOO_LATE_MS = 2_600;
+/** Postgres's code of a lock that did not come in time. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let payments: Payments;
+
+/** How often a charge's activity dies: before its work, or after it. */
+const deaths = { before: 0, after: 0 };
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server, { wrap: mortal });
+  payments = paymentsIn(world);
+});
+
+afterEach(async () => {
+  Object.assign(deaths, { before: 0, after: 0 });
+  await world.control('DELETE', '/control/faults');
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+function mortal(activities: Activities): Activities {
+  return {
+    ...activities,
+    chargePayment: async (input) => {
+      if (deaths.before > 0) {
+        deaths.before -= 1;
+        throw new Error('the process died before the work');
+      }
+      const outcome = await activities.chargePayment(input);
+      if (deaths.after > 0) {
+        deaths.after -= 1;
+        throw new Error('the process died after the work');
+      }
+      return outcome;
+    },
+  };
+}
+
+const fault = (what: object) =>
+  world.control('POST', '/control/faults', { operation: 'charge', count: 1, match: {}, ...what });
+
+const direct = (ref: IntentRef) => ({ ...ref, token: null });
+const handleOf = (ref: IntentRef) =>
+  world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+
+const PAID_ONCE = ['intent.created CREATED', 'intent.success SUCCESS'];
+
+async function expectPaidOnce(ref: IntentRef, book = ['succeeded 5000 x1']): Promise<void> {
+  expect(await payments.book(ref)).toEqual(book);
+  expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+  expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS', errorCode: null });
+  expect(await payments.story(ref.intentId)).toEqual(PAID_ONCE);
+}
+
+describe('a hundred at once', () => {
+  test('who ask for one charge get one, all the same answer [D-36, D-40]', async () => {
+    const ref = await payments.tokenised();
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, () => world.payments.pay(direct(ref))),
+    );
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
+    await expectPaidOnce(ref);
+  });
+
+  test('with ten cards on one page: one card is charged [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    const cards = await Promise.all(Array.from({ length: 10 }, () => payments.card()));
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, async (_, index) => {
+        const token = cards[index % 10] ?? null;
+        const outcome = await world.payments.pay({ ...ref, token });
+        return { token, outcome };
+      }),
+    );
+    const successful = outcomes.filter(({ outcome }) => outcome.kind === 'succeeded');
+    expect(new Set(successful.map(({ token }) => token)).size).toBe(1);
+    expect(successful).toHaveLength(10);
+    const others = outcomes.filter(({ outcome }) => outcome.kind !== 'succeeded');
+    expect(new Set(others.map(({ outcome }) => outcome.kind))).toEqual(new Set(['refused']));
+    await expectPaidOnce(ref);
+  }, 60_000);
+
+  test('activities of one attempt, with no workflow between: one charge [D-40]', async () => {
+    const ref = await payments.tokenised();
+    await fault({ fault: 'delay', delayMs: 300, count: 10 });
+    const input = { ...direct(ref), nowAt: Date.now() };
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () => world.activities.chargePayment(input)),
+    );
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
+    const [line] = await payments.book(ref);
+    expect(line).toMatch(/^succeeded 5000 x\d+$/);
+    await expectPaidOnce(ref, [String(line)]);
+  });
+});
+
+describe('an answer that we did not hear', () => {
+  test.each([
+    ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
+    ['the gateway charged and answered 500', { fault: 'error_500' }],
+    ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
+    ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
+    ['the gateway charged after we had given up', { fault: 'delay', delayMs: TOO_LATE_MS }],
+  ])('%s: one charge [D-40]', async (_, what) => {
+    const ref = await payments.tokenised();
+    await fault(what);
+    expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
+    await expectPaidOnce(ref);
+  });
+
+  test('of the token stays a chance to pay with it [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    await fault({ operation: 'methods', fault: 'lose_answer' });
+    const order = { ...ref, token: await payments.card() };
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    await expectPaidOnce(ref);
+    expect(await payments.methodsOf((await payments.intent(ref)).customerId)).toHaveLength(1);
+  });
+});
+
+describe('an outcome that stays unknown', () => {
+  test('lets no other card be charged, and a late success is booked once [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    await fault({ fault: 'lose_answer' });
+    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    const order = { ...ref, token: await payments.card() };
+    const paying = world.payments.pay(order);
+    await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
+    const other = { ...ref, token: await payments.card() };
+    expect(await world.payments.pay(other)).toEqual({
+      kind: 'refused',
+      code: 'payment_outcome_pending',
+      message: 'The outcome of another try is not known yet.',
+    });
+    // A request to cancel the workflow does not lose the charge that was sent.
+    await handleOf(ref).cancel();
+    await world.control('DELETE', '/control/faults');
+    expect(await paying).toEqual({ kind: 'succeeded' });
+    expect(await world.payments.pay(other)).toMatchObject({ code: 'operation_not_allowed' });
+    await expectPaidOnce(ref);
+  }, 60_000);
+
+  test('is taken up by the sweep when its workflow is gone [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    await fault({ fault: 'lose_answer' });
+    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    const paying = world.payments.pay({ ...ref, token: await payments.card() });
+    await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    await handleOf(ref).terminate('somebody clicked');
+    expect(await paying).toEqual({ kind: 'pending' });
+    await world.control('DELETE', '/control/faults');
+    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 0 });
+    await world.db
+      .update(paymentIntents)
+      .set({ updatedAt: raw`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, ref.intentId));
+    expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 0 });
+    expect(await handleOf(ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+    await expectPaidOnce(ref);
+  }, 60_000);
+
+  test('with a key too old to resend is never sent again [D-40]', async () => {
+    const ref = await payments.tokenised();
+    const forgetful = createPaymentActivities({
+      db: world.db,
+      wakeStream: async () => undefined,
+      gateway: {
+        ...world.gateway,
+        capabilities: { ...world.gateway.capabilities, keyLifetimeMs: 1_000 },
+      },
+    });
+    await fault({ fault: 'lose_answer', effect: 'none', count: 1_000 });
+    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    const input = { ...direct(ref), nowAt: Date.now() };
+    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending' });
+    await world.control('DELETE', '/control/faults');
+    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending' });
+    expect(await payments.book(ref)).toEqual([]);
+    const [attempt] = await world.db
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.intentId, ref.intentId));
+    expect(attempt).toMatchObject({
+      state: 'UNKNOWN',
+      reason: 'not at the gateway, and its key is too old to resend',
+    });
+  }, 60_000);
+});
+
+describe('a process that dies', () => {
+  test.each([
+    ['before its work', 'before'],
+    ['after its work', 'after'],
+  ] as const)('%s: one charge, told once [D-40]', async (_, when) => {
+    const ref = await payments.payment('hosted');
+    deaths[when] = 2;
+    const order = { ...ref, token: await payments.card() };
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(deaths).toEqual({ before: 0, after: 0 });
+    await expectPaidOnce(ref);
+    // And nothing further happens.
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    await expectPaidOnce(ref);
+  });
+
+  test('between the charge and its record: the charge is found, not repeated [D-40]', async () => {
+    const ref = await payments.tokenised();
+    await fault({ fault: 'delay', delayMs: 800 });
+    const sql = postgres(world.databaseUrl, { max: 1 });
+    const input = { ...direct(ref), nowAt: Date.now() };
+    try {
+      const charging = world.activities.chargePayment(input);
+      await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
+      await sql.begin(async (tx) => {
+        await tx`select 1 from payment_intent where id = ${ref.intentId} for update`;
+        await expect(charging).rejects.toThrow(`database error ${LOCK_NOT_AVAILABLE}`);
+      });
+      expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+      expect(await payments.attempts(ref)).toEqual(['1 SENDING']);
+      expect(await payments.story(ref.intentId)).toEqual(['intent.created CREATED']);
+      expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
+    } finally {
+      await sql.end();
+    }
+    await expectPaidOnce(ref);
+  });
+
+  test('with every worker, in the middle of a charge: one charge [D-40]', async () => {
+    const ref = await payments.tokenised();
+    await fault({ fault: 'delay', delayMs: 1_000 });
+    const paying = world.payments.pay(direct(ref));
+    await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
+    await world.stopWorkers();
+    await world.startWorkers();
+    expect(await paying).toEqual({ kind: 'succeeded' });
+    await expectPaidOnce(ref);
+  });
+});

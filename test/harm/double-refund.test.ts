@@ -1,0 +1,273 @@
+import { eq, sql as raw } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { createRefundActivities } from '../../activities/refunds.ts';
+import { withdrawRefund } from '../../db/repositories/refunds.ts';
+import { refunds } from '../../db/schema/refunds.ts';
+import { refundWorkflowId } from '../../workflows/refund/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let payments: Payments;
+
+/** How often a refund's activity dies after its work. */
+const deaths = { after: 0 };
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server, { wrap: mortal });
+  payments = paymentsIn(world);
+});
+
+afterEach(async () => {
+  deaths.after = 0;
+  await world.control('DELETE', '/control/faults');
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+function mortal(activities: Activities): Activities {
+  return {
+    ...activities,
+    refundPayment: async (input) => {
+      const outcome = await activities.refundPayment(input);
+      if (deaths.after > 0) {
+        deaths.after -= 1;
+        throw new Error('the process died after the work');
+      }
+      return outcome;
+    },
+  };
+}
+
+const fault = (what: object) =>
+  world.control('POST', '/control/faults', { operation: 'refund', count: 1, match: {}, ...what });
+
+const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_allowed', message });
+
+const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
+
+describe('a refund', () => {
+  test('of all gives everything back, once, however often it is asked for [D-40, D-§7]', async () => {
+    const paid = await payments.paid({ receiptId: 'order-7', metadata: { shoe: 'left' } });
+    const { ref, kind } = await payments.refund(paid);
+    expect(kind).toBe('inserted');
+    const outcomes = await Promise.all([1, 2, 3].map(() => world.payments.refund(ref)));
+    expect(outcomes).toEqual(Array.from({ length: 3 }, () => ({ kind: 'refunded' })));
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.intent(paid)).toMatchObject({ status: 'REFUNDED', refundedMinor: 5_000 });
+    const { refundedAt } = await payments.refundRow(ref);
+    const events = await payments.told(paid.intentId);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+    expect(events[2]).toEqual({
+      ...events[1],
+      eventId: events[2]?.['eventId'],
+      eventType: 'intent.refunded',
+      eventTime: refundedAt,
+      sequence: 3,
+      status: 'REFUNDED',
+      refundId: ref.refundId,
+      refundedAmount: 5_000,
+    });
+    expect(events[1]).not.toHaveProperty('refundId');
+  });
+
+  test('in parts never exceeds what was paid [D-40, D-§7]', async () => {
+    const paid = await payments.paid();
+    const first = await payments.refund(paid, 2_000);
+    expect(await world.payments.refund(first.ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.intent(paid)).toMatchObject({
+      status: 'PARTIALLY_REFUNDED',
+      refundedMinor: 2_000,
+    });
+    expect(await payments.refund(paid, 3_001)).toMatchObject(
+      refused('No more than 30.00 USD is left to refund.'),
+    );
+    const second = await payments.refund(paid, 1_000);
+    // One that is on its way counts.
+    expect(await payments.refund(paid, 2_001)).toMatchObject(
+      refused('No more than 20.00 USD is left to refund.'),
+    );
+    expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
+    const rest = await payments.refund(paid);
+    expect(await world.payments.refund(rest.ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.refundRow(rest.ref)).toMatchObject({ amountMinor: 2_000 });
+    expect(await payments.refund(paid, 1)).toMatchObject(
+      refused('All of this payment is refunded, or on its way back.'),
+    );
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    const events = (await payments.told(paid.intentId)).slice(2);
+    expect(events.map((event) => [event['status'], event['refundedAmount']])).toEqual([
+      ['PARTIALLY_REFUNDED', 2_000],
+      ['PARTIALLY_REFUNDED', 1_000],
+      ['REFUNDED', 2_000],
+    ]);
+  });
+
+  test('asked for twice at once, all of it: one goes back [D-40]', async () => {
+    const paid = await payments.paid();
+    const both = await Promise.all([payments.refund(paid), payments.refund(paid)]);
+    expect(both.map(({ kind }) => kind).toSorted()).toEqual(['inserted', 'refused']);
+    const outcomes = await Promise.all(both.map(({ ref }) => world.payments.refund(ref)));
+    expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['refunded', 'refused']);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+
+  test('is only of a payment that was made, and of the merchant’s own [D-21, D-§7]', async () => {
+    const unpaid = await payments.payment('hosted');
+    expect(await payments.refund(unpaid)).toMatchObject(
+      refused('Only a payment that was made is refunded.'),
+    );
+    const unknown = { merchantId: world.merchantId, intentId: 'in_0000000000000000000000' };
+    expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
+  });
+
+  test('with the same id is the first one [D-17]', async () => {
+    const paid = await payments.paid();
+    const first = await payments.refund(paid, 2_000);
+    const again = await payments.refund(paid, 2_000, first.ref.refundId);
+    expect(again).toEqual(first);
+  });
+
+  test('of a clocked cycle happens at its clock and is told in its stream [D-52, D-60]', async () => {
+    const createdAt = Date.parse('2027-01-10T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const life = await world.create({ createdAt, testClockId: clock });
+    await world.workflows.execute(life, checkoutCommand(await world.token()));
+    const laterAt = Date.parse('2027-01-20T00:00:00Z');
+    await world.advance(clock, laterAt);
+    const before = await world.state(life);
+    const [created] = await payments.told(life.subscriptionId);
+    const paid = { merchantId: world.merchantId, intentId: String(created?.['intentId']) };
+    const { ref } = await payments.refund(paid, 500);
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect((await payments.told(life.subscriptionId)).at(-1)).toMatchObject({
+      sequence: 6,
+      eventType: 'intent.refunded',
+      eventTime: laterAt,
+      status: 'PARTIALLY_REFUNDED',
+      amount: 1_999,
+      refundedAmount: 500,
+    });
+    expect(await world.state(life)).toEqual(before);
+  });
+});
+
+describe('a refund whose answer was lost', () => {
+  test.each([
+    ['after the money went back', { fault: 'lose_answer' }],
+    ['after an error 500 that gave it back', { fault: 'error_500' }],
+    ['before anything went back', { fault: 'lose_answer', effect: 'none' }],
+  ])('%s: gives back once [D-40]', async (_, what) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 2_000);
+    await fault(what);
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 2000']);
+    expect(await payments.story(paid.intentId)).toEqual([
+      ...PAID,
+      'intent.refunded PARTIALLY_REFUNDED',
+    ]);
+  });
+
+  test('in our own process after its record: told once [D-40]', async () => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    deaths.after = 2;
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(deaths.after).toBe(0);
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  });
+
+  test('for long stays open, keeps its amount, and the sweep carries it on [D-40]', async () => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    await fault({ fault: 'lose_answer', count: 1_000 });
+    const refunding = world.payments.refund(ref);
+    await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('UNKNOWN'), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    expect(await payments.refund(paid, 1)).toMatchObject({ kind: 'refused' });
+    expect(await withdrawRefund(world.db, ref)).toBe(false);
+    await world.client.workflow.getHandle(refundWorkflowId(ref.refundId)).terminate('clicked');
+    expect(await refunding).toEqual({ kind: 'pending' });
+    await world.control('DELETE', '/control/faults');
+    await world.db
+      .update(refunds)
+      .set({ updatedAt: raw`now() - interval '2 minutes'` })
+      .where(eq(refunds.id, ref.refundId));
+    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
+    expect(await sweep()).toMatchObject({ openRefunds: 0 });
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
+  }, 60_000);
+
+  test('with a key too old is not sent again [D-40]', async () => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    const old = Date.now() - 600_000;
+    await world.db
+      .update(refunds)
+      .set({ state: 'UNKNOWN', firstSentAt: old })
+      .where(eq(refunds.id, ref.refundId));
+    const forgetful = createRefundActivities({
+      db: world.db,
+      wakeStream: async () => undefined,
+      gateway: {
+        ...world.gateway,
+        capabilities: { ...world.gateway.capabilities, keyLifetimeMs: 600_000 },
+      },
+    });
+    const input = { ...ref, nowAt: Date.now() };
+    expect(await forgetful.refundPayment(input)).toEqual({ kind: 'pending' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.refundRow(ref)).toMatchObject({
+      state: 'UNKNOWN',
+      reason: 'not decided, and its key is too old to resend',
+    });
+  });
+});
+
+describe('a refund that is not carried out', () => {
+  test('because the gateway refuses frees its amount and tells nobody [D-§7]', async () => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    await world.db
+      .update(refunds)
+      .set({ gatewayChargeId: 'ch_of_nobody' })
+      .where(eq(refunds.id, ref.refundId));
+    const message = 'The gateway refused the refund: charge_not_found.';
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refused', message });
+    expect(await world.payments.refund(ref)).toEqual({ kind: 'refused', message });
+    expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
+    expect(await payments.story(paid.intentId)).toEqual(PAID);
+    const next = await payments.refund(paid);
+    expect(await world.payments.refund(next.ref)).toEqual({ kind: 'refunded' });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
+  });
+
+  test('because it was withdrawn never goes back [D-17]', async () => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid);
+    expect(await withdrawRefund(world.db, ref)).toBe(true);
+    expect(await withdrawRefund(world.db, ref)).toBe(true);
+    expect(await world.payments.refund(ref)).toEqual({
+      kind: 'refused',
+      message: 'It was withdrawn before it was sent.',
+    });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.refund(paid)).toMatchObject({ kind: 'inserted' });
+  });
+});

@@ -1,0 +1,292 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let payments: Payments;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  payments = paymentsIn(world);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+const DECLINED_LATER = '4000000000000341';
+
+const refused = (code: string, message: string) => ({ kind: 'refused', code, message });
+
+describe('a charge of a saved method', () => {
+  test('is made once, and the same order again finds it [D-36, D-40]', async () => {
+    const ref = await payments.tokenised();
+    const order = { ...ref, token: null };
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+    expect(await payments.story(ref.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+    ]);
+  });
+
+  test('that is declined stays so, whoever asks again [D-36, D-40]', async () => {
+    const ref = await payments.tokenised(DECLINED_LATER);
+    const declined = { kind: 'declined', errorCode: 'card_declined' };
+    expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
+    expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
+    expect(await payments.book(ref)).toEqual(['declined 5000 x1']);
+    expect(await payments.intent(ref)).toMatchObject({
+      status: 'FAILED',
+      errorCode: 'card_declined',
+    });
+    const events = await payments.told(ref.intentId);
+    expect(events.map((event) => [event['sequence'], event['eventType']])).toEqual([
+      [1, 'intent.created'],
+      [2, 'intent.failed'],
+    ]);
+    expect(events[1]).toMatchObject({
+      intentId: ref.intentId,
+      status: 'FAILED',
+      amount: 5_000,
+      currency: 'USD',
+      presentmentCurrency: 'USD',
+      receiptId: null,
+      subscriptionId: null,
+      paymentMethod: 'CARD',
+      errorCode: 'card_declined',
+      errorMessage: 'The card was declined.',
+      metadata: {},
+    });
+  });
+
+  test('that was withdrawn is never made [D-40]', async () => {
+    const ref = await payments.tokenised();
+    expect(await withdrawPayment(world.db, ref)).toBe(true);
+    expect(await withdrawPayment(world.db, ref)).toBe(true);
+    expect(await world.payments.pay({ ...ref, token: null })).toEqual(
+      refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
+    );
+    expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('that was made cannot be withdrawn [D-40]', async () => {
+    const ref = await payments.tokenised();
+    await world.payments.pay({ ...ref, token: null });
+    expect(await withdrawPayment(world.db, ref)).toBe(false);
+    expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('of another merchant is not there [D-21]', async () => {
+    const { intentId } = await payments.tokenised();
+    const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
+    expect(await world.payments.pay(theirs)).toEqual(
+      refused('resource_not_found', 'There is no such payment.'),
+    );
+  });
+});
+
+describe('a one-time charge of a clocked subscription', () => {
+  test('happens at its clock and is told in its stream [D-35, D-52, D-60]', async () => {
+    const createdAt = Date.parse('2027-01-10T00:00:00Z');
+    const laterAt = Date.parse('2027-01-20T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({ createdAt, testClockId: clock });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await world.advance(clock, laterAt);
+    const before = await world.state(ref);
+    const { subscriptionId } = ref;
+    const { customerId, paymentMethodId } = before;
+    const intent = await payments.payment('one_time', {
+      subscriptionId,
+      customerId,
+      paymentMethodId,
+    });
+    expect(await world.payments.pay({ ...intent, token: null })).toEqual({ kind: 'succeeded' });
+    const events = (await payments.told(subscriptionId)).slice(-2);
+    expect(
+      events.map((event) => [
+        event['sequence'],
+        event['eventType'],
+        event['eventTime'],
+        event['subscriptionId'],
+        event['amount'],
+      ]),
+    ).toEqual([
+      [6, 'intent.created', laterAt, subscriptionId, 5_000],
+      [7, 'intent.success', laterAt, subscriptionId, 5_000],
+    ]);
+    expect(await payments.intent(intent)).toMatchObject({
+      createdAt: laterAt,
+      succeededAt: laterAt,
+    });
+    // It is no cycle: the subscription does not know of it.
+    expect(await world.state(ref)).toEqual(before);
+  });
+});
+
+describe('a hosted payment', () => {
+  test.each([
+    ['keeps the method for the customer when it is to', true, 'LIVE'],
+    ['does not list the method when it is not', false, 'PENDING'],
+  ])('%s [D-§7]', async (_, tokenise, status) => {
+    const ref = await payments.payment('hosted', { tokenise });
+    const order = { ...ref, token: await payments.card() };
+    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    const { customerId, paymentMethodId } = await payments.intent(ref);
+    expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
+  });
+
+  test('that was declined is tried again with another card, and each token once [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    const first = { ...ref, token: await payments.card(DECLINED_LATER) };
+    const second = { ...ref, token: await payments.card() };
+    const third = { ...ref, token: await payments.card() };
+    expect(await world.payments.pay(first)).toEqual({
+      kind: 'declined',
+      errorCode: 'card_declined',
+    });
+    expect(await world.payments.pay(second)).toEqual({ kind: 'succeeded' });
+    // A repeat finds its own outcome; a new card finds that all is paid.
+    expect(await world.payments.pay(first)).toEqual({
+      kind: 'declined',
+      errorCode: 'card_declined',
+    });
+    expect(await world.payments.pay(second)).toEqual({ kind: 'succeeded' });
+    expect(await world.payments.pay(third)).toEqual(
+      refused('operation_not_allowed', 'The payment was made already.'),
+    );
+    expect(await payments.book(ref)).toEqual(['declined 5000 x1', 'succeeded 5000 x1']);
+    expect(await payments.attempts(ref)).toEqual(['1 DECLINED', '2 SUCCEEDED']);
+    expect(await payments.story(ref.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.failed FAILED',
+      'intent.success SUCCESS',
+    ]);
+  });
+
+  test('that expired takes no card any more [D-40]', async () => {
+    const nowAt = Date.now();
+    const checkout = { id: 'cs_expired', token: 'of an expired page', expiresAt: nowAt };
+    const ref = await payments.payment('hosted', { checkout });
+    expect(await world.payments.pay({ ...ref, token: await payments.card() })).toEqual(
+      refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
+    );
+    expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('without a card waits for its payer [D-40]', async () => {
+    const ref = await payments.payment('hosted');
+    expect(await world.payments.pay({ ...ref, token: null })).toEqual(
+      refused('operation_not_allowed', 'The payment waits for its payer.'),
+    );
+  });
+});
+
+describe('cancelling a hosted payment', () => {
+  const cancel = (ref: { merchantId: string; intentId: string }, nowAt = Date.now()) =>
+    world.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
+
+  test('closes it for good [D-41]', async () => {
+    const ref = await payments.payment('hosted');
+    expect(await cancel(ref)).toEqual({ ok: true });
+    expect(await world.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
+      code: 'operation_not_allowed',
+    });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
+    expect(await cancel(ref)).toEqual({
+      ok: false,
+      message: 'The payment is cancelled, or its page has expired.',
+    });
+  });
+
+  test('is refused once it was paid, once it expired, and of any other payment [D-41]', async () => {
+    const paid = await payments.paid();
+    expect(await cancel(paid)).toEqual({ ok: false, message: 'The payment was made.' });
+    const expired = await payments.payment('hosted');
+    expect(await cancel(expired, Date.now() + 3_600_000)).toEqual({
+      ok: false,
+      message: 'The payment is cancelled, or its page has expired.',
+    });
+    expect(await cancel(await payments.tokenised())).toEqual({
+      ok: false,
+      message: 'Only a payment whose page is open can be cancelled.',
+    });
+  });
+});
+
+describe('a setup session', () => {
+  test('stays open after a declined card and takes the next, once [D-50, D-§7]', async () => {
+    const session = await payments.setup();
+    const { merchantId, setupMethodId, customerId } = session;
+    const order = { merchantId, setupMethodId };
+    const declined = { ...order, ...(await payments.card('4000000000000002')) };
+    expect(await world.payments.saveMethod(declined)).toEqual({
+      kind: 'declined',
+      errorCode: 'card_declined',
+    });
+    expect(await payments.told(setupMethodId)).toEqual([]);
+
+    const good = { ...order, ...(await payments.card()) };
+    const saved = await world.payments.saveMethod(good);
+    const [method] = await payments.methodsOf(customerId);
+    expect(saved).toEqual({ kind: 'saved', paymentMethodId: method?.id });
+    expect(method?.status).toBe('LIVE');
+    // The same token again is the same method; another card is refused.
+    expect(await world.payments.saveMethod(good)).toEqual(saved);
+    expect(await world.payments.saveMethod({ ...order, ...(await payments.card()) })).toEqual(
+      refused('operation_not_allowed', 'A payment method was saved in this session already.'),
+    );
+    const live = (await payments.methodsOf(customerId)).filter(({ status }) => status === 'LIVE');
+    expect(live).toEqual([method]);
+
+    const events = await payments.told(setupMethodId);
+    expect(events).toEqual([
+      {
+        eventId: events[0]?.['eventId'],
+        eventType: 'setup_method.success',
+        eventTime: events[0]?.['eventTime'],
+        sequence: 1,
+        setupMethodId,
+        pmId: method?.id,
+        customerId,
+        status: 'SUCCESS',
+      },
+    ]);
+  });
+
+  test('that expired takes no card [D-§7]', async () => {
+    const { merchantId, setupMethodId, customerId } = await payments.setup(Date.now());
+    const order = { merchantId, setupMethodId, ...(await payments.card()) };
+    expect(await world.payments.saveMethod(order)).toEqual(
+      refused('operation_not_allowed', 'The session is over; nothing was saved.'),
+    );
+    expect(await payments.methodsOf(customerId)).toEqual([]);
+  });
+
+  test('given two cards at once saves one [D-50]', async () => {
+    const { merchantId, setupMethodId, customerId } = await payments.setup();
+    const order = { merchantId, setupMethodId };
+    const cards = [await payments.card(), await payments.card()];
+    const outcomes = await Promise.all(
+      cards.map((card) => world.payments.saveMethod({ ...order, ...card })),
+    );
+    expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['refused', 'saved']);
+    const live = await world.db
+      .select({ status: paymentMethods.status })
+      .from(paymentMethods)
+      .where(eq(paymentMethods.customerId, customerId));
+    expect(live.filter(({ status }) => status === 'LIVE')).toHaveLength(1);
+    expect(await payments.story(setupMethodId)).toEqual(['setup_method.success SUCCESS']);
+  });
+});

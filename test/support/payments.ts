@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto';
+import { asc, eq } from 'drizzle-orm';
+import { insertCustomer } from '../../db/repositories/customers.ts';
+import { insertPayment } from '../../db/repositories/payments.ts';
+import type { NewPayment } from '../../db/repositories/payments.ts';
+import { insertRefund } from '../../db/repositories/refunds.ts';
+import type { InsertedRefund } from '../../db/repositories/refunds.ts';
+import { insertSetupMethod } from '../../db/repositories/setup-methods.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { refunds } from '../../db/schema/refunds.ts';
+import { newId, randomToken } from '../../domain/ids.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import { checkoutCommand } from './world.ts';
+import type { World } from './world.ts';
+
+const HOUR = 3_600_000;
+const DETAILS = { name: 'Ada Example', email: 'ada@example.com' };
+
+/** One line of the gateway's own book, as tests compare it. */
+interface BookedLine {
+  outcome: string;
+  amountMinor: number;
+  refundedMinor: number;
+  sentCount: number;
+}
+
+export type Payments = ReturnType<typeof paymentsIn>;
+
+/** Payments outside a cycle in a world: made as the API makes them, read as tests compare them. */
+export function paymentsIn(world: World) {
+  const { db, merchantId } = world;
+  const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
+  /** What a payer brings back from the card form. */
+  const card = async (number?: string) => {
+    const { paymentToken, checkoutSessionId } = checkoutCommand(await world.token(number));
+    return { paymentToken, checkoutSessionId };
+  };
+  const customer = async () => {
+    const customerId = id('cus');
+    await insertCustomer(db, { merchantId, id: customerId, details: DETAILS, createdAt: 0 });
+    return customerId;
+  };
+  const payment = async (
+    kind: NewPayment['kind'],
+    terms: Partial<NewPayment> = {},
+  ): Promise<IntentRef> => {
+    const ref = { merchantId, intentId: id('in') };
+    const customerId = terms.customerId ?? (await customer());
+    const nowAt = Date.now();
+    const checkout = { id: id('cs'), token: randomToken(randomBytes), expiresAt: nowAt + HOUR };
+    await db.transaction((tx) =>
+      insertPayment(tx, {
+        ...ref,
+        kind,
+        customerId,
+        amountMinor: 5_000,
+        currency: 'USD',
+        customerDetails: DETAILS,
+        nowAt,
+        ...(kind === 'hosted' ? { checkout } : {}),
+        ...terms,
+      }),
+    );
+    return ref;
+  };
+  /** A customer with a saved card. */
+  const saved = async (number?: string) => {
+    const customerId = await customer();
+    const redeemed = await world.activities.redeemToken({
+      ...(await card(number)),
+      merchantId,
+      customerId,
+      verify: false,
+      nowAt: Date.now(),
+    });
+    if (redeemed.kind !== 'saved') throw new Error('the card was not saved');
+    return { customerId, paymentMethodId: redeemed.paymentMethodId };
+  };
+  const setup = async (expiresAt = Date.now() + HOUR) => {
+    const setupMethodId = id('sm');
+    const customerId = await customer();
+    await db.transaction((tx) =>
+      insertSetupMethod(
+        tx,
+        {
+          merchantId,
+          setupMethodId,
+          customerId,
+          currency: 'USD',
+          paymentMethods: ['CARD'],
+          storeFrontId: null,
+          billingDetails: DETAILS,
+          callbackUrl: 'https://merchant.example/back',
+          metadata: null,
+          phoneNumberRequired: false,
+          createdAt: Date.now(),
+          expiresAt,
+        },
+        { id: id('cs'), token: randomToken(randomBytes) },
+      ),
+    );
+    return { merchantId, setupMethodId, customerId };
+  };
+  const refund = async (
+    { intentId }: IntentRef,
+    amountMinor: number | null = null,
+    refundId = id('rf'),
+  ): Promise<InsertedRefund & { ref: { merchantId: string; refundId: string } }> => {
+    const order = { merchantId, refundId, intentId, amountMinor, nowAt: Date.now() };
+    const inserted = await db.transaction((tx) => insertRefund(tx, order));
+    return { ...inserted, ref: { merchantId, refundId } };
+  };
+  /** Everything told in a stream, in order. */
+  const told = async (streamId: string) => {
+    const rows = await db
+      .select({ body: outboxEvents.body })
+      .from(outboxEvents)
+      .where(eq(outboxEvents.streamId, streamId))
+      .orderBy(asc(outboxEvents.sequence));
+    return rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+  };
+
+  return {
+    card,
+    payment,
+    saved,
+    setup,
+    refund,
+    /** A merchant's charge of a saved card that nobody has asked for yet. */
+    tokenised: async (number?: string) => payment('tokenised', await saved(number)),
+    /** A payment that was made. */
+    paid: async (terms: Partial<NewPayment> = {}) => {
+      const ref = await payment('hosted', terms);
+      const outcome = await world.payments.pay({ ...ref, token: await card() });
+      if (outcome.kind !== 'succeeded') throw new Error(`not paid: ${outcome.kind}`);
+      return ref;
+    },
+    /** What the gateway's own book says of an intent: `succeeded 5000 x1`. */
+    book: async ({ intentId }: IntentRef) => {
+      const { charges } = await world.control('GET', `/control/charges?intentId=${intentId}`);
+      return (charges as unknown as BookedLine[]).map(
+        ({ outcome, amountMinor, refundedMinor, sentCount }) =>
+          `${outcome} ${amountMinor} x${sentCount}${refundedMinor ? ` back ${refundedMinor}` : ''}`,
+      );
+    },
+    attempts: async ({ intentId }: IntentRef) => {
+      const rows = await db
+        .select()
+        .from(paymentAttempts)
+        .where(eq(paymentAttempts.intentId, intentId))
+        .orderBy(asc(paymentAttempts.attemptNumber));
+      return rows.map(({ attemptNumber, state }) => `${attemptNumber} ${state}`);
+    },
+    intent: async ({ intentId }: IntentRef) => {
+      const [row] = await db.select().from(paymentIntents).where(eq(paymentIntents.id, intentId));
+      if (!row) throw new Error(`no intent ${intentId}`);
+      return row;
+    },
+    refundRow: async ({ refundId }: { refundId: string }) => {
+      const [row] = await db.select().from(refunds).where(eq(refunds.id, refundId));
+      if (!row) throw new Error(`no refund ${refundId}`);
+      return row;
+    },
+    methodsOf: async (customerId: string) => {
+      const rows = await db
+        .select()
+        .from(paymentMethods)
+        .where(eq(paymentMethods.customerId, customerId));
+      return rows.map(({ id: methodId, status }) => ({ id: methodId, status }));
+    },
+    told,
+    /** `type status` of everything told in a stream, in order. */
+    story: async (streamId: string) =>
+      (await told(streamId)).map(
+        (event) => `${String(event['eventType'])} ${String(event['status'])}`,
+      ),
+  };
+}
