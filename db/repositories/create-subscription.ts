@@ -6,8 +6,8 @@ import type { NewSubscription, SubscriptionState } from '../../domain/subscripti
 import type { Db } from '../client.ts';
 import { checkoutSessions } from '../schema/checkout-sessions.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
+import type { ProductPage } from '../schema/subscription-links.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
-import type { ProductPage } from '../schema/subscriptions.ts';
 import { hashCheckoutToken } from './checkout-sessions.ts';
 import { loadSettings } from './merchant-settings.ts';
 import { appendDrafts } from './subscription-events.ts';

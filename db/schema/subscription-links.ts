@@ -14,7 +14,12 @@ import type { CustomerDetails } from '../../domain/customer.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
-import type { ProductPage } from './subscriptions.ts';
+
+/** What a hosted page says is sold. Rule: IF-2.8. */
+export interface ProductPage {
+  name?: string | undefined;
+  description?: string | undefined;
+}
 
 /**
  * A shareable link: the template of the subscriptions that come of it, and how many did. Opening it

@@ -17,12 +17,8 @@ import type { SubscriptionState, SubscriptionStatus } from '../../domain/subscri
 import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 import { subscriptionLinks } from './subscription-links.ts';
+import type { ProductPage } from './subscription-links.ts';
 import { testClocks } from './test-clocks.ts';
-
-export interface ProductPage {
-  name?: string | undefined;
-  description?: string | undefined;
-}
 
 /**
  * One subscription: what the merchant asked for, and the last recorded state of its workflow.

@@ -59,7 +59,7 @@ export function foreignFormPage(code: string): Page {
   );
 }
 
-export function linkPath(code: string): string {
+function linkPath(code: string): string {
   return `/l/${code}`;
 }
 
