@@ -21,6 +21,8 @@ import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
 import { customerRoutes } from './routes/customers/routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
 import { linkRoutes } from './routes/links/routes.ts';
+import { CANCEL_INTENT_PATH, paymentRoutes } from './routes/payments/routes.ts';
+import { setupMethodRoutes } from './routes/setup-methods/routes.ts';
 import { subscriptionRoutes } from './routes/subscriptions/routes.ts';
 import { testClockRoutes } from './routes/test-clocks/routes.ts';
 import { webhookRoutes } from './routes/webhooks/routes.ts';
@@ -64,9 +66,11 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   const merchants = new Router<RequestState>({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body: strangers upload nothing
   merchants.use(rateLimit(deps)); // behind credentials: nobody else counts; before the body
-  merchants.use(jsonBody());
+  merchants.use(jsonBody(new Set([`POST ${CANCEL_INTENT_PATH}`])));
   customerRoutes(merchants, deps);
   subscriptionRoutes(merchants, deps);
+  paymentRoutes(merchants, deps);
+  setupMethodRoutes(merchants, deps);
   linkRoutes(merchants, deps);
   webhookRoutes(merchants, deps);
   testClockRoutes(merchants, deps);

@@ -9,13 +9,22 @@ const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
  * Reads the body of a request that has one: JSON in UTF-8, at most 64 kB. Anything else is 400
- * `bad_request`. Rule: D-10.
+ * `bad_request`, save that requests to the routes in `bodyIsOptional` (method and template) may do
+ * without a body. Rules: D-10, D-14.
  */
-export function jsonBody() {
+export function jsonBody(bodyIsOptional: ReadonlySet<string>) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    if (METHODS_WITH_BODY.has(ctx.method)) ctx.state.body = await readJson(ctx.req);
+    const mayLack = bodyIsOptional.has(ctx.state.route ?? '');
+    if (METHODS_WITH_BODY.has(ctx.method) && !(mayLack && isEmpty(ctx.req))) {
+      ctx.state.body = await readJson(ctx.req);
+    }
     await next();
   };
+}
+
+function isEmpty({ headers }: IncomingMessage): boolean {
+  const length = headers['content-length'] ?? '0';
+  return headers['transfer-encoding'] === undefined && length === '0';
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {

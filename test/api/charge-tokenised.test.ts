@@ -1,0 +1,171 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld, CallOptions } from './api-world.ts';
+import {
+  AWAY,
+  makeCustomer,
+  NOBODYS,
+  notFoundAnswer,
+  outcome,
+  readIntent,
+  saveCard,
+  tokenisedBody,
+} from './payment-lives.ts';
+import type { SavedMethod } from './payment-lives.ts';
+import { comparable } from './subscription-lives.ts';
+
+/** POST /payments/charge-tokenised-pm. What it has in common with others: payment-keys.test.ts. */
+
+let world: ApiWorld;
+let method: SavedMethod;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+  method = await saveCard(world);
+});
+afterEach(() => {
+  world.payments.faults.card = null;
+  world.payments.faults.isDown = false;
+});
+afterAll(() => world.close());
+
+const PATH = '/payments/charge-tokenised-pm';
+const charge = (changes: object = {}, options: CallOptions = {}) =>
+  world.call('POST', PATH, { body: tokenisedBody(method, changes), ...options });
+const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
+
+async function eventsOf(streamId: string) {
+  const rows = await world.db
+    .select()
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, streamId))
+    .orderBy(outboxEvents.sequence);
+  return rows.map(({ type }) => type);
+}
+
+test('a saved method is charged, and the answer has no error code [IF-4.12, D-36]', async () => {
+  const answer = await charge();
+  const intentId = idOf(answer);
+  expect(intentId).toMatch(/^in_[0-9A-Za-z]{22}$/);
+  expect([answer.status, answer.text]).toEqual([
+    200,
+    `{"intentId":"${intentId}","status":"SUCCESS"}`,
+  ]);
+  expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
+    { key: `charge:${intentId}:1`, amountMinor: 2_500, kind: 'succeeded' },
+  ]);
+  expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.success']);
+});
+
+test('a decline is an answer like any other, with its code [IF-4.12, D-42]', async () => {
+  world.payments.faults.card = 'insufficient_funds';
+  const answer = await charge();
+  const intentId = idOf(answer);
+  expect([answer.status, answer.text]).toEqual([
+    200,
+    `{"intentId":"${intentId}","status":"FAILED","errorCode":"insufficient_funds"}`,
+  ]);
+  expect(await readIntent(world, intentId)).toMatchObject({
+    status: 'FAILED',
+    chargeAttempts: [
+      {
+        attempt: 1,
+        status: 'FAILED',
+        errorCode: 'insufficient_funds',
+        errorMessage: 'The account does not hold enough money for this payment.',
+      },
+    ],
+  });
+  expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.failed']);
+});
+
+test('what is undecided answers PENDING, and the same key later tells its outcome [D-17, D-40]', async () => {
+  world.payments.faults.card = 'unknown';
+  const first = await charge({}, { key: 'pending' });
+  const intentId = idOf(first);
+  expect(first.json).toEqual({
+    intentId,
+    status: 'PENDING',
+    errorCode: 'payment_outcome_pending',
+  });
+  expect(await readIntent(world, intentId)).toMatchObject({ status: 'PENDING' });
+
+  world.payments.faults.card = 'paid';
+  const second = await charge({}, { key: 'pending' });
+  const third = await charge({}, { key: 'pending' });
+  expect(second.json).toEqual({ intentId, status: 'SUCCESS' });
+  expect(second.headers['idempotent-replayed']).toBeUndefined();
+  expect(third.text).toBe(second.text);
+  expect(third.headers['idempotent-replayed']).toBe('true');
+  expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
+});
+
+test('receiptId, metadata and storeFrontId are kept; unknown fields are ignored [IF-4.12, D-10, D-14]', async () => {
+  const extras = { receiptId: 'order-9', metadata: { order: '9' }, storeFrontId: 'sf_shop' };
+  const intentId = idOf(await charge({ ...extras, colour: 'red', currency: 'usd' }));
+  expect(await readIntent(world, intentId)).toMatchObject({
+    amount: 2_500,
+    currency: 'USD',
+    receiptId: 'order-9',
+    metadata: { order: '9' },
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  });
+  const [row] = await world.db.select().from(paymentIntents).where(eq(paymentIntents.id, intentId));
+  expect(row).toMatchObject({ storeFrontId: 'sf_shop', customerId: method.customerId });
+});
+
+test('a method of another customer, a foreign one and an unknown one are all unknown [D-21, D-36]', async () => {
+  const foreign = await saveCard(world, { owner: 'other' });
+  const rows = await world.countRows();
+  const answers = await Promise.all(
+    [NOBODYS.method, foreign.pmId, 'pmt_short', ''].map((pmId) => charge({ pmId })),
+  );
+  const [unknown, ...others] = answers.map(comparable);
+  for (const other of others) expect(other).toEqual(unknown);
+  expect(outcome(answers[0]!)).toEqual(notFoundAnswer('payment method'));
+  expect(await world.countRows()).toEqual(rows);
+
+  const elses = await makeCustomer(world);
+  expect(outcome(await charge({ customerId: elses }))).toEqual(notFoundAnswer('payment method'));
+});
+
+test('a foreign customer is as unknown as none [D-21, D-36]', async () => {
+  const foreign = await saveCard(world, { owner: 'other' });
+  const [theirs, nobodys] = [
+    await charge({ customerId: foreign.customerId, pmId: foreign.pmId }),
+    await charge({ customerId: NOBODYS.customer, pmId: foreign.pmId }),
+  ];
+  expect(comparable(theirs)).toEqual(comparable(nobodys));
+  expect(outcome(theirs)).toEqual(notFoundAnswer('customer'));
+});
+
+test.each(['PENDING', 'DELETED'] as const)(
+  'a method that is %s is not charged [D-36]',
+  async (status) => {
+    const unusable = await saveCard(world, { status });
+    expect(outcome(await charge(unusable))).toEqual(notFoundAnswer('payment method'));
+  },
+);
+
+test('with Temporal away and no key the charge is withdrawn: it never happens [D-17]', async () => {
+  const before = world.payments.charges.length;
+  world.payments.faults.isDown = true;
+  expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(AWAY);
+  world.payments.faults.isDown = false;
+
+  const [row] = await world.db
+    .select()
+    .from(paymentIntents)
+    .where(eq(paymentIntents.receiptId, 'withdrawn'));
+  expect(row).toMatchObject({ status: 'CANCELLED' });
+  const late = await world.payments.pay({
+    merchantId: row!.merchantId,
+    intentId: row!.id,
+    token: null,
+  });
+  expect(late.kind).toBe('refused');
+  expect(world.payments.charges).toHaveLength(before);
+});

@@ -1,0 +1,194 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { createApiWorld, PUBLIC_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import {
+  intentBody,
+  makeCustomer,
+  makeHosted,
+  makePaid,
+  NOBODYS,
+  notFoundAnswer,
+  outcome,
+  readIntent,
+} from './payment-lives.ts';
+import { comparable, declineNext, lifeIn } from './subscription-lives.ts';
+
+/** POST /payments/create-intent and GET /payments/v2/get-intent/{xIntentId}. */
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterEach(() => {
+  world.clock.aheadMs = 0;
+});
+afterAll(() => world.close());
+
+const create = (changes: object = {}) =>
+  world.call('POST', '/payments/create-intent', { body: intentBody(changes) });
+
+const EVERYTHING = {
+  receiptId: 'order-7',
+  description: 'A blue bicycle',
+  cancelUrl: 'https://merchant.example/cancelled',
+  paymentMethods: ['APPLE_PAY', 'CARD', 'APPLE_PAY'],
+  metadata: { order: '7', b: '', a: 'x' },
+  phoneNumberRequired: true,
+  storeFrontId: 'sf_shop',
+  tokenise: true,
+};
+
+test('a hosted payment is made, and answered as it is read, with the address of its page [D-§7]', async () => {
+  const answer = await create(EVERYTHING);
+  const { fwdUrl, ...record } = answer.json as { fwdUrl: string; xIntentId: string };
+  expect(answer.status).toBe(200);
+  expect(fwdUrl.startsWith(`${PUBLIC_URL}/payment/`)).toBe(true);
+  expect(fwdUrl.slice(`${PUBLIC_URL}/payment/`.length)).toMatch(/^[0-9A-Za-z]{22}$/);
+  expect(record).toEqual({
+    xIntentId: expect.stringMatching(/^in_[0-9A-Za-z]{22}$/) as string,
+    amount: 2_500,
+    currency: 'USD',
+    presentmentCurrency: 'USD',
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string,
+    status: 'CREATED',
+    receiptId: 'order-7',
+    description: 'A blue bicycle',
+    callbackUrl: 'https://merchant.example/back?order=7',
+    cancelUrl: 'https://merchant.example/cancelled',
+    metadata: { order: '7', b: '', a: 'x' },
+    chargeAttempts: [],
+  });
+  const read = await readIntent(world, record.xIntentId);
+  expect(JSON.stringify(read)).toBe(JSON.stringify(record));
+
+  const [row] = await world.db
+    .select()
+    .from(paymentIntents)
+    .where(eq(paymentIntents.id, record.xIntentId));
+  expect(row).toMatchObject({
+    kind: 'hosted',
+    paymentMethods: ['APPLE_PAY', 'CARD'],
+    phoneNumberRequired: true,
+    tokenise: true,
+    storeFrontId: 'sf_shop',
+  });
+  const [session] = await world.db
+    .select()
+    .from(checkoutSessions)
+    .where(eq(checkoutSessions.intentId, record.xIntentId));
+  expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
+});
+
+test('its event and the waking of its stream follow; the stream is its own [D-51, D-52]', async () => {
+  const { xIntentId } = await makeHosted(world);
+  const events = await world.db
+    .select()
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, xIntentId));
+  expect(events.map(({ type, sequence }) => [type, sequence])).toEqual([['intent.created', 1]]);
+  expect(world.workflows.calls.at(-1)).toEqual({
+    name: 'wakeStream',
+    ref: { merchantId: world.merchant.merchantId, streamId: xIntentId },
+  });
+});
+
+test('what is not given is not in the record [D-10a]', async () => {
+  const { xIntentId } = await makeHosted(world);
+  expect(Object.keys(await readIntent(world, xIntentId))).toEqual([
+    'xIntentId',
+    'amount',
+    'currency',
+    'presentmentCurrency',
+    'customerDetails',
+    'createdAt',
+    'status',
+    'callbackUrl',
+    'chargeAttempts',
+  ]);
+});
+
+test('a customer that is named must be the merchant’s; without one, one is made [D-11]', async () => {
+  const customerId = await makeCustomer(world);
+  const before = await world.countRows();
+  expect((await create({ customerId })).status).toBe(200);
+  expect((await world.countRows())['customer']).toBe(before['customer']);
+  expect((await create()).status).toBe(200);
+  expect((await world.countRows())['customer']).toBe(before['customer']! + 1);
+
+  const foreign = await create({ customerId: await makeCustomer(world, 'other') });
+  const unknown = await create({ customerId: NOBODYS.customer });
+  expect(comparable(foreign)).toEqual(comparable(unknown));
+  expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
+});
+
+test('after 24 hours without a payment it reads CANCELLED [D-40]', async () => {
+  const { xIntentId } = await makeHosted(world);
+  world.clock.aheadMs = 24 * 3_600_000 - 60_000;
+  expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
+  world.clock.aheadMs = 24 * 3_600_000 + 60_000;
+  expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CANCELLED' });
+});
+
+test('a paid intent has when and by which attempt [D-§7]', async () => {
+  const intent = await readIntent(world, await makePaid(world));
+  expect(intent).toMatchObject({ status: 'SUCCESS', succeededAt: expect.any(Number) as number });
+  const { chargeAttempts, succeededCharge } = intent as Record<string, unknown[]>;
+  expect(chargeAttempts).toEqual([
+    { attempt: 1, status: 'SUCCESS', createdAt: expect.any(String) as string },
+  ]);
+  expect(succeededCharge).toEqual(chargeAttempts![0]);
+});
+
+test('a cycle reads as an intent with all its attempts, and with what its subscription says [D-§7, D-40]', async () => {
+  const life = await lifeIn(world, 'ACTIVE', {
+    description: 'Blue plan',
+    receiptId: 'plan-1',
+    cancelUrl: 'https://merchant.example/no',
+    metadata: { plan: 'blue' },
+  });
+  await declineNext(world, life, 'insufficient_funds');
+  await world.call('POST', '/subscription/manual-retry', {
+    body: { subscriptionId: life.subscriptionId },
+  });
+  const list = await world.call('GET', '/payments?limit=100');
+  const { data } = list.json as { data: { subscriptionId?: string; xIntentId: string }[] };
+  const mine = data.filter(({ subscriptionId }) => subscriptionId === life.subscriptionId);
+  expect(mine).toHaveLength(2);
+  const second = await readIntent(world, mine[0]!.xIntentId);
+  expect(second).toMatchObject({
+    amount: 1_999,
+    currency: 'USD',
+    status: 'SUCCESS',
+    receiptId: 'plan-1',
+    description: 'Blue plan',
+    callbackUrl: 'https://merchant.example/back?order=7',
+    cancelUrl: 'https://merchant.example/no',
+    subscriptionId: life.subscriptionId,
+    metadata: { plan: 'blue' },
+    chargeAttempts: [
+      {
+        attempt: 1,
+        status: 'FAILED',
+        errorCode: 'insufficient_funds',
+        errorMessage: 'The account does not hold enough money for this payment.',
+      },
+      { attempt: 2, status: 'SUCCESS' },
+    ],
+    succeededCharge: { attempt: 2, status: 'SUCCESS' },
+  });
+  expect(second).toEqual(mine[0]);
+});
+
+test('a foreign intent answers exactly as an unknown one [D-21]', async () => {
+  const { xIntentId } = await makeHosted(world, 'other');
+  const read = (id: string) => world.call('GET', `/payments/v2/get-intent/${id}`);
+  const foreign = await read(xIntentId);
+  expect(comparable(foreign)).toEqual(comparable(await read(NOBODYS.intent)));
+  expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
+});

@@ -1,0 +1,187 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { ApiWorld, CallOptions } from './api-world.ts';
+import { AWAY, outcome, readIntent, refusal } from './payment-lives.ts';
+import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
+
+/** POST /subscription/merchant/one-time-charge. What keys do to it: payment-keys.test.ts. */
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterEach(() => {
+  world.payments.faults.card = null;
+  world.payments.faults.isDown = false;
+});
+afterAll(() => world.close());
+
+const charge = (subscriptionId: string, changes: object = {}, options: CallOptions = {}) =>
+  world.call('POST', '/subscription/merchant/one-time-charge', {
+    body: { subscriptionId, amount: 700, currency: 'USD', ...changes },
+    ...options,
+  });
+const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
+
+test.each(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
+  'while %s the saved method is charged, and the subscription stays as it is [IF-4.10, D-35]',
+  async (status) => {
+    const life = await lifeIn(world, status);
+    const { updatePaymentMethodLink: _, ...before } = await readLife(world, life);
+    const answer = await charge(life.subscriptionId);
+    const intentId = idOf(answer);
+    expect(intentId).toMatch(/^in_[0-9A-Za-z]{22}$/);
+    expect([answer.status, answer.text]).toEqual([
+      200,
+      `{"intentId":"${intentId}","status":"SUCCESS","errorCode":null,"errorMessage":null}`,
+    ]);
+    expect(await readLife(world, life)).toMatchObject(before);
+    expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
+      { key: `charge:${intentId}:1`, amountMinor: 700, kind: 'succeeded' },
+    ]);
+  },
+);
+
+test.each(['CREATED', 'ENDED'] as const)(
+  'while %s it is refused, and changes nothing [D-35]',
+  async (status) => {
+    const { subscriptionId } = await lifeIn(world, status);
+    const rows = await world.countRows();
+    expect(outcome(await charge(subscriptionId))).toEqual(
+      refusal(`A subscription that is ${status} cannot be charged.`),
+    );
+    expect(await world.countRows()).toEqual(rows);
+  },
+);
+
+test('a decline answers 200 with FAILED, the code and its text [IF-4.10, D-42]', async () => {
+  const life = await lifeIn(world, 'ACTIVE');
+  world.payments.faults.card = 'card_declined';
+  const answer = await charge(life.subscriptionId);
+  expect(outcome(answer)).toEqual([
+    200,
+    {
+      intentId: idOf(answer),
+      status: 'FAILED',
+      errorCode: 'card_declined',
+      errorMessage: 'The card was declined.',
+    },
+  ]);
+  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+});
+
+test('an undecided one is PENDING, and the same key later tells its outcome [D-17, D-40]', async () => {
+  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  world.payments.faults.card = 'unknown';
+  const first = await charge(subscriptionId, {}, { key: 'pending' });
+  const intentId = idOf(first);
+  expect(outcome(first)).toEqual([
+    200,
+    {
+      intentId,
+      status: 'PENDING',
+      errorCode: 'payment_outcome_pending',
+      errorMessage: 'The outcome of a payment is not known yet. Try again shortly.',
+    },
+  ]);
+  world.payments.faults.card = 'paid';
+  const second = await charge(subscriptionId, {}, { key: 'pending' });
+  expect(second.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.json).toEqual({
+    intentId,
+    status: 'SUCCESS',
+    errorCode: null,
+    errorMessage: null,
+  });
+});
+
+test('its intent and events belong to the subscription, with the payer of it [D-40, D-52]', async () => {
+  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const sent = { comments: 'Two extra seats', currency: 'eur', amount: 1_250 };
+  const intentId = idOf(await charge(subscriptionId, sent));
+  expect(await readIntent(world, intentId)).toMatchObject({
+    xIntentId: intentId,
+    amount: 1_250,
+    currency: 'EUR',
+    subscriptionId,
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    status: 'SUCCESS',
+  });
+  const [row] = await world.db.select().from(paymentIntents).where(eq(paymentIntents.id, intentId));
+  expect(row).toMatchObject({ kind: 'one_time', comments: 'Two extra seats', cycleNumber: null });
+  const events = await world.db
+    .select()
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, subscriptionId))
+    .orderBy(outboxEvents.sequence);
+  expect(events.map(({ type }) => type).slice(-2)).toEqual(['intent.created', 'intent.success']);
+  expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, at) => at + 1));
+});
+
+test('on a test clock its intent is made at the time of the clock [D-52, D-60]', async () => {
+  const now = Date.UTC(2027, 0, 31);
+  const clock = await world.call('POST', '/test-clock/create', { body: { now } });
+  const { testClockId } = clock.json as { testClockId: string };
+  const { subscriptionId } = await lifeIn(world, 'ACTIVE', { testClockId });
+  const intentId = idOf(await charge(subscriptionId));
+  expect(await readIntent(world, intentId)).toMatchObject({
+    createdAt: '2027-01-31T00:00:00.000Z',
+    succeededAt: now,
+  });
+});
+
+test('a foreign id answers exactly as an unknown one [D-21, D-35]', async () => {
+  const theirs = await world.call('POST', '/subscription/create', {
+    body: subscriptionBody(),
+    as: world.other,
+  });
+  const { subscriptionId } = theirs.json as { subscriptionId: string };
+  const rows = await world.countRows();
+  const foreign = await charge(subscriptionId);
+  expect(comparable(foreign)).toEqual(comparable(await charge('sub_0000000000000000000000')));
+  expect(foreign.json).toEqual({
+    errorCode: 'resource_not_found',
+    errorDescription: 'There is no such subscription.',
+  });
+  expect(await world.countRows()).toEqual(rows);
+});
+
+test('what was accepted is finished by the key, though the subscription ended since [D-17, D-35]', async () => {
+  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  world.payments.faults.isDown = true;
+  expect(outcome(await charge(subscriptionId, {}, { key: 'finished' }))).toEqual(AWAY);
+  world.payments.faults.isDown = false;
+  await world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+  expect((await charge(subscriptionId, {}, { key: 'finished' })).json).toMatchObject({
+    status: 'SUCCESS',
+  });
+});
+
+test('with Temporal away and no key the charge is withdrawn [D-17]', async () => {
+  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  world.payments.faults.isDown = true;
+  expect(outcome(await charge(subscriptionId))).toEqual(AWAY);
+  const [row] = await world.db
+    .select()
+    .from(paymentIntents)
+    .where(eq(paymentIntents.subscriptionId, subscriptionId))
+    .orderBy(paymentIntents.kind)
+    .offset(1);
+  expect(row).toMatchObject({ kind: 'one_time', status: 'CANCELLED' });
+});
+
+test('a subscription without a saved method has nothing to charge [D-35]', async () => {
+  // Made here only: no way leads there.
+  const { subscriptionId } = await createLife(world);
+  await world.db.execute(
+    `update subscription set state = state || '{"status": "PAUSED", "paymentMethodId": null}'
+     where id = '${subscriptionId}'`,
+  );
+  expect(outcome(await charge(subscriptionId))).toEqual(
+    refusal('The subscription has no saved payment method.'),
+  );
+});

@@ -1,0 +1,268 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import {
+  AWAY,
+  intentBody,
+  makeHosted,
+  makePaid,
+  NOBODYS,
+  outcome,
+  readIntent,
+  saveCard,
+  setupBody,
+  tokenisedBody,
+} from './payment-lives.ts';
+import { createLife, lifeIn } from './subscription-lives.ts';
+
+/** What an Idempotency-Key does on every route that moves money or opens a page for it. */
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterEach(() => {
+  world.payments.faults.isDown = false;
+  world.workflows.faults.isDown = false;
+});
+afterAll(() => world.close());
+
+interface Call {
+  path: string;
+  body: object;
+}
+
+interface KeyedRoute {
+  route: string;
+  rules: string;
+  /** A call that succeeds, once. */
+  right: () => Promise<Call>;
+  /** A call that is refused for the state of things. */
+  refused: () => Promise<Call>;
+  /** Rows that one success writes, besides the key's. */
+  rows: Record<string, number>;
+  /** What it needs Temporal for. */
+  needs: 'payments' | 'workflows' | null;
+  /** Moves of money that one success makes. */
+  moves: number;
+}
+
+const TOKENISED = '/payments/charge-tokenised-pm';
+const ONE_TIME = '/subscription/merchant/one-time-charge';
+const oneTime = (subscriptionId: string): Call => ({
+  path: ONE_TIME,
+  body: { subscriptionId, amount: 700, currency: 'USD' },
+});
+const cancel = (id: string): Call => ({ path: `/payments/cancel/${id}`, body: { xIntentId: id } });
+const refund = (xIntentId: string): Call => ({
+  path: '/payments/merchant/refund',
+  body: { xIntentId, amount: 900 },
+});
+
+async function firstIntentOf(): Promise<string> {
+  const { subscriptionId } = await createLife(world);
+  const list = await world.call('GET', '/payments?limit=1');
+  const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
+  expect(intent!.subscriptionId).toBe(subscriptionId);
+  return intent!.xIntentId;
+}
+
+const ROUTES: KeyedRoute[] = [
+  {
+    route: ONE_TIME,
+    rules: 'IF-4.10, D-35',
+    right: async () => oneTime((await lifeIn(world, 'ACTIVE')).subscriptionId),
+    refused: async () => oneTime((await createLife(world)).subscriptionId),
+    rows: { outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: TOKENISED,
+    rules: 'IF-4.12, D-36',
+    right: async () => ({ path: TOKENISED, body: tokenisedBody(await saveCard(world)) }),
+    refused: async () => ({
+      path: TOKENISED,
+      body: tokenisedBody(await saveCard(world), { pmId: NOBODYS.method }),
+    }),
+    rows: { event_stream: 1, outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: '/payments/merchant/refund',
+    rules: 'D-§7',
+    right: async () => refund(await makePaid(world)),
+    refused: async () => refund((await makeHosted(world)).xIntentId),
+    rows: { outbox_event: 1, refund: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: '/payments/cancel/{a hosted payment}',
+    rules: 'IF-4.11, D-41',
+    right: async () => cancel((await makeHosted(world)).xIntentId),
+    refused: async () => cancel(await makePaid(world)),
+    rows: {},
+    needs: null,
+    moves: 0,
+  },
+  {
+    route: '/payments/cancel/{the first of a subscription}',
+    rules: 'IF-4.11, D-41',
+    right: async () => cancel(await firstIntentOf()),
+    refused: async () => {
+      const intentId = await firstIntentOf();
+      await world.call('POST', `/payments/cancel/${intentId}`);
+      return cancel(intentId);
+    },
+    rows: { outbox_event: 1, subscription_command: 1 },
+    needs: 'workflows',
+    moves: 0,
+  },
+  {
+    route: '/payments/create-intent',
+    rules: 'D-§7',
+    right: async () => ({ path: '/payments/create-intent', body: intentBody() }),
+    refused: async () => ({
+      path: '/payments/create-intent',
+      body: intentBody({ customerId: NOBODYS.customer }),
+    }),
+    rows: { checkout_session: 1, customer: 1, event_stream: 1, outbox_event: 1, payment_intent: 1 },
+    needs: null,
+    moves: 0,
+  },
+  {
+    route: '/setup-method/create',
+    rules: 'IF-4.13',
+    right: async () => ({ path: '/setup-method/create', body: setupBody() }),
+    refused: async () => ({
+      path: '/setup-method/create',
+      body: setupBody({ customerId: NOBODYS.customer }),
+    }),
+    rows: { checkout_session: 1, customer: 1, setup_method: 1 },
+    needs: null,
+    moves: 0,
+  },
+];
+
+const moved = (): number => world.payments.charges.length + world.payments.refunds.length;
+
+function plus(counts: Record<string, number>, more: Record<string, number>) {
+  const sums = { ...counts };
+  for (const [table, n] of Object.entries(more)) sums[table] = (sums[table] ?? 0) + n;
+  return sums;
+}
+
+const send = ({ path, body }: Call, key: string, changes: object = {}) =>
+  world.call('POST', path, {
+    body: { ...body, ...changes },
+    key: `${path}:${key}`.replaceAll('/', ':'),
+  });
+
+describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) => {
+  test(`again with the same key gets the same bytes, and does nothing [${rules}, D-17]`, async () => {
+    const call = await right();
+    const before = [await world.countRows(), moved()] as const;
+    const first = await send(call, 'twice');
+    expect(first.status).toBe(200);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect(await world.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved()).toBe(before[1] + moves);
+
+    const second = await send(call, 'twice');
+    expect([second.status, second.text]).toEqual([200, first.text]);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(await world.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved()).toBe(before[1] + moves);
+  });
+
+  test(`a refusal is kept and replayed [${rules}, D-17]`, async () => {
+    const call = await refused();
+    const before = moved();
+    const first = await send(call, 'refused');
+    const second = await send(call, 'refused');
+    expect(first.status).toBe(400);
+    expect([second.status, second.text]).toEqual([400, first.text]);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(moved()).toBe(before);
+  });
+
+  test(`the same key with another body is refused [${rules}, D-17]`, async () => {
+    const call = await right();
+    expect((await send(call, 'other')).status).toBe(200);
+    const before = moved();
+    expect(outcome(await send(call, 'other', { note: 'another' }))).toEqual([
+      422,
+      {
+        errorCode: 'idempotency_key_reused',
+        errorDescription: 'This Idempotency-Key was used before with a different request.',
+      },
+    ]);
+    expect(moved()).toBe(before);
+  });
+
+  test(`a hundred calls at once with one key have one effect and one answer [${rules}, D-17]`, async () => {
+    const call = await right();
+    const before = [await world.countRows(), moved()] as const;
+    const answers = await Promise.all(Array.from({ length: 100 }, () => send(call, 'race')));
+    const done = answers.filter(({ status }) => status === 200);
+    expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
+    expect(done.filter(({ headers }) => headers['idempotent-replayed'] !== 'true')).toHaveLength(1);
+    // Who met the first one at work asks again.
+    const last = await send(call, 'race');
+    expect(new Set([...done, last].map(({ text }) => text)).size).toBe(1);
+    expect(await world.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved()).toBe(before[1] + moves);
+  });
+});
+
+describe.each(ROUTES.filter(({ needs }) => needs !== null))(
+  'POST $route without Temporal',
+  ({ rules, right, rows, needs, moves }) => {
+    test(`while Temporal is away is 503, and the repeat does it once [${rules}, D-17]`, async () => {
+      const call = await right();
+      const before = [await world.countRows(), moved()] as const;
+      world[needs!].faults.isDown = true;
+      expect(outcome(await send(call, 'away'))).toEqual(AWAY);
+      expect(outcome(await send(call, 'away'))).toEqual(AWAY);
+      expect(moved()).toBe(before[1]);
+      world[needs!].faults.isDown = false;
+
+      const back = await send(call, 'away');
+      expect(back.status).toBe(200);
+      expect(back.headers['idempotent-replayed']).toBeUndefined();
+      expect((await send(call, 'away')).text).toBe(back.text);
+      expect(await world.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+      expect(moved()).toBe(before[1] + moves);
+    });
+  },
+);
+
+describe.each(ROUTES.filter(({ needs }) => needs === null))(
+  'POST $route without Temporal',
+  ({ rules, right }) => {
+    test(`goes on as ever [${rules}]`, async () => {
+      const call = await right();
+      world.payments.faults.isDown = true;
+      world.workflows.faults.isDown = true;
+      expect((await send(call, 'away')).status).toBe(200);
+    });
+  },
+);
+
+test('a charge that was withdrawn leaves its intent CANCELLED, to be read [D-17, D-40]', async () => {
+  const method = await saveCard(world);
+  world.payments.faults.isDown = true;
+  const away = await world.call('POST', TOKENISED, { body: tokenisedBody(method) });
+  world.payments.faults.isDown = false;
+  expect(outcome(away)).toEqual(AWAY);
+  const list = await world.call('GET', '/payments?limit=1');
+  const [intent] = (list.json as { data: { xIntentId: string }[] }).data;
+  expect(await readIntent(world, intent!.xIntentId)).toMatchObject({
+    amount: 2_500,
+    status: 'CANCELLED',
+    chargeAttempts: [],
+  });
+});
