@@ -56,5 +56,6 @@ a { color: var(--action); }
 .note summary { cursor: pointer; font-weight: 600; }
 .note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
 .note td, .note th { text-align: left; padding: .15rem .5rem .15rem 0; vertical-align: top; }
+.note td { overflow-wrap: anywhere; }
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 `;

@@ -1,0 +1,44 @@
+import type { Browser, Page } from 'playwright-core';
+import { PAYING_CARD } from './payer.ts';
+import type { TypedCard } from './payer.ts';
+
+/** Where merchants of the tests send payers to; answered by the browser itself. */
+export const SHOP_URL = 'https://shop.example';
+
+export interface PayerOptions {
+  /** Hosted pages work without; default false. */
+  readonly script?: boolean;
+  readonly width?: number;
+}
+
+/** A payer's own browser, as far as cookies go, with one tab. */
+export async function openPayer(
+  browser: Browser,
+  { script = false, width = 1_280 }: PayerOptions = {},
+): Promise<Page> {
+  const context = await browser.newContext({
+    javaScriptEnabled: script,
+    viewport: { width, height: 900 },
+    colorScheme: 'light',
+  });
+  context.setDefaultTimeout(20_000);
+  await context.route(`${SHOP_URL}/**`, (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<title>The shop</title><h1>The shop</h1>' }),
+  );
+  return context.newPage();
+}
+
+/** Types a card into the card form. */
+export async function typeCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
+  await page.getByLabel('Name on card').fill(card.name);
+  await page.getByLabel('Card number').fill(card.number);
+  await page.getByLabel('Expiry').fill(card.expiry);
+  await page.getByLabel('CVC').fill(card.cvc);
+}
+
+/** Types a card and sends the form; answers when the next page is there. */
+export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
+  await typeCard(page, card);
+  await page.getByRole('button').click();
+  await page.waitForLoadState();
+}
