@@ -1,11 +1,18 @@
 import { Client, Connection } from '@temporalio/client';
 import { createServer } from 'node:net';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { paymentRows } from '../../db/repositories/payment-charges.ts';
+import { withdrawPayment } from '../../db/repositories/payments.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
+import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
+import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import type { SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -34,15 +41,22 @@ function portOf(): number {
 }
 
 /** The way to workflows as the API has it, with nobody at the other end. */
-function towards(address: string): { workflows: SubscriptionWorkflows; close(): Promise<void> } {
+function towards(address: string): {
+  workflows: SubscriptionWorkflows;
+  payments: PaymentWorkflows;
+  close(): Promise<void>;
+} {
   const connection = Connection.lazy({ address });
+  const client = new Client({ connection });
+  const { taskQueuePrefix } = world;
+  const payments = createPaymentWorkflows({ client, rows: paymentRows(world.db), taskQueuePrefix });
   const workflows = createSubscriptionWorkflows({
-    client: new Client({ connection }),
+    client,
     rows: subscriptionRows(world.db),
-    taskQueuePrefix: world.taskQueuePrefix,
+    taskQueuePrefix,
     logger: createLogger({ name: 'away', level: 'silent' }),
   });
-  return { workflows, close: () => connection.close() };
+  return { workflows, payments, close: () => connection.close() };
 }
 
 describe.each([
@@ -73,5 +87,57 @@ describe.each([
     expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     expect(await world.workflows.execute(ref, payment)).toEqual(again);
     expect(await world.book(ref)).toHaveLength(1);
+  });
+
+  test('makes a charge a 503; the repeat or the sweep makes it, once [D-17, D-40]', async () => {
+    const away = towards(address());
+    const payments = paymentsIn(world);
+    const repeated = await payments.tokenised();
+    const swept = await payments.tokenised();
+    const unavailable = new DomainError('service_unavailable');
+    await expect(away.payments.pay({ ...repeated, token: null })).rejects.toThrow(unavailable);
+    await expect(away.payments.pay({ ...swept, token: null })).rejects.toThrow(unavailable);
+    await away.close();
+    expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
+    expect(await world.payments.pay({ ...repeated, token: null })).toEqual({ kind: 'succeeded' });
+
+    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ openPayments: 0 });
+    await world.db
+      .update(paymentIntents)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, swept.intentId));
+    expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
+    expect(await world.payments.pay({ ...swept, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await payments.book(repeated)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('keeps no charge that was withdrawn: no sweep makes it [D-17]', async () => {
+    const away = towards(address());
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
+      new DomainError('service_unavailable'),
+    );
+    await away.close();
+    expect(await withdrawPayment(world.db, ref)).toBe(true);
+    await world.db
+      .update(paymentIntents)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, ref.intentId));
+    const swept = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(swept).toMatchObject({ openPayments: 0 });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
+    expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('does not keep a repeat from an outcome that is recorded [D-17, D-40]', async () => {
+    const away = towards(address());
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await world.payments.pay({ ...ref, token: null });
+    expect(await away.payments.pay({ ...ref, token: null })).toEqual({ kind: 'succeeded' });
+    await away.close();
   });
 });
