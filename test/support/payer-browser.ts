@@ -42,3 +42,28 @@ export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Prom
   await page.getByRole('button').click();
   await page.waitForLoadState();
 }
+
+export const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();
+
+/** Label or text of what has the focus. */
+export const focused = (page: Page) =>
+  page.evaluate<string>(
+    '(document.activeElement.labels?.[0] ?? document.activeElement).innerText.trim()',
+  );
+
+/** What a screen reader says of every field that is shown: label, state, and the text tied to it. */
+export const fieldsOf = (page: Page) =>
+  page.evaluate<
+    string[]
+  >(`[...document.querySelectorAll('input:not([type=hidden])')].map((input) => {
+    const described = document.getElementById(input.getAttribute('aria-describedby') ?? '');
+    return [
+      [...input.labels].map((label) => label.innerText).join(' '),
+      ...(input.required ? ['required'] : []),
+      ...(input.getAttribute('aria-invalid') === 'true' ? ['invalid'] : []),
+    ].join(', ') + (described ? ': ' + described.innerText : '');
+  })`);
+
+/** What a payer with a narrow screen would have to push to the side. */
+export const tooWide = (page: Page) =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
