@@ -4,8 +4,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
+import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
+import { refundWorkflowId } from '../../workflows/refund/messages.ts';
+import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { webhookStreamWorkflowId } from '../../workflows/webhook-stream/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import {
   checkoutCommand,
@@ -191,6 +195,51 @@ describe('record', () => {
     await world.client.workflow.getHandle(workflowId).result();
     expect(await keep('webhook-stream', workflowId)).toBeGreaterThan(0);
     await receiver.close();
+  });
+
+  test('a payment with a card', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.payment('hosted');
+    await world.payments.pay({ ...ref, token: await payments.card() });
+    expect(await keep('payment', paymentWorkflowId(ref.intentId))).toBe(1);
+  });
+
+  test('a payment whose outcome is unknown for a while', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    const fault = { match: {}, count: 1_000 };
+    await world.control('POST', '/control/faults', {
+      ...fault,
+      operation: 'charge',
+      fault: 'lose_answer',
+    });
+    await world.control('POST', '/control/faults', {
+      ...fault,
+      operation: 'lookup',
+      fault: 'error_500',
+    });
+    const paying = world.payments.pay({ ...ref, token: null });
+    await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    await world.control('DELETE', '/control/faults');
+    expect(await paying).toEqual({ kind: 'succeeded' });
+    expect(await keep('payment-unknown', paymentWorkflowId(ref.intentId))).toBe(1);
+  });
+
+  test('a refund', async () => {
+    const payments = paymentsIn(world);
+    const { ref } = await payments.refund(await payments.paid());
+    await world.payments.refund(ref);
+    expect(await keep('refund', refundWorkflowId(ref.refundId))).toBe(1);
+  });
+
+  test('a card saved in a setup session', async () => {
+    const payments = paymentsIn(world);
+    const { customerId: _, ...ref } = await payments.setup();
+    await world.payments.saveMethod({ ...ref, ...(await payments.card()) });
+    expect(await keep('setup-method', setupMethodWorkflowId(ref.setupMethodId))).toBe(1);
   });
 
   test('maintenance', async () => {
