@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 import { BODIES, CLOCKS, CUSTOMERS, OTHERS, WEBHOOKS } from './bad-input-others.ts';
+import { PAYMENTS, SETUPS } from './bad-input-payments.ts';
 import { SUBSCRIPTIONS } from './bad-input-subscriptions.ts';
 
 /**
@@ -16,7 +17,16 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const CASES = [...BODIES, ...CUSTOMERS, ...SUBSCRIPTIONS, ...WEBHOOKS, ...CLOCKS, ...OTHERS];
+const CASES = [
+  ...BODIES,
+  ...CUSTOMERS,
+  ...SUBSCRIPTIONS,
+  ...PAYMENTS,
+  ...SETUPS,
+  ...WEBHOOKS,
+  ...CLOCKS,
+  ...OTHERS,
+];
 
 test('the table has at least 60 malformed requests', () => {
   expect(CASES.length).toBeGreaterThanOrEqual(60);

@@ -29,6 +29,7 @@ beforeAll(async () => {
 afterEach(() => {
   world.payments.faults.card = null;
   world.payments.faults.isDown = false;
+  world.payments.faults.isUnheard = false;
 });
 afterAll(() => world.close());
 
@@ -168,4 +169,24 @@ test('with Temporal away and no key the charge is withdrawn: it never happens [D
   });
   expect(late.kind).toBe('refused');
   expect(world.payments.charges).toHaveLength(before);
+});
+
+test('one that was made, though nobody heard of it, is not denied: it is PENDING [D-17, D-40]', async () => {
+  world.payments.faults.isUnheard = true;
+  const answer = await charge();
+  const intentId = idOf(answer);
+  expect(outcome(answer)).toEqual([
+    200,
+    { intentId, status: 'PENDING', errorCode: 'payment_outcome_pending' },
+  ]);
+  expect(await readIntent(world, intentId)).toMatchObject({ status: 'SUCCESS' });
+});
+
+test('with a key the repeat tells of the one that nobody heard of [D-17]', async () => {
+  const before = world.payments.charges.length;
+  world.payments.faults.isUnheard = true;
+  expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(AWAY);
+  world.payments.faults.isUnheard = false;
+  expect((await charge({}, { key: 'unheard' })).json).toMatchObject({ status: 'SUCCESS' });
+  expect(world.payments.charges).toHaveLength(before + 1);
 });

@@ -25,6 +25,8 @@ export function createFakePayments(db: Db, now: () => number) {
   const faults = {
     /** Temporal is out of reach: nothing is handed over. */
     isDown: false,
+    /** What was handed over is carried out, and nobody hears of it. */
+    isUnheard: false,
     /** Overrides what every charge's method says: a decline code, `unknown`, or `paid`. */
     card: null as string | null,
     /** Of refunds: `unknown`, or `refused`. */
@@ -40,11 +42,11 @@ export function createFakePayments(db: Db, now: () => number) {
   const payments: PaymentWorkflows = {
     async pay(order) {
       handOver('pay', order);
-      return chargePayment({ ...order, nowAt: now() });
+      return heard(await chargePayment({ ...order, nowAt: now() }));
     },
     async refund(ref) {
       handOver('refund', ref);
-      return refundPayment({ ...ref, nowAt: now() });
+      return heard(await refundPayment({ ...ref, nowAt: now() }));
     },
     async saveMethod(order) {
       handOver('saveMethod', order);
@@ -56,6 +58,11 @@ export function createFakePayments(db: Db, now: () => number) {
   function handOver(name: string, order: object): void {
     calls.push({ name, order });
     if (faults.isDown) throw new DomainError('service_unavailable');
+  }
+
+  function heard<T>(outcome: T): T {
+    if (faults.isUnheard) throw new DomainError('service_unavailable');
+    return outcome;
   }
 }
 

@@ -2,6 +2,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import {
+  intentBody,
+  makeCustomer,
+  makePaid,
+  NOBODYS,
+  saveCard,
+  setupBody,
+  tokenisedBody,
+} from './payment-lives.ts';
 
 /**
  * Every place where an id can be given: another merchant's id must answer byte for byte as an id
@@ -9,7 +18,8 @@ import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
  */
 
 let world: ApiWorld;
-let theirs: { customer: string; subscription: string; webhook: string; clock: string };
+let theirs: Record<Kind, string>;
+let myCustomer: string;
 
 beforeAll(async () => {
   world = await createApiWorld();
@@ -25,7 +35,11 @@ beforeAll(async () => {
     subscription: subscription['subscriptionId']!,
     webhook: webhook['webhookConfigId']!,
     clock: clock['testClockId']!,
+    intent: await makePaid(world, 'other'),
+    setup: (await make('/setup-method/create', setupBody()))['setupMethodId']!,
+    method: (await saveCard(world, { owner: 'other' })).pmId,
   };
+  myCustomer = await makeCustomer(world);
 });
 afterAll(() => world.close());
 
@@ -35,7 +49,7 @@ const WEBHOOK = {
   subscribedEventTypes: ['intent.success'],
 };
 
-type Kind = keyof typeof theirs;
+type Kind = 'customer' | 'subscription' | 'webhook' | 'clock' | 'intent' | 'setup' | 'method';
 type Place = [name: string, kind: Kind, call: (id: string) => [string, string, CallOptions]];
 
 const PLACES: Place[] = [
@@ -72,11 +86,68 @@ const PLACES: Place[] = [
     'clock',
     (id) => ['POST', '/test-clock/advance', { body: { testClockId: id, to: 1 } }],
   ],
+  [
+    'GET /customer/{customerId}/payment-method-tokens',
+    'customer',
+    (id) => ['GET', `/customer/${id}/payment-method-tokens`, {}],
+  ],
+  [
+    'subscriptionId of POST /subscription/merchant/one-time-charge',
+    'subscription',
+    (id) => [
+      'POST',
+      '/subscription/merchant/one-time-charge',
+      { body: { subscriptionId: id, amount: 500, currency: 'USD' } },
+    ],
+  ],
+  [
+    'customerId of POST /payments/charge-tokenised-pm',
+    'customer',
+    (customerId) => [
+      'POST',
+      '/payments/charge-tokenised-pm',
+      { body: tokenisedBody({ customerId, pmId: theirs.method }) },
+    ],
+  ],
+  [
+    'pmId of POST /payments/charge-tokenised-pm',
+    'method',
+    (pmId) => [
+      'POST',
+      '/payments/charge-tokenised-pm',
+      { body: tokenisedBody({ customerId: myCustomer, pmId }) },
+    ],
+  ],
+  [
+    'POST /payments/cancel/{xIntentId}',
+    'intent',
+    (id) => ['POST', `/payments/cancel/${id}`, { body: { xIntentId: id } }],
+  ],
+  [
+    'customerId of POST /payments/create-intent',
+    'customer',
+    (customerId) => ['POST', '/payments/create-intent', { body: intentBody({ customerId }) }],
+  ],
+  [
+    'GET /payments/v2/get-intent/{xIntentId}',
+    'intent',
+    (id) => ['GET', `/payments/v2/get-intent/${id}`, {}],
+  ],
+  [
+    'xIntentId of POST /payments/merchant/refund',
+    'intent',
+    (xIntentId) => ['POST', '/payments/merchant/refund', { body: { xIntentId } }],
+  ],
+  [
+    'customerId of POST /setup-method/create',
+    'customer',
+    (customerId) => ['POST', '/setup-method/create', { body: setupBody({ customerId }) }],
+  ],
+  ['GET /setup-method/{setupMethodId}', 'setup', (id) => ['GET', `/setup-method/${id}`, {}]],
 ];
 
 const UNKNOWN: Record<Kind, string> = {
-  customer: 'cus_0000000000000000000000',
-  subscription: 'sub_0000000000000000000000',
+  ...NOBODYS,
   webhook: 'whc_0000000000000000000000',
   clock: 'clk_0000000000000000000000',
 };
@@ -90,7 +161,7 @@ test.each(PLACES)(
   '%s: a foreign id answers exactly as an unknown one [D-21]',
   async (_, kind, call) => {
     const rows = await world.countRows();
-    const commands = world.workflows.calls.length;
+    const commands = [world.workflows.calls.length, world.payments.calls.length];
 
     const foreign = await world.call(...call(theirs[kind]));
     const unknown = await world.call(...call(UNKNOWN[kind]));
@@ -99,7 +170,7 @@ test.each(PLACES)(
     expect(foreign.status).toBe(400);
     expect(foreign.json).toMatchObject({ errorCode: 'resource_not_found' });
     expect(await world.countRows()).toEqual(rows);
-    expect(world.workflows.calls).toHaveLength(commands);
+    expect([world.workflows.calls.length, world.payments.calls.length]).toEqual(commands);
   },
 );
 

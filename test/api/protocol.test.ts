@@ -47,6 +47,11 @@ test.each([
   ['GET', '/test-clock/advance', 'POST'],
   ['PATCH', '/webhook/whc_0000000000000000000000', 'PUT, DELETE'],
   ['OPTIONS', '/webhook', 'POST, HEAD, GET'],
+  ['POST', '/customer', 'HEAD, GET'],
+  ['POST', '/subscription', 'HEAD, GET'],
+  ['POST', '/payments', 'HEAD, GET'],
+  ['GET', '/payments/create-intent', 'POST'],
+  ['GET', '/setup-method/create', 'POST'],
 ])('%s %s is 405 and says what is served: %s [D-21]', async (method, path, allow) => {
   const answer = await world.call(method, path, { as: null });
   expect(answer.status).toBe(405);
@@ -57,7 +62,7 @@ test.each([
   });
 });
 
-test.each(['/', '/Customer/create', '/customer', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
+test.each(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
   '%s is 404 [D-21]',
   async (path) => {
     const answer = await world.call('GET', path, { as: null });

@@ -29,6 +29,7 @@ afterEach(() => {
   world.payments.faults.refund = null;
   world.payments.faults.card = null;
   world.payments.faults.isDown = false;
+  world.payments.faults.isUnheard = false;
 });
 afterAll(() => world.close());
 
@@ -158,6 +159,13 @@ test('with Temporal away and no key it is withdrawn, and all is left to refund [
   const rows = await world.db.select().from(refunds).where(eq(refunds.intentId, intentId));
   expect(rows.map(({ state }) => state)).toEqual(['REFUSED']);
   expect((await refund(intentId)).json).toMatchObject({ amount: 2_500 });
+});
+
+test('one that was made, though nobody heard of it, is not denied [D-17, D-§7]', async () => {
+  const intentId = await makePaid(world);
+  world.payments.faults.isUnheard = true;
+  expect((await refund(intentId)).json).toMatchObject({ errorCode: 'payment_outcome_pending' });
+  expect(await readIntent(world, intentId)).toMatchObject({ status: 'REFUNDED' });
 });
 
 test('a foreign intent answers exactly as an unknown one [D-21]', async () => {

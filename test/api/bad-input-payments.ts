@@ -1,0 +1,241 @@
+import { json, raw } from './bad-input-case.ts';
+import type { Case } from './bad-input-case.ts';
+import { intentBody, NOBODYS, setupBody, tokenisedBody } from './payment-lives.ts';
+
+/** Requests about one path that differ from a right one by these changes. */
+const wrong =
+  (path: string, right: (changes: object) => object) =>
+  (name: string, changes: object, description: string, code?: string): Case => ({
+    name,
+    path,
+    send: json(right(changes)),
+    description,
+    ...(code === undefined ? {} : { code }),
+  });
+
+const ONE_TIME = '/subscription/merchant/one-time-charge';
+const oneTime = wrong(ONE_TIME, (changes) => ({
+  subscriptionId: NOBODYS.subscription,
+  amount: 500,
+  currency: 'USD',
+  ...changes,
+}));
+
+const TOKENISED = '/payments/charge-tokenised-pm';
+const tokenised = wrong(TOKENISED, (changes) =>
+  tokenisedBody({ customerId: NOBODYS.customer, pmId: NOBODYS.method }, changes),
+);
+
+const CREATE_INTENT = '/payments/create-intent';
+const hosted = wrong(CREATE_INTENT, intentBody);
+
+const REFUND = '/payments/merchant/refund';
+const refund = wrong(REFUND, (changes) => ({ xIntentId: NOBODYS.intent, ...changes }));
+
+const SETUP = '/setup-method/create';
+const setup = wrong(SETUP, setupBody);
+
+const CANCEL = `/payments/cancel/${NOBODYS.intent}`;
+
+const INTEGER = 'must be an integer in the smallest currency unit';
+const REFUND_AMOUNT = 'must be an integer of at least 1 in the smallest currency unit';
+const URL_TEXT = 'must be an absolute http or https URL';
+const KINDS = 'must be one of CARD, GOOGLE_PAY, APPLE_PAY';
+const CODE = 'must be a supported ISO 4217 currency code';
+
+const nothing = (name: string, path: string, description: string): Case => ({
+  name,
+  path,
+  send: json({}),
+  description,
+});
+
+/** Wrong requests about payments. */
+export const PAYMENTS: Case[] = [
+  nothing(
+    'a one-time charge of nothing [IF-4.10, D-35]',
+    ONE_TIME,
+    'subscriptionId: is required; amount: is required; currency: is required',
+  ),
+  oneTime(
+    'a one-time charge of 1 USD [D-03]',
+    { amount: 100 },
+    'amount: must be at least 101 in USD',
+  ),
+  oneTime(
+    'a one-time charge of more than the maximum [D-03]',
+    { amount: 100_000_000 },
+    'amount: must be at most 99999999 in USD',
+  ),
+  oneTime('a one-time charge of a text [D-01]', { amount: '500' }, `amount: ${INTEGER}`),
+  oneTime('a one-time charge in no currency [D-02]', { currency: 'XXZ' }, `currency: ${CODE}`),
+  oneTime(
+    'comments of 5,001 characters [IF-4.10]',
+    { comments: 'x'.repeat(5_001) },
+    'comments: must have at most 5000 characters',
+  ),
+  oneTime('comments that are a list [IF-4.10]', { comments: [] }, 'comments: must be a string'),
+  oneTime(
+    'a subscription id of 65 characters [D-21]',
+    { subscriptionId: 'x'.repeat(65) },
+    'subscriptionId: must have at most 64 characters',
+  ),
+  oneTime(
+    'a one-time charge of an unknown subscription [D-21]',
+    {},
+    'There is no such subscription.',
+    'resource_not_found',
+  ),
+  nothing(
+    'a tokenised charge of nothing [IF-4.12]',
+    TOKENISED,
+    'pmId: is required; customerId: is required; currency: is required; amount: is required',
+  ),
+  tokenised('a tokenised charge of 0 [D-03]', { amount: 0 }, 'amount: must be at least 101 in USD'),
+  tokenised('a tokenised charge of null [D-10a]', { amount: null }, 'amount: is required'),
+  tokenised(
+    'metadata that holds a number [D-14]',
+    { metadata: { order: 7 } },
+    'metadata.order: must be a string of at most 500 characters',
+  ),
+  tokenised(
+    'a storefront id of 256 characters [D-14]',
+    { storeFrontId: 'x'.repeat(256) },
+    'storeFrontId: must have at most 255 characters',
+  ),
+  tokenised(
+    'a receipt id that is a number [D-10]',
+    { receiptId: 7 },
+    'receiptId: must be a string',
+  ),
+  tokenised(
+    'a tokenised charge of an unknown customer [D-36]',
+    {},
+    'There is no such customer.',
+    'resource_not_found',
+  ),
+  nothing(
+    'a hosted payment of nothing [D-§7]',
+    CREATE_INTENT,
+    'amount: is required; currency: is required; customerDetails: is required; ' +
+      'callbackUrl: is required',
+  ),
+  hosted('a callback that is no URL [D-13]', { callbackUrl: '/back' }, `callbackUrl: ${URL_TEXT}`),
+  hosted(
+    'a cancel URL of a mailbox [D-13]',
+    { cancelUrl: 'mailto:a@b.c' },
+    `cancelUrl: ${URL_TEXT}`,
+  ),
+  hosted(
+    'a payment method nobody knows [D-43]',
+    { paymentMethods: ['CARD', 'CASH'] },
+    `paymentMethods[1]: ${KINDS}`,
+  ),
+  hosted(
+    'payment methods that are a text [D-43]',
+    { paymentMethods: 'CARD' },
+    'paymentMethods: must be an array',
+  ),
+  hosted('tokenise that is a text [D-§7]', { tokenise: 'true' }, 'tokenise: must be true or false'),
+  hosted(
+    'a hosted payment for an unknown customer [D-11]',
+    { customerId: NOBODYS.customer },
+    'There is no such customer.',
+    'resource_not_found',
+  ),
+  nothing('a refund of nothing [D-§7]', REFUND, 'xIntentId: is required'),
+  ...[0, -1, 1.5, '', '0', '01', '1.5', '-5', ' 5', '9'.repeat(16), true, []].map((amount): Case =>
+    refund(
+      `a refund of ${JSON.stringify(amount)} [D-§7, D-01]`,
+      { amount },
+      `amount: ${REFUND_AMOUNT}`,
+    ),
+  ),
+  refund(
+    'a refund of an unknown intent [D-21]',
+    { amount: '1' },
+    'There is no such payment intent.',
+    'resource_not_found',
+  ),
+  {
+    name: 'a cancellation whose body is not JSON [D-10]',
+    path: CANCEL,
+    send: raw('xIntentId=1', { 'content-type': 'application/x-www-form-urlencoded' }),
+    description: 'body: must be sent with Content-Type: application/json',
+  },
+  {
+    name: 'a cancellation whose body names another intent [D-14]',
+    path: CANCEL,
+    send: json({ xIntentId: 'in_1111111111111111111111' }),
+    description: 'xIntentId: must be the one of the path',
+  },
+  {
+    name: 'a cancellation of an unknown intent [D-21]',
+    path: CANCEL,
+    send: {},
+    code: 'resource_not_found',
+    description: 'There is no such payment intent.',
+  },
+  {
+    name: 'an unknown intent [D-21]',
+    method: 'GET',
+    path: '/payments/v2/get-intent/in_%00',
+    send: {},
+    code: 'resource_not_found',
+    description: 'There is no such payment intent.',
+  },
+];
+
+/** Wrong requests about saved methods. */
+export const SETUPS: Case[] = [
+  nothing(
+    'a setup session of nothing [IF-4.13]',
+    SETUP,
+    'currency: is required; billingDetails: is required; callbackUrl: is required',
+  ),
+  setup('a setup session in no currency [D-02]', { currency: 'XXZ' }, `currency: ${CODE}`),
+  setup(
+    'billing details with half an address [D-11]',
+    { billingDetails: { email: 'ada@', customerAddress: { country: 'GBR' } } },
+    'billingDetails.email: must be an e-mail address; ' +
+      'billingDetails.customerAddress.country: must be an ISO 3166 alpha-2 country code',
+  ),
+  setup('a callback to nowhere [D-13]', { callbackUrl: 'https://' }, `callbackUrl: ${URL_TEXT}`),
+  setup(
+    'a setup by bank transfer [D-43]',
+    { paymentMethods: ['BANK'] },
+    `paymentMethods[0]: ${KINDS}`,
+  ),
+  setup(
+    'more payment methods than there are [D-43]',
+    { paymentMethods: Array.from({ length: 21 }, () => 'CARD') },
+    'paymentMethods: must have at most 20 entries',
+  ),
+  setup(
+    'phoneNumberRequired that is a number [IF-4.13]',
+    { phoneNumberRequired: 1 },
+    'phoneNumberRequired: must be true or false',
+  ),
+  setup(
+    'a setup session for an unknown customer [D-11]',
+    { customerId: NOBODYS.customer },
+    'There is no such customer.',
+    'resource_not_found',
+  ),
+  {
+    name: 'an unknown setup session [D-21]',
+    method: 'GET',
+    path: `/setup-method/${NOBODYS.setup}`,
+    send: {},
+    code: 'resource_not_found',
+    description: 'There is no such setup method.',
+  },
+  {
+    name: 'the methods of an unknown customer [D-21]',
+    method: 'GET',
+    path: `/customer/${NOBODYS.customer}/payment-method-tokens`,
+    send: {},
+    code: 'resource_not_found',
+    description: 'There is no such customer.',
+  },
+];

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { judgeOneTimeCharge } from '../../domain/subscription/judge.ts';
+import { Simulation } from '../support/simulation.ts';
+
+const refused = (message: string) => ({ ok: false, code: 'operation_not_allowed', message });
+
+describe('the cancelled checkout of a first payment', () => {
+  const NOT_OPEN = refused('The checkout of this payment intent is not open.');
+  const cancelCheckout = (life: Simulation) =>
+    life.command('cancel', { reason: 'checkout_cancelled' }).verdict;
+
+  test('ends the subscription that nobody paid, and says why [D-41, D-34]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    expect(cancelCheckout(life)).toEqual({ ok: true });
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
+    expect(life.events).toEqual(['subscription.ended']);
+    expect(life.sends).toEqual([]);
+  });
+
+  test('is allowed after a declined try, which leaves the checkout open [D-41]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.replies.push({ kind: 'declined', code: 'card_declined' });
+    life.pay();
+    expect(cancelCheckout(life)).toEqual({ ok: true });
+    expect(life.statuses).toEqual(['CREATED', 'ENDED']);
+  });
+
+  test('is refused while the payer’s payment is on its way [D-41]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.replies.push({ kind: 'unknown' });
+    life.pay();
+    expect(cancelCheckout(life)).toEqual(refused('A payment of this intent is on its way.'));
+    life.runTo('2026-05-01T01:00:00Z');
+    expect(life.state.status).toBe('ACTIVE');
+    expect(life.sends).toHaveLength(1);
+  });
+
+  test('is refused from the instant at which the checkout expires [D-41]', () => {
+    const verdictAt = (at: string) => {
+      const life = new Simulation('2026-05-01T00:00:00Z');
+      life.now = Date.parse(at);
+      return cancelCheckout(life);
+    };
+    expect(verdictAt('2026-05-01T23:59:59.999Z')).toEqual({ ok: true });
+    expect(verdictAt('2026-05-02T00:00:00.000Z')).toEqual(NOT_OPEN);
+  });
+
+  test('is refused in every status but CREATED [D-41]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    life.pay();
+    const verdicts = [[life.state.status, cancelCheckout(life)]];
+    life.replies.push({ kind: 'declined', code: 'card_declined' });
+    life.runTo('2026-06-01T00:00:00Z');
+    verdicts.push([life.state.status, cancelCheckout(life)]);
+    life.command('pause', {});
+    verdicts.push([life.state.status, cancelCheckout(life)]);
+    life.command('cancel', { reason: 'cancelled' });
+    verdicts.push([life.state.status, cancelCheckout(life)]);
+    const trial = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
+    trial.pay();
+    verdicts.push([trial.state.status, cancelCheckout(trial)]);
+    expect(verdicts).toEqual(
+      ['ACTIVE', 'UNPAID', 'PAUSED', 'ENDED', 'TRIALING'].map((status) => [status, NOT_OPEN]),
+    );
+  });
+});
+
+describe('a one-time charge', () => {
+  test('is allowed while there is a saved method and the subscription goes on [D-35]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z');
+    const verdicts = [judgeOneTimeCharge(life.state)];
+    life.pay();
+    verdicts.push(judgeOneTimeCharge(life.state));
+    life.replies.push({ kind: 'declined', code: 'stolen_card' });
+    life.runTo('2026-06-01T00:00:00Z');
+    verdicts.push(judgeOneTimeCharge(life.state));
+    life.command('pause', {});
+    verdicts.push(judgeOneTimeCharge(life.state));
+    life.command('cancel', { reason: 'cancelled' });
+    verdicts.push(judgeOneTimeCharge(life.state));
+    expect(verdicts).toEqual([
+      refused('A subscription that is CREATED cannot be charged.'),
+      { ok: true },
+      { ok: true },
+      { ok: true },
+      refused('A subscription that is ENDED cannot be charged.'),
+    ]);
+  });
+
+  test('is allowed in a trial, whose method was saved without a charge [D-35]', () => {
+    const life = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
+    life.pay();
+    expect(judgeOneTimeCharge(life.state)).toEqual({ ok: true });
+    expect(judgeOneTimeCharge({ ...life.state, paymentMethodId: null })).toEqual(
+      refused('The subscription has no saved payment method.'),
+    );
+  });
+});
