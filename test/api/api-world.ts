@@ -19,6 +19,7 @@ import { createFakeWorkflows } from './fake-workflows.ts';
 
 export const PUBLIC_URL = 'https://pay.example';
 export const TOKENISER_URL = 'https://cards.example/tokenise';
+export const SESSION_KEY = 'session-key-of-the-api-tests-00000000001';
 const PEPPER = 'pepper-of-the-api-tests-0000000000000001';
 
 export interface Answer {
@@ -88,7 +89,7 @@ export async function createApiWorld({
     rateLimits,
     trustedProxies,
     clockWaitMs: 2_000,
-    sessionKey: 'session-key-of-the-api-tests-00000000001',
+    sessionKey: SESSION_KEY,
     credentialPepper: PEPPER,
     tokeniserUrl: TOKENISER_URL,
     testCards: [{ number: '4242424242424242', label: 'pays' }],

@@ -12,7 +12,7 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { giveCard } from '../shared/subscription-cards.ts';
-import { checkoutPage, detailsPage } from './page.tsx';
+import { checkoutPage, detailsPage, pagePath } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 
 /** The hosted checkout behind `fwdUrl` of a new subscription. Rules: IF-4.3, D-§4. */
@@ -25,7 +25,7 @@ export function checkoutRoutes(
   const nowOf = (checkout: Checkout): number => businessNow(checkout, deps.now());
 
   cardPageRoutes<Checkout>(router, deps, limits, {
-    path: '/checkout',
+    pathOf: pagePath,
     unknown: unknownPage('checkout'),
     find: (token) => findCheckout(db, token),
     show: (token, checkout) => checkoutPage(deps, token, checkout, nowOf(checkout)),

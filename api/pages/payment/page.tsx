@@ -1,6 +1,7 @@
 import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import { paymentPath } from '../../page-paths.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,
@@ -34,7 +35,7 @@ export function paymentPage(
       return missingDetails(payment).length > 0
         ? paymentDetailsPage(deps, token, payment, nowAt, new Map())
         : askCard(deps, {
-            home: homeOf(token),
+            home: paymentPath(token),
             sessionId: payment.sessionId,
             sale: saleOf(deps, payment, nowAt),
             payerName: knownDetails(payment).name,
@@ -43,7 +44,7 @@ export function paymentPage(
     case 'locked':
       return lockedPage(back);
     case 'processing':
-      return processingPage(homeOf(token));
+      return processingPage(paymentPath(token));
     case 'paid': {
       const texts = [`${amount} was paid to ${name}.`];
       return resultPage({ title: 'Thank you: your payment was received', texts }, onward);
@@ -72,16 +73,12 @@ export function paymentDetailsPage(
   typed: TypedDetails,
 ): Page {
   return askDetails(deps, {
-    home: homeOf(token),
+    home: paymentPath(token),
     sessionId: payment.sessionId,
     sale: saleOf(deps, payment, nowAt),
     names: missingDetails(payment),
     typed,
   });
-}
-
-function homeOf(token: string): string {
-  return `/payment/${token}`;
 }
 
 function saleOf({ testCards }: PageDeps, payment: HostedPayment, nowAt: number): Sale {

@@ -7,6 +7,7 @@ import {
 import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { paymentPath } from '../../page-paths.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-pages.ts';
@@ -24,7 +25,7 @@ export function paymentPageRoutes(
   const { db, now, workflows } = deps;
 
   cardPageRoutes<HostedPayment>(router, deps, limits, {
-    path: '/payment',
+    pathOf: paymentPath,
     unknown: unknownPage('payment'),
     find: (token) => findHostedPayment(db, token),
     show: (token, payment) => paymentPage(deps, token, payment, now()),

@@ -24,7 +24,7 @@ export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, now
       return missingDetails(setup).length > 0
         ? setupDetailsPage(deps, token, setup, nowAt, new Map())
         : askCard(deps, {
-            home: homeOf(token),
+            home: setupMethodPath(token),
             sessionId: setup.sessionId,
             sale: saleOf(deps, setup, nowAt),
             payerName: knownDetails(setup).name,
@@ -55,17 +55,13 @@ export function setupDetailsPage(
   typed: TypedDetails,
 ): Page {
   return askDetails(deps, {
-    home: homeOf(token),
+    home: setupMethodPath(token),
     sessionId: setup.sessionId,
     sale: saleOf(deps, setup, nowAt),
     names: missingDetails(setup),
     typed,
     button: 'Continue to your card',
   });
-}
-
-function homeOf(token: string): string {
-  return setupMethodPath(token);
 }
 
 function saleOf({ testCards }: PageDeps, setup: HostedSetup, nowAt: number): Sale {

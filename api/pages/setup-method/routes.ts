@@ -8,6 +8,7 @@ import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { setupMethodPath } from '../../page-paths.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-pages.ts';
@@ -26,8 +27,7 @@ export function setupMethodPageRoutes(
   const { db, now } = deps;
 
   cardPageRoutes<HostedSetup>(router, deps, limits, {
-    // Not /setup-method: there merchants read a session by its id.
-    path: '/setup',
+    pathOf: setupMethodPath,
     unknown: unknownPage('page for saving a card'),
     find: (token) => findHostedSetup(db, token),
     show: (token, setup) => setupPage(deps, token, setup, now()),

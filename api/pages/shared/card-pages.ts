@@ -32,8 +32,8 @@ export type CardOutcome =
 
 /** A kind of hosted page that takes a card: what it is about, and what a card does there. */
 export interface CardPages<Subject extends SessionRef> {
-  /** Where its addresses begin, such as `/checkout`. */
-  readonly path: string;
+  /** The address of the page that a token opens. */
+  pathOf(token: string): string;
   /** For a token that opens nothing. */
   readonly unknown: Page;
   find(token: string): Promise<Subject | null>;
@@ -74,17 +74,18 @@ export function cardPageRoutes<Subject extends SessionRef>(
   limits: PageLimits,
   pages: CardPages<Subject>,
 ): void {
-  const { path, details } = pages;
+  const { details } = pages;
+  const path = pages.pathOf(':token');
 
   /** What the path's token opens; without anything, the answer is given here. */
   const open = async (ctx: Context) => {
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     if (subject === null) sendPage(deps, ctx, pages.unknown);
-    return { token, subject, home: `${path}/${token}` };
+    return { token, subject, home: pages.pathOf(token) };
   };
 
-  router.get(`${path}/:token`, async (ctx) => {
+  router.get(path, async (ctx) => {
     const { token, subject } = await open(ctx);
     if (subject === null) return;
     if (pages.asks(subject)) {
@@ -95,7 +96,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
   });
 
   if (details) {
-    router.post(`${path}/:token`, async (ctx) => {
+    router.post(path, async (ctx) => {
       const form = new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
       const { token, subject, home } = await open(ctx);
       if (subject === null) return;
@@ -118,7 +119,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
   }
 
   /** The tokeniser sends the browser here. Reloading it makes no second attempt. */
-  router.get(`${path}/:token/return`, async (ctx) => {
+  router.get(`${path}/return`, async (ctx) => {
     const { subject, home } = await open(ctx);
     if (subject === null) return;
     const returned = readReturn(ctx.querystring);

@@ -21,7 +21,11 @@ export function updateMethodLink(
   ref: SubscriptionRef,
   nowAt: number,
 ): string {
-  return `${deps.publicUrl}/update-method/${updateToken(deps, ref, nowAt + LIFE_MS)}`;
+  return deps.publicUrl + updateMethodPath(updateToken(deps, ref, nowAt + LIFE_MS));
+}
+
+export function updateMethodPath(token: string): string {
+  return `/update-method/${token}`;
 }
 
 /** `<merchant>.<subscription>.<expiry>.<signature>`, ids without their prefixes. */

@@ -8,6 +8,7 @@ import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
+import { updateMethodPath } from './link.ts';
 import { isLatestKept, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
@@ -21,7 +22,7 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
   switch (updateStageOf(update, nowAt)) {
     case 'open':
       return askCard(deps, {
-        home: `/update-method/${update.token}`,
+        home: updateMethodPath(update.token),
         sessionId: update.sessionId,
         sale: saleOf(deps, update),
         payerName: knownDetails(update).name,
@@ -30,7 +31,7 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
     case 'locked':
       return isLatestKept(update.tries) ? keptPage(update) : lockedPage(back);
     case 'processing':
-      return processingPage(`/update-method/${update.token}`);
+      return processingPage(updateMethodPath(update.token));
     case 'saved':
       return notice(200, 'Your card was replaced', [
         `${sentenceOf(update)} Nothing was charged for the change.`,

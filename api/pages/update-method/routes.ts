@@ -10,7 +10,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { giveCard } from '../shared/subscription-cards.ts';
-import { readUpdateToken, sessionIdOf } from './link.ts';
+import { readUpdateToken, sessionIdOf, updateMethodPath } from './link.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
@@ -24,7 +24,7 @@ export function updateMethodPageRoutes(
   const { db, now, workflows } = deps;
 
   cardPageRoutes<MethodUpdate>(router, deps, limits, {
-    path: '/update-method',
+    pathOf: updateMethodPath,
     unknown: unknownPage('page for changing a card'),
     find: (token) => findUpdate(deps, token),
     show: (_token, update) => updatePage(deps, update, now()),

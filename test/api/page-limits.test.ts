@@ -1,0 +1,218 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { randomToken } from '../../domain/ids.ts';
+import { createApiWorld, PUBLIC_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import {
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from './page-visits.ts';
+import { intentBody, makeHosted, readIntent } from './payment-lives.ts';
+import { createLife, readLife } from './subscription-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld({ trustedProxies: 1 });
+});
+afterAll(() => world.close());
+
+let refusals = 0;
+/** What the tokeniser sends of a card that it refused itself. */
+function refusal(): string {
+  refusals += 1;
+  return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
+}
+
+/** `count` declined cards from one address, each on a payment of its own. */
+async function decline(address: string, count: number, in_: ApiWorld = world): Promise<void> {
+  for (let card = 0; card < count; card += 1) {
+    const { fwdUrl } = await makeHosted(in_);
+    await visit(in_, fwdUrl, address).give(refusal());
+  }
+}
+
+describe('five cards on one session', () => {
+  test('a checkout takes no sixth card, says so, and stays CREATED until it expires [reliability §4, D-§4]', async () => {
+    const life = await createLife(world);
+    const { give, comeBack, look, path } = visit(world, life.fwdUrl);
+    for (let card = 1; card <= 4; card += 1) {
+      expect(hasCardForm(await give(`payment_token=tok_card_declined_five_${card}`))).toBe(true);
+    }
+    const locked = await give(refusal());
+    expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+    expect(locked.text).toContain('Ask Acme Ltd for a new link if you want to try again.');
+    expect(locked.text).toContain('status=CREATED">Return to Acme Ltd</a>');
+
+    const sent = world.workflows.calls.length;
+    expectSeeOther(await comeBack('payment_token=tok_good_sixth_checkout'), path);
+    expect(world.workflows.calls).toHaveLength(sent);
+    expect(await readLife(world, life)).toMatchObject({ status: 'CREATED' });
+
+    world.clock.aheadMs += 24 * 3_600_000 + 1;
+    const expired = await look();
+    world.clock.aheadMs = 0;
+    expect([expired.status, headingOf(expired)]).toEqual([410, 'This checkout has expired']);
+  });
+
+  test('the fifth card may pay [reliability §4]', async () => {
+    const life = await createLife(world);
+    const { give } = visit(world, life.fwdUrl);
+    for (let card = 1; card <= 4; card += 1) await give(refusal());
+    await give('payment_token=tok_good_fifth_checkout');
+    expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+  });
+
+  test('a payment takes no sixth card and is not charged by it [reliability §4]', async () => {
+    const { fwdUrl, xIntentId } = await makeHosted(world);
+    const { give, comeBack, path } = visit(world, fwdUrl);
+    for (let card = 1; card <= 4; card += 1) await give(refusal());
+    const locked = await give('payment_token=tok-card_declined-five');
+    expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+    expectSeeOther(await comeBack('payment_token=tok_good_sixth_payment'), path);
+    expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'FAILED' });
+  });
+
+  test('of ten cards at the same moment five are tried [reliability §4]', async () => {
+    const { fwdUrl, xIntentId } = await makeHosted(world);
+    const { look, comeBack } = visit(world, fwdUrl);
+    const session = sessionIn(await look());
+    await Promise.all(
+      Array.from({ length: 10 }, (_, card) =>
+        comeBack(`payment_token=tok-card_declined-at_once-${card}`),
+      ),
+    );
+    expect(await triesOf(world, session)).toBe(5);
+    const orders = world.payments.calls.filter(({ order }) =>
+      JSON.stringify(order).includes(xIntentId),
+    );
+    expect(orders).toHaveLength(5);
+  });
+
+  test('a reload of a refusal is no other card, and the same refusal again is one [reliability §4]', async () => {
+    const { fwdUrl } = await makeHosted(world);
+    const { look, give } = visit(world, fwdUrl);
+    const session = sessionIn(await look());
+    const same = refusal();
+    for (let load = 0; load < 6; load += 1) await give(same);
+    expect(await triesOf(world, session)).toBe(1);
+    await give(refusal());
+    expect(await triesOf(world, session)).toBe(2);
+    // Without an id there is no telling them apart.
+    for (let load = 0; load < 6; load += 1) await give('payment_error=invalid_cvc');
+    expect(await triesOf(world, session)).toBe(3);
+    expect(hasCardForm(await look())).toBe(true);
+  });
+});
+
+describe('ten declined cards an hour from one address', () => {
+  test('the next card from there is refused on every page that asks for one, and nowhere else [reliability §4]', async () => {
+    const address = '203.0.113.1';
+    const paid = visit(world, (await makeHosted(world)).fwdUrl, address);
+    await paid.give('payment_token=tok_pays_before_the_limit');
+    await decline(address, 10);
+
+    const { fwdUrl, xIntentId } = await makeHosted(world);
+    const next = visit(world, fwdUrl, address);
+    const refused = await next.comeBack('payment_token=tok_good_from_a_bad_place');
+    expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3_500);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(3_600);
+    expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
+
+    const life = await createLife(world);
+    expect((await visit(world, life.fwdUrl, address).look()).status).toBe(429);
+    expect((await next.look()).status).toBe(429);
+    // What is decided is still shown, and the token that was not taken pays from elsewhere.
+    expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');
+    const elsewhere = visit(world, fwdUrl);
+    await elsewhere.give('payment_token=tok_good_from_a_bad_place');
+    expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('reloads of declined cards do not count, nor do cards that pay [reliability §4]', async () => {
+    const address = '203.0.113.2';
+    await decline(address, 8);
+    const { give, comeBack } = visit(world, (await makeHosted(world)).fwdUrl, address);
+    await give('payment_token=tok-card_declined-reloaded');
+    for (let load = 0; load < 5; load += 1)
+      await comeBack('payment_token=tok-card_declined-reloaded');
+    const paid = await give('payment_token=tok_pays_after_reloads');
+    expect(headingOf(paid)).toBe('Thank you: your payment was received');
+    // given: nine so far
+    await decline(address, 1);
+    expect((await visit(world, (await makeHosted(world)).fwdUrl, address).look()).status).toBe(429);
+  });
+
+  test('a card that was handed on before is still asked for [reliability §4]', async () => {
+    const address = '203.0.113.3';
+    const { fwdUrl, xIntentId } = await makeHosted(world);
+    const { comeBack, path } = visit(world, fwdUrl, address);
+    world.payments.faults.isDown = true;
+    expect((await comeBack('payment_token=tok_handed_on')).status).toBe(503);
+    world.payments.faults.isDown = false;
+    await decline(address, 10);
+    expectSeeOther(await comeBack('payment_token=tok_handed_on'), path);
+    expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('an IPv6 network counts as one address, and an IPv4 one in its clothes as itself [reliability §4]', async () => {
+    for (let host = 1; host <= 10; host += 1) await decline(`2001:db8:1:2::${host}`, 1);
+    const { fwdUrl } = await makeHosted(world);
+    expect((await visit(world, fwdUrl, '2001:db8:1:2:ffff::1').look()).status).toBe(429);
+    expect((await visit(world, fwdUrl, '2001:db8:1:3::1').look()).status).toBe(200);
+    await decline('::ffff:203.0.113.4', 10);
+    expect((await visit(world, fwdUrl, '203.0.113.4').look()).status).toBe(429);
+  });
+
+  test('what a client writes before our proxy is not believed [reliability §4]', async () => {
+    for (let card = 1; card <= 10; card += 1) await decline(`10.0.0.${card}, 203.0.113.5`, 1);
+    const { fwdUrl } = await makeHosted(world);
+    expect((await visit(world, fwdUrl, '10.9.9.9, 203.0.113.5').look()).status).toBe(429);
+    expect((await visit(world, fwdUrl, '10.0.0.1').look()).status).toBe(200);
+  });
+
+  test('without a proxy of ours the header is nothing, and who connects is counted [reliability §4]', async () => {
+    const bare = await createApiWorld();
+    try {
+      for (let card = 1; card <= 10; card += 1) await decline(`198.51.100.${card}`, 1, bare);
+      const made = await bare.call('POST', '/payments/create-intent', { body: intentBody() });
+      const { fwdUrl } = made.json as { fwdUrl: string };
+      expect((await visit(bare, fwdUrl, '192.0.2.77').look()).status).toBe(429);
+    } finally {
+      await bare.close();
+    }
+  });
+});
+
+describe('addresses of pages that are not there', () => {
+  test('after twenty in a minute an address is refused unheard, others are not [reliability §4]', async () => {
+    const address = '203.0.113.6';
+    const { fwdUrl } = await makeHosted(world);
+    const kinds = ['checkout', 'payment', 'setup', 'update-method'];
+    for (let guess = 0; guess < 20; guess += 1) {
+      const url = `${PUBLIC_URL}/${kinds[guess % 4]}/${randomToken(randomBytes)}`;
+      expect((await visit(world, url, address).look()).status).toBe(404);
+    }
+    const guess = await visit(
+      world,
+      `${PUBLIC_URL}/payment/${randomToken(randomBytes)}`,
+      address,
+    ).look();
+    expect(guess.status).toBe(429);
+    const refused = await visit(world, fwdUrl, address).look();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
+    expect((await visit(world, fwdUrl, '203.0.113.7').look()).status).toBe(200);
+  });
+
+  test('pages that are there may be opened as often as one likes [reliability §4]', async () => {
+    const { fwdUrl } = await makeHosted(world);
+    const page = visit(world, fwdUrl);
+    for (let look = 0; look < 25; look += 1) expect((await page.look()).status).toBe(200);
+  });
+});

@@ -1,0 +1,91 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import { fieldsOf } from './page-text.ts';
+
+let payers = 0;
+
+/** A payer's browser on one hosted page, at an address of its own. */
+export interface Visit {
+  /** Of the page, without what its addresses begin with. */
+  readonly token: string;
+  readonly path: string;
+  look(options?: CallOptions, method?: string): Promise<Answer>;
+  /** The tokeniser sends the browser back. */
+  comeBack(query: string, method?: string): Promise<Answer>;
+  /** A card form is sent, comes back, and the page it leads to is looked at. */
+  give(query: string): Promise<Answer>;
+  /** The details form is sent, with its token unless `fields` has one. */
+  post(fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
+}
+
+/** Opens `url` in a world that trusts one proxy; two visits share an address only if told to. */
+export function visit(world: ApiWorld, url: string, address?: string): Visit {
+  payers += 1;
+  const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
+  const path = new URL(url).pathname;
+  const call = (method: string, at: string, { headers, ...options }: CallOptions = {}) =>
+    world.call(method, at, { as: null, ...options, headers: { ...from, ...headers } });
+  const look: Visit['look'] = (options, method = 'GET') => call(method, path, options);
+  const comeBack: Visit['comeBack'] = (query, method = 'GET') =>
+    call(method, `${path}/return?${query}`);
+  return {
+    token: path.split('/').at(-1)!,
+    path,
+    look,
+    comeBack,
+    async give(query) {
+      expectSeeOther(await comeBack(query), path);
+      return look();
+    },
+    async post(fields, headers = {}) {
+      const token = fieldsOf((await look()).text).find(({ name }) => name === 'form_token');
+      const form = { ...(token?.value ? { form_token: token.value } : {}), ...fields };
+      return call('POST', path, {
+        raw: new URLSearchParams(form).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      });
+    },
+  };
+}
+
+export function expectSeeOther(answer: Answer, path: string): void {
+  expect([answer.status, answer.headers['location']]).toEqual([303, path]);
+}
+
+export const headingOf = ({ text }: Answer): string | undefined =>
+  /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+
+/** What stands above the form after a decline; null without it. */
+export const alertOf = ({ text }: Answer): string | null =>
+  /<p class="bad" id="declined" role="alert">(.*?)<\/p>/.exec(text)?.[1] ?? null;
+
+export const hasCardForm = ({ text }: Answer): boolean => text.includes('Card number');
+
+/** Where the page leads to by itself. */
+export const refreshOf = ({ text }: Answer): string | undefined =>
+  /<meta http-equiv="refresh" content="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+
+/** Types of a stream's events in order. */
+export async function eventTypes(world: ApiWorld, streamId: string): Promise<string[]> {
+  const rows = await world.db
+    .select({ type: outboxEvents.type })
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, streamId))
+    .orderBy(outboxEvents.sequence);
+  return rows.map(({ type }) => type);
+}
+
+/** Cards tried on the session of a form. */
+export async function triesOf(world: ApiWorld, sessionId: string): Promise<number | undefined> {
+  const [row] = await world.db
+    .select({ tries: checkoutSessions.tries })
+    .from(checkoutSessions)
+    .where(eq(checkoutSessions.id, sessionId));
+  return row?.tries;
+}
+
+export const sessionIn = ({ text }: Answer): string =>
+  fieldsOf(text).find(({ name }) => name === 'session')!.value!;

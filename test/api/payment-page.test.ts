@@ -1,0 +1,269 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { customers } from '../../db/schema/customers.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { createApiWorld, PUBLIC_URL, TOKENISER_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { fieldsOf, linesOf } from './page-text.ts';
+import {
+  alertOf,
+  eventTypes,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from './page-visits.ts';
+import { intentBody, readIntent } from './payment-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld({ trustedProxies: 1 });
+});
+afterAll(() => world.close());
+
+/** A hosted payment, and a payer who has its link. */
+async function open(changes: object = {}) {
+  const made = await world.call('POST', '/payments/create-intent', { body: intentBody(changes) });
+  expect(made.status).toBe(200);
+  const { xIntentId: intentId, fwdUrl } = made.json as { xIntentId: string; fwdUrl: string };
+  return { intentId, ...visit(world, fwdUrl) };
+}
+
+const statusOf = async (intentId: string) => (await readIntent(world, intentId))['status'];
+
+test('the page says what is paid, to whom and how much, and its card form is bound to it [D-§7]', async () => {
+  const { look, path } = await open({ description: 'Two <i>chairs</i> & a table' });
+  const page = await look();
+  expect(page.status).toBe(200);
+  expect(headingOf(page)).toBe('Two &lt;i>chairs&lt;/i> &amp; a table');
+  expect(page.text).toContain('<p class="from">Acme Ltd</p>');
+  expect(linesOf(page.text)).toEqual([['To pay, once', '25.00 USD']]);
+  expect(page.text).toContain('<button type="submit">Pay 25.00 USD</button>');
+  expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
+  expect(fieldsOf(page.text)).toEqual([
+    { name: 'session', value: expect.stringMatching(/^cs_/) as string },
+    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
+    { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
+    { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
+    { name: 'cvc', label: 'CVC', autocomplete: 'cc-csc' },
+  ]);
+  expect(page.text).not.toContain('<script');
+  expect(page.headers['content-security-policy']).toMatch(
+    /^default-src 'none'; style-src 'nonce-[^']+'; form-action 'self' https:\/\/cards\.example; base-uri 'none'; frame-ancestors 'none'$/,
+  );
+});
+
+test('a paid one shows the result and leads on to callbackUrl, its own query kept [D-44]', async () => {
+  const { intentId, give } = await open({ receiptId: 'r 1' });
+  const page = await give('payment_token=tok_pays_1');
+  expect(await statusOf(intentId)).toBe('SUCCESS');
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+  expect(page.text).toContain('25.00 USD was paid to Acme Ltd.');
+  expect(refreshOf(page)).toBe(
+    `5; url=https://merchant.example/back?order=7&xpay_intent_id=${intentId}&status=SUCCESS&receipt_id=r+1`,
+  );
+  expect(page.text).toContain('Continue to Acme Ltd');
+});
+
+test('a declined card says so in one neutral text, and another one pays [D-§4, D-40]', async () => {
+  const { intentId, give, look } = await open();
+  const session = sessionIn(await look());
+  const declined = await give('payment_token=tok-insufficient_funds');
+  expect(alertOf(declined)).toBe(
+    'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
+      'another card.',
+  );
+  expect(declined.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
+  expect(declined.text).not.toContain('insufficient');
+  expect(await statusOf(intentId)).toBe('FAILED');
+
+  const paid = await give('payment_token=tok_pays_2');
+  expect(headingOf(paid)).toBe('Thank you: your payment was received');
+  expect(await triesOf(world, session)).toBe(2);
+  expect(await eventTypes(world, intentId)).toEqual([
+    'intent.created',
+    'intent.checkout_opened',
+    'intent.failed',
+    'intent.success',
+  ]);
+});
+
+test('reloading the return address is the same attempt, declined, paid or refused by the form [design §4]', async () => {
+  const { intentId, comeBack, look, path } = await open();
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok-card_declined-reload',
+    'payment_error=incorrect_card_number&payment_error_id=a',
+    'payment_token=tok_pays_reload',
+  ]) {
+    const answers = await Promise.all([comeBack(query), comeBack(query), comeBack(query)]);
+    for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
+  }
+  expect(await triesOf(world, session)).toBe(3);
+  const charges = world.payments.charges.filter(({ key }) => key.includes(intentId));
+  expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
+});
+
+test('the first opening is told once, by a browser and not by a look at the link [D-51]', async () => {
+  const { intentId, look } = await open();
+  expect((await look({}, 'HEAD')).status).toBe(200);
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expect(await eventTypes(world, intentId)).toEqual(['intent.created']);
+  await Promise.all([look(), look(), look()]);
+  expect(await eventTypes(world, intentId)).toEqual(['intent.created', 'intent.checkout_opened']);
+  const { merchantId } = world.merchant;
+  expect(world.workflows.calls).toContainEqual({
+    name: 'wakeStream',
+    ref: { merchantId, streamId: intentId },
+  });
+});
+
+test('a look at the return address, by HEAD or prefetch, pays nothing [issue 4]', async () => {
+  const { intentId, comeBack, path } = await open();
+  expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
+  const prefetch = { as: null, headers: { 'sec-purpose': 'prefetch;prerender' } };
+  const answer = await world.call('GET', `${path}/return?payment_token=tok_prefetch`, prefetch);
+  expectSeeOther(answer, path);
+  expect(await statusOf(intentId)).toBe('CREATED');
+});
+
+test('an unknown outcome is a page that looks again, at either address, and takes no second card [D-40]', async () => {
+  const { intentId, comeBack, look, path } = await open();
+  const returned = await comeBack('payment_token=tok_unknown');
+  expect(returned.status).toBe(200);
+  expect(headingOf(returned)).toBe('Your payment is being processed');
+  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown`);
+  const reopened = await look();
+  expect(refreshOf(reopened)).toBe(`3; url=${path}`);
+  expect(hasCardForm(reopened)).toBe(false);
+  const another = await comeBack('payment_token=tok_pays_meanwhile');
+  expect(headingOf(another)).toBe('Your payment is being processed');
+  expect(await statusOf(intentId)).toBe('PENDING');
+});
+
+test('while the service is away nothing is lost, and the same address pays later [design §4]', async () => {
+  const { intentId, comeBack, path } = await open();
+  world.payments.faults.isDown = true;
+  const away = await comeBack('payment_token=tok_outage');
+  world.payments.faults.isDown = false;
+  expect(away.status).toBe(503);
+  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_outage`);
+  expectSeeOther(await comeBack('payment_token=tok_outage'), path);
+  expect(await statusOf(intentId)).toBe('SUCCESS');
+});
+
+test('the way out leads to cancelUrl with the same parameters and leaves the payment open [D-44]', async () => {
+  const { intentId, look } = await open({ cancelUrl: 'https://merchant.example/basket' });
+  const page = await look();
+  expect(page.text).toContain(
+    `<a href="https://merchant.example/basket?xpay_intent_id=${intentId}&amp;status=CREATED">` +
+      'Cancel and return to Acme Ltd</a>',
+  );
+  expect(await statusOf(intentId)).toBe('CREATED');
+});
+
+test('an expired one is 410, tells nobody that it was opened, and takes no card [D-41]', async () => {
+  const { intentId, look, comeBack, path } = await open();
+  world.clock.aheadMs += 24 * 3_600_000 + 1;
+  try {
+    const page = await look();
+    expect([page.status, headingOf(page)]).toEqual([410, 'This payment page has expired']);
+    expect(page.text).toContain('status=CANCELLED');
+    expect(hasCardForm(page)).toBe(false);
+    expectSeeOther(await comeBack('payment_token=tok_too_late'), path);
+    expect(
+      world.payments.calls.filter(
+        ({ order }) => 'intentId' in order && order.intentId === intentId,
+      ),
+    ).toEqual([]);
+    expect(await eventTypes(world, intentId)).toEqual(['intent.created']);
+  } finally {
+    world.clock.aheadMs = 0;
+  }
+});
+
+test('a cancelled one is 410 [D-41]', async () => {
+  const { intentId, look } = await open();
+  const cancelled = await world.call('POST', `/payments/cancel/${intentId}`);
+  expect(cancelled.status).toBe(200);
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This payment was cancelled']);
+});
+
+test('a payment that was given back says so [D-40]', async () => {
+  const { intentId, give, look } = await open();
+  await give('payment_token=tok_refunded');
+  const refund = { xIntentId: intentId };
+  expect((await world.call('POST', '/payments/merchant/refund', { body: refund })).status).toBe(
+    200,
+  );
+  const page = await look();
+  expect(headingOf(page)).toBe('This payment was refunded');
+  expect(refreshOf(page)).toContain('status=REFUNDED');
+});
+
+test('what the merchant left out is asked for first, and stored with intent and customer [D-11]', async () => {
+  const { intentId, look, post, path } = await open({
+    customerDetails: { name: 'Ada' },
+    phoneNumberRequired: true,
+  });
+  expect(fieldsOf((await look()).text).slice(1)).toEqual([
+    { name: 'email', label: 'E-mail address', autocomplete: 'email' },
+    { name: 'contactNumber', label: 'Phone number', autocomplete: 'tel' },
+  ]);
+  const wrong = await post({ email: 'ada@', contactNumber: '+44 20 7946 0000' });
+  expect(wrong.status).toBe(400);
+  expect(wrong.text).toContain('aria-describedby="email-problem" aria-invalid="true"');
+  expect(wrong.text).toContain('value="+44 20 7946 0000"');
+
+  const given = { email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
+  expectSeeOther(await post({ ...given, name: 'Mallory' }), path);
+  expect(hasCardForm(await look())).toBe(true);
+  const intent = await readIntent(world, intentId);
+  expect(intent['customerDetails']).toEqual({ name: 'Ada', ...given });
+  const [customer] = await world.db
+    .select({ details: customers.details })
+    .from(customers)
+    .innerJoin(paymentIntents, eq(paymentIntents.customerId, customers.id))
+    .where(eq(paymentIntents.id, intentId));
+  expect(customer!.details).toEqual({ name: 'Ada', ...given });
+});
+
+test.each([
+  ['with a wrong token', { form_token: 'x' }, {}],
+  ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
+  ['from another origin', {}, { origin: 'https://evil.example' }],
+])(
+  'a details form %s is refused and stores nothing [reliability §4]',
+  async (_, fields, headers) => {
+    const { intentId, post } = await open({ customerDetails: {} });
+    const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
+    expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+    expect((await readIntent(world, intentId))['customerDetails']).toEqual({});
+  },
+);
+
+test('a token opens its own kind of page only [issue 4]', async () => {
+  const { token, look } = await open();
+  expect((await look()).status).toBe(200);
+  for (const kind of ['checkout', 'setup', 'update-method']) {
+    const other = visit(world, `${PUBLIC_URL}/${kind}/${token}`);
+    expect((await other.look()).status).toBe(404);
+    expect((await other.comeBack('payment_token=tok_elsewhere')).status).toBe(404);
+  }
+});
+
+test('no line of the log holds a page token or a payment token [D-§8]', async () => {
+  const { token, comeBack, look } = await open();
+  await look();
+  await comeBack('payment_token=tok_in_no_log_payment');
+  const lines = JSON.stringify(world.logLines);
+  expect(lines).toContain('GET /payment/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_payment');
+});

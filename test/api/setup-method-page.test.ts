@@ -1,0 +1,209 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { customers } from '../../db/schema/customers.ts';
+import { setupMethods } from '../../db/schema/setup-methods.ts';
+import { createApiWorld, PUBLIC_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { fieldsOf, linesOf } from './page-text.ts';
+import {
+  alertOf,
+  eventTypes,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from './page-visits.ts';
+import { setupBody } from './payment-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld({ trustedProxies: 1 });
+});
+afterAll(() => world.close());
+
+/** A setup session, and a payer who has its link. */
+async function open(changes: object = {}) {
+  const made = await world.call('POST', '/setup-method/create', { body: setupBody(changes) });
+  expect(made.status).toBe(200);
+  const { setupMethodId, fwdUrl } = made.json as { setupMethodId: string; fwdUrl: string };
+  return { setupMethodId, ...visit(world, fwdUrl) };
+}
+
+async function rowOf(setupMethodId: string) {
+  const [row] = await world.db
+    .select()
+    .from(setupMethods)
+    .where(eq(setupMethods.id, setupMethodId));
+  return row!;
+}
+
+test('the page says plainly that nothing is charged [IF-2.5]', async () => {
+  const { look, path } = await open();
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([200, 'Save a card with Acme Ltd']);
+  expect(linesOf(page.text)).toEqual([['Charged today', 'Nothing']]);
+  expect(page.text).toContain('<h2>Your card</h2>');
+  expect(page.text).toContain('<button type="submit">Save card</button>');
+  expect(fieldsOf(page.text)).toContainEqual({
+    name: 'return_url',
+    value: `${PUBLIC_URL}${path}/return`,
+  });
+  expect(page.text).not.toContain('<script');
+  expect(page.headers['content-security-policy']).toContain(
+    "form-action 'self' https://cards.example;",
+  );
+});
+
+test('a saved card leads on to callbackUrl with session, method, customer and status [D-44, IF-4.13]', async () => {
+  const { setupMethodId, give } = await open({ callbackUrl: 'https://merchant.example/s?a=1#b' });
+  const page = await give('payment_token=tok_saved_1');
+  const { status, paymentMethodId, customerId } = await rowOf(setupMethodId);
+  expect(status).toBe('SUCCESS');
+  expect(headingOf(page)).toBe('Your card was saved');
+  expect(page.text).toContain('Nothing was charged now.');
+  expect(refreshOf(page)).toBe(
+    `5; url=https://merchant.example/s?a=1&setup_method_id=${setupMethodId}` +
+      `&pm_id=${paymentMethodId}&customer_id=${customerId}&status=SUCCESS#b`,
+  );
+  expect(world.payments.charges).toEqual([]);
+  expect(await eventTypes(world, setupMethodId)).toEqual(['setup_method.success']);
+});
+
+test('a declined card says that it was not saved, and another one is saved [D-§7]', async () => {
+  const { setupMethodId, give, look } = await open();
+  const session = sessionIn(await look());
+  const declined = await give('payment_token=tok-stolen_card');
+  expect(alertOf(declined)).toBe(
+    'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
+      'again, or use another card.',
+  );
+  expect(declined.text).not.toContain('stolen');
+  expect((await rowOf(setupMethodId)).status).toBe('CREATED');
+  expect(headingOf(await give('payment_token=tok_saved_2'))).toBe('Your card was saved');
+  expect(await triesOf(world, session)).toBe(2);
+});
+
+test('reloading the return address is the same try, declined, refused by the form or saved [design §4]', async () => {
+  const { comeBack, look, path } = await open();
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok-card_declined-reload',
+    'payment_error=expired_card&payment_error_id=a',
+    'payment_token=tok_saved_reload',
+  ]) {
+    const answers = await Promise.all([comeBack(query), comeBack(query)]);
+    for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
+  }
+  expect(await triesOf(world, session)).toBe(3);
+});
+
+test('after five declined cards the session has FAILED and its page takes no more [reliability §4]', async () => {
+  const { setupMethodId, give, comeBack, look, path } = await open();
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  expect((await rowOf(setupMethodId)).status).toBe('CREATED');
+  const locked = await give('payment_error=invalid_cvc&payment_error_id=fifth');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+  expect(hasCardForm(locked)).toBe(false);
+  expect(locked.text).toContain(`setup_method_id=${setupMethodId}`);
+  expect(locked.text).toContain('status=FAILED');
+  expect((await rowOf(setupMethodId)).status).toBe('FAILED');
+
+  expectSeeOther(await comeBack('payment_token=tok_good_sixth'), path);
+  expect((await rowOf(setupMethodId)).status).toBe('FAILED');
+  expect((await look()).status).toBe(403);
+});
+
+test('the fifth card may still be saved, though a session then takes no more [reliability §4]', async () => {
+  const { setupMethodId, give } = await open();
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  expect(headingOf(await give('payment_token=tok_good_fifth'))).toBe('Your card was saved');
+  expect((await rowOf(setupMethodId)).status).toBe('SUCCESS');
+});
+
+test('a fifth card that could not be handed over is no decline, and its own address saves it [reliability §4]', async () => {
+  const { setupMethodId, give, comeBack, look, path } = await open();
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  world.payments.faults.isDown = true;
+  expect((await comeBack('payment_token=tok_fifth_away')).status).toBe(503);
+  world.payments.faults.isDown = false;
+  expect((await look()).status).toBe(403);
+  expect((await rowOf(setupMethodId)).status).toBe('CREATED');
+  expectSeeOther(await comeBack('payment_token=tok_fifth_away'), path);
+  expect((await rowOf(setupMethodId)).status).toBe('SUCCESS');
+});
+
+test('looks by HEAD and prefetch save nothing and write nothing [issue 4]', async () => {
+  const { setupMethodId, look, comeBack, path } = await open();
+  const before = await world.countRows();
+  expect((await look({}, 'HEAD')).status).toBe(200);
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expectSeeOther(await comeBack('payment_token=tok_head_setup', 'HEAD'), path);
+  expect((await rowOf(setupMethodId)).status).toBe('CREATED');
+  expect(await world.countRows()).toEqual(before);
+});
+
+test('the way out leads to callbackUrl and leaves the session open [D-44]', async () => {
+  const { setupMethodId, look } = await open();
+  const { customerId } = await rowOf(setupMethodId);
+  expect((await look()).text).toContain(
+    `<a href="https://merchant.example/saved?setup_method_id=${setupMethodId}` +
+      `&amp;customer_id=${customerId}&amp;status=CREATED">Cancel and return to Acme Ltd</a>`,
+  );
+});
+
+test('an expired one is 410, counts as cancelled and takes no card [D-§7]', async () => {
+  const { setupMethodId, look, comeBack, path } = await open();
+  const { expiresAt, createdAt } = await rowOf(setupMethodId);
+  world.clock.aheadMs += expiresAt - createdAt + 1_000;
+  try {
+    const page = await look();
+    expect([page.status, headingOf(page)]).toEqual([410, 'This page has expired']);
+    expect(page.text).toContain('status=CANCELLED');
+    expectSeeOther(await comeBack('payment_token=tok_too_late_setup'), path);
+    expect((await rowOf(setupMethodId)).paymentMethodId).toBeNull();
+  } finally {
+    world.clock.aheadMs = 0;
+  }
+});
+
+test('what the merchant left out is asked for first, and stored with session and customer [D-11]', async () => {
+  const { setupMethodId, look, post, path } = await open({
+    billingDetails: { email: 'ada@example.com' },
+    phoneNumberRequired: true,
+  });
+  expect((await look()).text).toContain('<button type="submit">Continue to your card</button>');
+  const wrong = await post({ name: ' ', contactNumber: 'none' });
+  expect(wrong.status).toBe(400);
+  expect(wrong.text).toContain('<p class="problem" id="name-problem">Enter your name.</p>');
+  const given = { name: 'Ada', contactNumber: '+44 20 7946 0000' };
+  expectSeeOther(await post(given), path);
+  expect(hasCardForm(await look())).toBe(true);
+  const details = { email: 'ada@example.com', ...given };
+  const row = await rowOf(setupMethodId);
+  expect(row.billingDetails).toEqual(details);
+  const [customer] = await world.db
+    .select({ details: customers.details })
+    .from(customers)
+    .where(eq(customers.id, row.customerId));
+  expect(customer!.details).toEqual(details);
+});
+
+test('a details form with a wrong token is refused and stores nothing [reliability §4]', async () => {
+  const { setupMethodId, post } = await open({ billingDetails: {} });
+  const answer = await post({ form_token: 'x', name: 'Eve', email: 'eve@example.com' });
+  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+  expect((await rowOf(setupMethodId)).billingDetails).toEqual({});
+});
+
+test('no line of the log holds a page token or a payment token [D-§8]', async () => {
+  const { token, give } = await open();
+  await give('payment_token=tok_in_no_log_setup');
+  const lines = JSON.stringify(world.logLines);
+  expect(lines).toContain('GET /setup/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_setup');
+});

@@ -1,0 +1,358 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { updateMethodLink } from '../../api/pages/update-method/link.ts';
+import { createApiWorld, PUBLIC_URL, SESSION_KEY, TOKENISER_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { fieldsOf, linesOf } from './page-text.ts';
+import {
+  alertOf,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from './page-visits.ts';
+import { lifeIn, readLife } from './subscription-lives.ts';
+import type { Life } from './subscription-lives.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld({ trustedProxies: 1 });
+});
+afterAll(() => world.close());
+
+const DAY_MS = 24 * 3_600_000;
+const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
+
+async function linkOf(life: Life): Promise<string> {
+  return String((await readLife(world, life))['updatePaymentMethodLink']);
+}
+
+/** A payer who has the link of a subscription in `status`. */
+async function open(
+  status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
+  changes: Record<string, unknown> = {},
+) {
+  const life = await lifeIn(world, status, changes);
+  return { life, ...visit(world, await linkOf(life)) };
+}
+
+async function lastFourOf(life: Life): Promise<unknown> {
+  const { paymentMetadata } = await readLife(world, life);
+  return (paymentMetadata as { cardMetadata: { lastFourDigit: string } }).cardMetadata
+    .lastFourDigit;
+}
+
+async function obey(path: string, { subscriptionId }: Life): Promise<void> {
+  const answer = await world.call('POST', path, { body: { subscriptionId } });
+  expect(answer.status).toBe(200);
+}
+
+test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
+  'a subscription that is %s reads with a link, a fresh one each time [IF-2.3, D-33]',
+  async (status) => {
+    const life = await lifeIn(world, status);
+    const first = await linkOf(life);
+    expect(first).toMatch(
+      new RegExp(
+        `^${PUBLIC_URL}/update-method/[0-9A-Za-z]{22}\\.[0-9A-Za-z]{22}\\.[0-9a-z]+\\.[\\w-]{22}$`,
+      ),
+    );
+    world.clock.aheadMs += 1;
+    expect(await linkOf(life)).not.toBe(first);
+  },
+);
+
+test.each(['CREATED', 'PAUSED', 'ENDED'] as const)(
+  'a subscription that is %s reads without a link [IF-2.3, D-33]',
+  async (status) => {
+    const life = await lifeIn(world, status);
+    expect(await readLife(world, life)).not.toHaveProperty('updatePaymentMethodLink');
+  },
+);
+
+test('the page names the card in use and what comes next, and its form is bound to it [D-33]', async () => {
+  const { look, path } = await open('ACTIVE', {
+    productPage: { name: 'Tea <b>', description: 'A box' },
+    // The first payment is on the day of the test, the next a year later.
+    interval: 'YEAR',
+  });
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([200, 'Change your card']);
+  expect(page.text).toContain('<p class="soft">Tea &lt;b></p>');
+  expect(linesOf(page.text)).toEqual([
+    ['Charged today', 'Nothing'],
+    ['Card now', 'Visa ending in 4242'],
+    ['Next payment', expect.stringMatching(/^19\.99 USD on \d+ \w+ \d{4}$/)],
+  ]);
+  expect(page.text).toContain('<button type="submit">Save card</button>');
+  expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
+  expect(fieldsOf(page.text).slice(0, 3)).toEqual([
+    { name: 'session', value: expect.stringMatching(/^cs_[0-9A-Za-z]{22}$/) as string },
+    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
+  ]);
+  expect(page.text).not.toContain('<script');
+  expect(page.text).not.toContain('Cancel and return');
+  expect(page.headers['content-security-policy']).toContain(
+    "form-action 'self' https://cards.example;",
+  );
+});
+
+test('looking at the page writes nothing, in whatever way, and a look at the return address changes nothing [D-33]', async () => {
+  const { life, look, comeBack, path } = await open('ACTIVE');
+  const before = await world.countRows();
+  await look();
+  await look({}, 'HEAD');
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expectSeeOther(await comeBack('payment_token=tok_head_update_1111', 'HEAD'), path);
+  expect(await world.countRows()).toEqual(before);
+  expect(await lastFourOf(life)).toBe('4242');
+});
+
+test.each(['TRIALING', 'ACTIVE'] as const)(
+  'in %s another card replaces the method and charges nothing, and the same link shows it [D-33]',
+  async (status) => {
+    const { life, give, look, comeBack, path } = await open(status);
+    const page = await give(`payment_token=tok_replaces_${status}_1111`);
+    expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
+    expect(page.text).toContain(
+      'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
+    );
+    // It ends here. Rule: D-44.
+    expect(refreshOf(page)).toBeUndefined();
+    expect(page.text).not.toContain('<a ');
+    expect(await readLife(world, life)).toMatchObject({ status });
+    expect(await lastFourOf(life)).toBe('1111');
+
+    // The same link takes no second card; a new one does.
+    expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
+    expect(await lastFourOf(life)).toBe('1111');
+    expect(headingOf(await look())).toBe('Your card was replaced');
+    const fresh = visit(world, await linkOf(life));
+    expect(hasCardForm(await fresh.look())).toBe(true);
+    await fresh.give(`payment_token=tok_third_${status}_3333`);
+    expect(await lastFourOf(life)).toBe('3333');
+  },
+);
+
+test('in UNPAID the payment that is owed goes through with the new card [D-33, D-30]', async () => {
+  const { life, give, look } = await open('UNPAID');
+  const asked = await look();
+  expect(linesOf(asked.text)).toEqual([
+    ['Charged today', '19.99 USD, which is due'],
+    ['Card now', 'Visa ending in 4242'],
+  ]);
+  expect(asked.text).toContain('<button type="submit">Save card and pay 19.99 USD</button>');
+
+  const page = await give('payment_token=tok_pays_owed_1111');
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+  expect(page.text).toContain(
+    'The payment that was due went through. Visa ending in 1111 is used from now on.',
+  );
+  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
+});
+
+test('paying the last cycle so still shows the payment, though the subscription has ended [D-33]', async () => {
+  const { life, give } = await open('UNPAID', { cycleCount: 2 });
+  const page = await give('payment_token=tok_last_cycle');
+  expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+});
+
+test('a card whose payment is declined is kept, and another one pays [D-30, D-33]', async () => {
+  const { life, give, look } = await open('UNPAID');
+  const session = sessionIn(await look());
+  const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
+  expect(kept.status).toBe(200);
+  expect(alertOf(kept)).toBe(
+    'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+  );
+  expect(kept.text).not.toContain('insufficient');
+  expect(await readLife(world, life)).toMatchObject({ status: 'UNPAID' });
+  expect(await lastFourOf(life)).toBe('1111');
+  expect(linesOf(kept.text)).toContainEqual(['Card now', 'Visa ending in 1111']);
+
+  const paid = await give('payment_token=tok_pays_then_2222');
+  expect(headingOf(paid)).toBe('Thank you: your payment was received');
+  expect(await lastFourOf(life)).toBe('2222');
+  expect(await triesOf(world, session)).toBe(2);
+});
+
+test('a kept card that pays at a later retry is what its link then shows [D-30, D-33]', async () => {
+  const { life, give, look } = await open('UNPAID');
+  await give('payment_token=tok_card_declined_at_first_1111');
+  world.workflows.faults.card = 'good';
+  await world.call('POST', '/subscription/manual-retry', {
+    body: { subscriptionId: life.subscriptionId },
+  });
+  world.workflows.faults.card = null;
+  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+  expect(headingOf(await look())).toBe('Thank you: your payment was received');
+});
+
+test('a card that is refused is not saved, and the page says so [D-33]', async () => {
+  const { life, give } = await open('ACTIVE');
+  const notSaved =
+    'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
+    'again, or use another card.';
+  expect(alertOf(await give('payment_token=tok_stolen_card_1111'))).toBe(notSaved);
+  expect(alertOf(await give('payment_error=expired_card&payment_error_id=1'))).toBe(notSaved);
+  expect(await lastFourOf(life)).toBe('4242');
+
+  const unpaid = await open('UNPAID');
+  expect(alertOf(await unpaid.give('payment_token=tok_unsaved_stolen_card'))).toBe(notSaved);
+  expect(await lastFourOf(unpaid.life)).toBe('4242');
+});
+
+test('reloading the return address is the same try, kept, refused or paid [D-33, design §4]', async () => {
+  const { comeBack, look, path } = await open('UNPAID');
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok_unsaved_card_declined_reload',
+    'payment_error=invalid_cvc&payment_error_id=a',
+    'payment_token=tok_card_declined_reload_kept',
+    'payment_token=tok_pays_reload_update',
+  ]) {
+    for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(query), path);
+  }
+  expect(await triesOf(world, session)).toBe(4);
+  const replaced = world.workflows.calls.filter(({ name }) =>
+    name.includes('tok_unsaved_card_declined_reload'),
+  );
+  expect(replaced).toHaveLength(1);
+});
+
+test('an unknown outcome looks again at either address, and then shows what came [D-33]', async () => {
+  const { life, comeBack, look, path } = await open('UNPAID');
+  const returned = await comeBack('payment_token=tok_unknown_update');
+  expect(headingOf(returned)).toBe('Your payment is being processed');
+  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown_update`);
+  const reopened = await look();
+  expect(refreshOf(reopened)).toBe(`3; url=${path}`);
+  expect(hasCardForm(reopened)).toBe(false);
+
+  world.workflows.faults.card = 'paid late';
+  await world.workflows.lookUp(life.ref);
+  world.workflows.faults.card = null;
+  expect(headingOf(await look())).toBe('Thank you: your payment was received');
+});
+
+test('while the service is away nothing is lost, and the same address replaces the card later [D-33]', async () => {
+  const { life, comeBack, path } = await open('ACTIVE');
+  world.workflows.faults.isDown = true;
+  const away = await comeBack('payment_token=tok_update_outage_1111');
+  world.workflows.faults.isDown = false;
+  expect(away.status).toBe(503);
+  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_update_outage_1111`);
+  expectSeeOther(await comeBack('payment_token=tok_update_outage_1111'), path);
+  expect(await lastFourOf(life)).toBe('1111');
+});
+
+test.each([
+  ['CREATED', 409, 'has not begun yet'],
+  ['PAUSED', 409, 'is paused'],
+  ['ENDED', 409, 'has ended'],
+] as const)(
+  'opened in %s a link says why not and takes no card [D-33]',
+  async (status, code, why) => {
+    // given: a link that was good once; only a subscription that began has one to read
+    const life = await lifeIn(world, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
+    const url =
+      status === 'CREATED' ? updateMethodLink(SIGNER, life.ref, Date.now()) : await linkOf(life);
+    if (status === 'PAUSED') await obey('/subscription/merchant/pause', life);
+    if (status === 'ENDED') await obey('/subscription/merchant/cancel', life);
+
+    const { look, comeBack, path } = visit(world, url);
+    const page = await look();
+    expect([page.status, headingOf(page)]).toEqual([code, 'Your card cannot be changed here']);
+    expect(page.text).toContain(why);
+    expect(hasCardForm(page)).toBe(false);
+    const sent = world.workflows.calls.length;
+    expectSeeOther(await comeBack(`payment_token=tok_closed_${status}`), path);
+    expect(world.workflows.calls).toHaveLength(sent);
+  },
+);
+
+test('a link lives 30 days in real time; then it is 410 and takes no card [D-33]', async () => {
+  const { life, look, comeBack, path } = await open('ACTIVE');
+  world.clock.aheadMs += 30 * DAY_MS - 60_000;
+  expect((await look()).status).toBe(200);
+  world.clock.aheadMs += 60_001;
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
+  expect(page.text).toContain('Ask Acme Ltd for a new link.');
+  expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), path);
+  world.clock.aheadMs = 0;
+  expect(await lastFourOf(life)).toBe('4242');
+});
+
+test('a link that was altered, or is of nothing of ours, is one 404 page [D-33]', async () => {
+  const { token, look } = await open('ACTIVE');
+  const other = await open('ACTIVE');
+  expect((await look()).status).toBe(200);
+  const [merchant, subscription, expiry, signature] = token.split('.');
+  const [, otherSubscription] = other.token.split('.');
+  for (const altered of [
+    [merchant, otherSubscription, expiry, signature],
+    [world.other.merchantId.slice(4), subscription, expiry, signature],
+    [merchant, subscription, `${expiry}0`, signature],
+    [
+      merchant,
+      subscription,
+      expiry,
+      signature!.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+    ],
+    [merchant, subscription, expiry, ''],
+    ['short'],
+  ]) {
+    const page = visit(world, `${PUBLIC_URL}/update-method/${altered.join('.')}`);
+    const answer = await page.look();
+    expect([answer.status, headingOf(answer)]).toEqual([
+      404,
+      'There is no such page for changing a card',
+    ]);
+    expect((await page.comeBack('payment_token=tok_altered')).status).toBe(404);
+  }
+});
+
+test('the link of a checkout opens no update, and the link of an update no checkout [issue 4]', async () => {
+  const { token, give } = await open('ACTIVE');
+  await give('payment_token=tok_stolen_card_elsewhere');
+  for (const kind of ['checkout', 'payment', 'setup']) {
+    expect((await visit(world, `${PUBLIC_URL}/${kind}/${token}`).look()).status).toBe(404);
+  }
+});
+
+test('after five cards the page is locked, and a new link from the merchant opens it again [reliability §4]', async () => {
+  const { life, give, comeBack, path } = await open('ACTIVE');
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
+  const locked = await give('payment_token=tok_stolen_card_lock_5');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+  expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
+  expect(await lastFourOf(life)).toBe('4242');
+  world.clock.aheadMs += 1;
+  const fresh = visit(world, await linkOf(life));
+  await fresh.give('payment_token=tok_good_anew_1111');
+  expect(await lastFourOf(life)).toBe('1111');
+});
+
+test('a fifth card that was kept though its payment was declined is told of [D-30]', async () => {
+  const { give } = await open('UNPAID');
+  for (let card = 1; card <= 4; card += 1)
+    await give(`payment_token=tok_unsaved_card_declined_${card}`);
+  const locked = await give('payment_token=tok_card_declined_fifth_1111');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
+  expect(locked.text).toContain('but the payment of 19.99 USD was declined.');
+});
+
+test('no line of the log holds a link or a payment token [D-§8]', async () => {
+  const { token, give } = await open('ACTIVE');
+  await give('payment_token=tok_in_no_log_update');
+  const lines = JSON.stringify(world.logLines);
+  expect(lines).toContain('GET /update-method/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_update');
+});
