@@ -19,6 +19,7 @@ import { createPageLimits } from './pages/shared/limits.ts';
 import { pageErrors } from './pages/shared/page.tsx';
 import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
 import { customerRoutes } from './routes/customers/routes.ts';
+import { documentRoutes } from './routes/documents/routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
 import { linkRoutes } from './routes/links/routes.ts';
 import { CANCEL_INTENT_PATH, paymentRoutes } from './routes/payments/routes.ts';
@@ -26,6 +27,8 @@ import { setupMethodRoutes } from './routes/setup-methods/routes.ts';
 import { subscriptionRoutes } from './routes/subscriptions/routes.ts';
 import { testClockRoutes } from './routes/test-clocks/routes.ts';
 import { webhookRoutes } from './routes/webhooks/routes.ts';
+
+type ApiRouter = Router<RequestState>;
 
 /** The HTTP API and the hosted pages as a Koa app. Never listens; keeps no state of its own. */
 export function createApp(deps: ApiDeps): Koa<RequestState> {
@@ -37,7 +40,8 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     deps.logger.warn({ name: nameOf(error) }, 'connection error'),
   );
 
-  const routers = createRouters(deps);
+  const { open, pages, merchants } = createRouters(deps);
+  const routers = [open, pages, merchants];
   app
     .use(requestId(deps)) // first: every answer and every line of the log carries it
     .use(accessLog(deps.logger)) // outside the errors: it logs the status they became
@@ -50,11 +54,12 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
 }
 
 /** One router for each kind of caller: what a router uses comes before its own routes only. */
-function createRouters(deps: ApiDeps): Router<RequestState>[] {
-  const open = new Router<RequestState>({ sensitive: true });
+export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchants', ApiRouter> {
+  const open: ApiRouter = new Router({ sensitive: true });
   healthRoutes(open, deps);
+  documentRoutes(open, deps);
 
-  const pages = new Router<RequestState>({ sensitive: true });
+  const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
   const limits = createPageLimits(); // one count of each address, over all pages
   checkoutRoutes(pages, deps, limits);
@@ -63,7 +68,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   updateMethodPageRoutes(pages, deps, limits);
   linkPageRoutes(pages, deps, limits);
 
-  const merchants = new Router<RequestState>({ sensitive: true });
+  const merchants: ApiRouter = new Router({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body: strangers upload nothing
   merchants.use(rateLimit(deps)); // behind credentials: nobody else counts; before the body
   merchants.use(jsonBody(new Set([`POST ${CANCEL_INTENT_PATH}`])));
@@ -75,7 +80,7 @@ function createRouters(deps: ApiDeps): Router<RequestState>[] {
   webhookRoutes(merchants, deps);
   testClockRoutes(merchants, deps);
 
-  return [open, pages, merchants];
+  return { open, pages, merchants };
 }
 
 function nameOf(error: unknown): string {

@@ -18,6 +18,14 @@ export const ListQueryFields = {
   endTime: optional(instantText),
 };
 
+/** What the interface document says of {@link ListQueryFields}. */
+export const LIST_NOTES = {
+  limit: `How many records a page holds at most. Default: ${LIMIT_DEFAULT}.`,
+  offset: '`metadata.offset` of the page before; absent for the first page.',
+  startTime: 'Only records created at this instant or later. Epoch milliseconds.',
+  endTime: 'Only records created before this instant. Epoch milliseconds.',
+};
+
 interface Listed {
   readonly id: string;
   readonly createdAt: number;

@@ -15,6 +15,7 @@ import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { createFakePayments } from './fake-payments.ts';
+import { defaultDocumentCheck } from '../support/document-check.ts';
 import { createFakeWorkflows } from './fake-workflows.ts';
 
 export const PUBLIC_URL = 'https://pay.example';
@@ -54,6 +55,8 @@ const NO_LIMITS: RateLimits = {
   requests: 1_000_000,
   readsOfOneSubscription: 1_000_000,
 };
+
+const documentCheck = defaultDocumentCheck();
 
 export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
 
@@ -124,8 +127,13 @@ export async function createApiWorld({
     databaseUrl: database.url,
     /** Moves the API's real time ahead of the machine's. */
     clock,
-    call: (method: string, path: string, options: CallOptions = {}) =>
-      send(url + path, method, merchant, options),
+    /** Fails when what comes back is not what the interface document says. */
+    call: async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
+      const answer = await send(url + path, method, merchant, options);
+      const problems = documentCheck.problemsOfCall(method, path, options.body, answer);
+      if (problems.length === 0) return answer;
+      throw new Error(`${method} ${path} is not as documented:\n${problems.join('\n')}`);
+    },
     /** Rows of every table that a request could write to. */
     countRows: () => countRows(db),
     withoutDatabase: <T>(work: () => Promise<T>) => withoutDatabase(database.url, work),

@@ -18,21 +18,26 @@ const country = z
   .meta({ pattern: '^[A-Z]{2}$' });
 
 /** Every field optional, and kept as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
-export const customerDetails = z.object({
-  name: detail(),
-  email: email.nullish(),
-  contactNumber: detail(),
-  customerAddress: z
-    .object({
-      addressLine1: detail(),
-      addressLine2: detail(),
-      city: detail(),
-      state: detail(),
-      country: country.nullish(),
-      postalCode: detail(),
-    })
-    .nullish(),
-});
+export const customerDetails = z
+  .object({
+    name: detail(),
+    email: email.nullish(),
+    contactNumber: detail(),
+    customerAddress: z
+      .object({
+        addressLine1: detail(),
+        addressLine2: detail(),
+        city: detail(),
+        state: detail(),
+        country: country.nullish(),
+        postalCode: detail(),
+      })
+      .nullish(),
+  })
+  .meta({
+    id: 'CustomerDetails',
+    description: 'A payer. Every field is optional, and comes back as it was given.',
+  });
 
 /** Rule: IF-4.1. */
 export const CreateCustomerBody = { customerDetails };

@@ -16,14 +16,18 @@ const { testClockId: _realTimeOnly, ...SharedShape } = CreateSubscriptionShape;
 export const GenerateLinkShape = {
   ...SharedShape,
   callbackUrl: optional(httpUrl()),
-  metadata: z.unknown().refine((value) => value === undefined || value === null, {
-    error: 'is not accepted on a link',
-  }),
+  metadata: z
+    .unknown()
+    .refine((value) => value === null, { error: 'is not accepted on a link' })
+    .meta({ type: 'null' })
+    .optional(),
   expiryDate: instant,
   multiUseLimit: optional(
-    wholeNumber(1).refine((value) => value <= MULTI_USE_LIMIT_MAX, {
-      error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
-    }),
+    wholeNumber(1)
+      .refine((value) => value <= MULTI_USE_LIMIT_MAX, {
+        error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
+      })
+      .meta({ maximum: MULTI_USE_LIMIT_MAX }),
   ),
 };
 

@@ -11,7 +11,7 @@ import { amount } from '../../payment-fields.ts';
 import { SubscriptionIdBody } from './schema.ts';
 
 /** Rule: IF-4.6. */
-const EditSubscriptionShape = {
+export const EditSubscriptionShape = {
   ...SubscriptionIdBody,
   newAmount: optional(amount),
   newCycleCount: optional(wholeNumber(1)),

@@ -18,9 +18,9 @@ const eventSigner = z
   });
 
 /** Rules: IF-4.15, D-50, D-53. */
-const WebhookShape = {
+export const WebhookShape = {
   eventSigner,
-  endpoint: z.string().max(ENDPOINT_MAX),
+  endpoint: z.string().max(ENDPOINT_MAX).meta({ format: 'uri' }),
   subscribedEventTypes: z
     .array(z.enum(EVENT_TYPES))
     .max(EVENT_TYPES_MAX)
@@ -40,13 +40,13 @@ export function readWebhook(
   });
 }
 
-const QueryShape = {
+export const ListWebhooksQuery = {
   includeInactive: z.enum(['true', 'false']).default('false'),
 };
 
 /** Whether the list holds deactivated configurations too. Rule: D-55. */
 export function readIncludeInactive(query: unknown): boolean {
-  return readFields(QueryShape, query).includeInactive === 'true';
+  return readFields(ListWebhooksQuery, query).includeInactive === 'true';
 }
 
 function isBase64(text: string): boolean {

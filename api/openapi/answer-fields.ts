@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
+import { DECLINES } from '../../domain/declines.ts';
+
+/** What fields of answers and events are made of. Nothing is validated with these but in tests. */
+
+/** Marks a field of an answer as an extension. Rule: D-§7. */
+export const EXTENSION = { 'x-extension': true } as const;
+
+export function id(prefix: string, of: string) {
+  return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
+}
+
+/** Rule: D-04. */
+export function epochMs(description: string) {
+  return z
+    .int()
+    .min(0)
+    .meta({ description: `${description} Epoch milliseconds.`, format: 'int64' });
+}
+
+/** Rule: D-04. */
+export function dateTime(description: string) {
+  return z.string().meta({ description, format: 'date-time' });
+}
+
+export function minorAmount(description: string) {
+  return z
+    .int()
+    .min(0)
+    .meta({ description: `${description} In the smallest currency unit.`, format: 'int64' });
+}
+
+export function count(description: string) {
+  return z.int().min(0).meta({ description, format: 'int64' });
+}
+
+export function url(description: string) {
+  return z.string().meta({ description, format: 'uri' });
+}
+
+export const currencyCode = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .meta({ description: 'ISO 4217 code.' });
+
+export const pairs = z.record(z.string(), z.string()).meta({ description: 'As it was given.' });
+
+export const cardMetadata = z
+  .object({
+    brand: z.string(),
+    country: z.string().optional().meta({ description: 'ISO 3166 alpha-2, where it is known.' }),
+    lastFourDigit: z.string().regex(/^\d{4}$/),
+    expiryMonth: z.int().min(1).max(12),
+    expiryYear: z.int().min(2000),
+  })
+  .meta({ id: 'CardMetadata', description: 'What is known of a card.' });
+
+export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
+
+/** Rule: D-42. */
+export const declineCode = z
+  .enum(Object.keys(DECLINES) as [keyof typeof DECLINES])
+  .meta({ id: 'DeclineCode', description: 'Why a payment was declined.' });
+
+export const declineMessage = z.string().meta({ description: 'The reason, for people.' });
+
+/** A page of a list. Rule: D-§7. */
+export function page(of: z.ZodType) {
+  return z.object({
+    data: z.array(of).meta({ description: 'Newest first.' }),
+    metadata: z.object({
+      offset: z
+        .string()
+        .optional()
+        .meta({ description: 'Where the next page begins; absent at the end.' }),
+    }),
+  });
+}
+
+/** Rule: D-16. */
+export const nothing = z.object({}).meta({ description: 'Empty.' });

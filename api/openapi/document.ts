@@ -1,0 +1,149 @@
+import type { PublishedTestCard } from '../../gateways/port.ts';
+import { describeApi } from './description.ts';
+import { errorResponses, header, HEADERS, SHARED_RESPONSES } from './errors.ts';
+import { webhooksOf } from './events.ts';
+import { noteOf, SchemaBook } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { TAGS } from './operation.ts';
+import type { Example, Operation, RequestFields } from './operation.ts';
+import { OPERATIONS } from './operations.ts';
+
+export interface DocumentSettings {
+  /** Where the API is, without a trailing slash. */
+  readonly publicUrl: string;
+  readonly testCards: readonly PublishedTestCard[];
+}
+
+/**
+ * The interface as an OpenAPI 3.1 document. Requests are described by the very types that validate
+ * them. The version is the interface's, not the program's. Rules: IF-9, D-§7.
+ */
+export function createDocument({ publicUrl, testCards }: DocumentSettings): JsonSchema {
+  const book = new SchemaBook();
+  const paths: Record<string, Record<string, JsonSchema>> = {};
+  for (const operation of OPERATIONS) {
+    const path = templateOf(operation.path);
+    paths[path] = { ...paths[path], [operation.method]: operationObject(book, operation) };
+  }
+  const webhooks = webhooksOf(book);
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Perennial', version: '1.0.0', description: describeApi(testCards) },
+    servers: [{ url: publicUrl }],
+    security: [{ basic: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    webhooks,
+    components: {
+      schemas: book.components,
+      responses: SHARED_RESPONSES,
+      headers: HEADERS,
+      parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
+      securitySchemes: {
+        basic: { type: 'http', scheme: 'basic', description: 'Key id and secret.' },
+      },
+    },
+  };
+}
+
+/** `/customer/:customerId` as OpenAPI writes it. */
+export function templateOf(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}');
+}
+
+/** Rules: IF-4, IF-8, D-17. */
+const IDEMPOTENCY_KEY: JsonSchema = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'A name of your own for this request: repeated, it is carried out once.',
+  schema: { type: 'string', maxLength: 255, pattern: '^[a-zA-Z0-9\\-_:\\.]+$' },
+  example: 'order-1001',
+};
+
+function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
+  const { operationId, tag, summary, description, isExtension, isOpen, body } = operation;
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description,
+    ...(isExtension ? { 'x-extension': true } : {}),
+    ...(isOpen ? { security: [] } : {}),
+    parameters: parametersOf(book, operation),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: body.isRequired,
+            content: json(book.ofFields(body), body.examples),
+          },
+        }),
+    responses: { ...answerOf(book, operation), ...errorResponses(operation) },
+  };
+}
+
+function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {
+  const { params = {}, query, idempotencyKey } = operation;
+  return [
+    ...Object.entries(params).map(([name, { description, example }]) => ({
+      name,
+      in: 'path',
+      required: true,
+      description,
+      schema: { type: 'string' },
+      example,
+    })),
+    ...(query === undefined ? [] : queryParameters(book, query)),
+    ...keyParameter(idempotencyKey),
+  ];
+}
+
+function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
+  if (listed === undefined) return [];
+  const reference = { $ref: '#/components/parameters/IdempotencyKey' };
+  // A reference takes no marks of its own.
+  return [listed === 'listed' ? reference : { ...IDEMPOTENCY_KEY, 'x-extension': true }];
+}
+
+/** In an address a parameter is there or not; null is for bodies. */
+function queryParameters(book: SchemaBook, query: RequestFields): JsonSchema[] {
+  const schema = book.ofFields({ ...query, notes: {} });
+  const properties = schema['properties'] as Record<string, JsonSchema>;
+  const required = new Set(schema['required'] as string[] | undefined);
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: 'query',
+    required: required.has(name),
+    ...noteOf(query.notes[name]),
+    schema: withoutNull(property),
+  }));
+}
+
+function withoutNull(schema: JsonSchema): JsonSchema {
+  const choices = schema['anyOf'] as JsonSchema[] | undefined;
+  const left = choices?.filter(({ type }) => type !== 'null');
+  return left?.[0] !== undefined && left.length === 1 ? left[0] : schema;
+}
+
+function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSchema> {
+  const { answer, idempotencyKey } = operation;
+  const headers = {
+    'Request-Id': header('Request-Id'),
+    ...(idempotencyKey === undefined
+      ? {}
+      : { 'Idempotent-Replayed': header('Idempotent-Replayed') }),
+  };
+  if (answer === 'no content') return { '204': { description: 'Done.', headers } };
+  const { description, schema, examples } = answer;
+  return { '200': { description, headers, content: json(book.of(schema), examples) } };
+}
+
+function json(schema: JsonSchema, examples: readonly Example[]): JsonSchema {
+  return {
+    'application/json': {
+      schema,
+      examples: Object.fromEntries(examples.map((example) => [example.summary, example])),
+    },
+  };
+}

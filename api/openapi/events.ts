@@ -1,0 +1,222 @@
+import { z } from 'zod';
+import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
+import type { EventType } from '../../domain/events.ts';
+import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
+import { END_REASONS, SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
+import { customerDetails } from '../routes/customers/schema.ts';
+import {
+  count,
+  currencyCode,
+  declineCode,
+  declineMessage,
+  epochMs,
+  EXTENSION,
+  id,
+  minorAmount,
+  pairs,
+  paymentMethodKind,
+} from './answer-fields.ts';
+import type { JsonSchema, SchemaBook } from './json-schema.ts';
+
+/** When each type is sent. Rules: D-50, D-51. */
+const EVENTS: Readonly<Record<EventType, string>> = {
+  'intent.checkout_opened': 'The page of a payment intent was opened for the first time.',
+  'intent.created': 'A payment intent was made: something is owed.',
+  'intent.failed': 'An attempt was declined.',
+  'intent.refunded': 'Money was given back, all or a part.',
+  'intent.success': 'The intent is paid.',
+  'subscription.trialing': 'The trial began.',
+  'subscription.cycle_charged': 'A cycle was paid, the first and retried ones included.',
+  'subscription.created': 'A subscription was created.',
+  'subscription.checkout_opened': 'The checkout of a trial was opened for the first time.',
+  'subscription.active': 'The subscription became ACTIVE.',
+  'subscription.unpaid': 'The subscription became UNPAID.',
+  'subscription.paused': 'The subscription became PAUSED.',
+  'subscription.ended': 'The subscription became ENDED.',
+  'setup_method.success': 'A payment method was saved in a setup session.',
+};
+
+/** The types of interface.md; the others are extensions. Rules: IF-6, D-50. */
+const LISTED: ReadonlySet<EventType> = new Set([
+  ...INTENT_EVENT_TYPES,
+  'subscription.trialing',
+  'subscription.cycle_charged',
+]);
+
+const head = {
+  eventId: id('evt', 'event; also the header `webhook-id`'),
+  eventTime: epochMs('When it happened; of a subscription on a test clock, by that clock.'),
+  sequence: z.int().min(1).meta({
+    description:
+      'From 1, counted over all types per subscription, else per intent or setup session.',
+  }),
+};
+
+/** Rule: D-52. */
+const IntentEvent = z.object({
+  ...head,
+  eventType: z.enum(INTENT_EVENT_TYPES),
+  intentId: id('in', 'payment intent'),
+  status: z.enum(INTENT_STATUSES),
+  amount: minorAmount('What is owed.'),
+  currency: currencyCode,
+  presentmentCurrency: currencyCode,
+  receiptId: z.string().nullable(),
+  subscriptionId: id('sub', 'subscription').nullable(),
+  paymentMethod: paymentMethodKind.nullable(),
+  card: z
+    .object({
+      brand: z.string(),
+      country: z.string().nullable(),
+      lastFourDigit: z.string(),
+      expiryMonth: z.int(),
+      expiryYear: z.int(),
+    })
+    .nullable(),
+  customerDetails,
+  errorCode: declineCode.nullable(),
+  errorMessage: declineMessage.nullable(),
+  refundId: id('rf', 'refund')
+    .optional()
+    .meta({ description: 'Only of intent.refunded.', ...EXTENSION }),
+  refundedAmount: minorAmount('What was given back with it. Only of intent.refunded.')
+    .optional()
+    .meta(EXTENSION),
+  metadata: pairs,
+});
+
+/** Rules: D-34, D-52. */
+const SubscriptionEvent = z.object({
+  ...head,
+  eventType: z.enum(SUBSCRIPTION_EVENT_TYPES),
+  subscriptionId: id('sub', 'subscription'),
+  customerId: id('cus', 'customer').meta(EXTENSION),
+  status: z.enum(SUBSCRIPTION_STATUSES),
+  amount: minorAmount('What a cycle costs; of subscription.cycle_charged what was charged.'),
+  currency: currencyCode,
+  intentId: id('in', 'payment intent of the cycle').nullable(),
+  cycleNumber: count('Which cycle, from 1.').nullable(),
+  remainingCycleCount: count('Cycles that are not paid yet.'),
+  nextPaymentDate: epochMs('As in the read operation.').nullable().meta(EXTENSION),
+  currentPeriodEnd: epochMs('As in the read operation.').nullable().meta(EXTENSION),
+  endReason: z
+    .enum(END_REASONS)
+    .optional()
+    .meta({ description: 'Only when ENDED.', ...EXTENSION }),
+  metadata: pairs,
+});
+
+/** Rule: D-50. */
+const SetupMethodEvent = z.object({
+  ...head,
+  eventType: z.literal('setup_method.success'),
+  setupMethodId: id('sm', 'setup session'),
+  pmId: id('pmt', 'saved payment method'),
+  customerId: id('cus', 'customer'),
+  status: z.literal('SUCCESS'),
+});
+
+/** The body of an event, by the first part of its type. */
+export const EVENT_BODIES = {
+  intent: IntentEvent.meta({ id: 'IntentEvent' }),
+  subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
+  setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),
+};
+
+const EXAMPLES = {
+  intent: {
+    eventId: 'evt_0002sSOLuW5hQ2zXcV7bNmKl',
+    eventTime: 1_795_176_061_000,
+    sequence: 3,
+    intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
+    status: 'SUCCESS',
+    amount: 1_999,
+    currency: 'USD',
+    presentmentCurrency: 'USD',
+    receiptId: null,
+    subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
+    paymentMethod: 'CARD',
+    card: {
+      brand: 'visa',
+      country: 'US',
+      lastFourDigit: '4242',
+      expiryMonth: 12,
+      expiryYear: 2030,
+    },
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    errorCode: null,
+    errorMessage: null,
+    metadata: { plan: 'oolong' },
+  },
+  subscription: {
+    eventId: 'evt_0002sSOLuX9pW4rTyU6iOaSd',
+    eventTime: 1_795_176_061_000,
+    sequence: 5,
+    subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
+    customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+    status: 'ACTIVE',
+    amount: 1_999,
+    currency: 'USD',
+    intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
+    cycleNumber: 1,
+    remainingCycleCount: 11,
+    nextPaymentDate: 1_797_768_061_000,
+    currentPeriodEnd: 1_797_768_061_000,
+    metadata: { plan: 'oolong' },
+  },
+  setup_method: {
+    eventId: 'evt_0002sSOLuY3kL8mNbV1cXzAq',
+    eventTime: 1_795_176_061_000,
+    sequence: 1,
+    setupMethodId: 'sm_0002sSOLuS8nM4vBcX2zLkJh',
+    pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+    customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+    status: 'SUCCESS',
+  },
+};
+
+/** Rule: D-53. */
+const SIGNATURE_HEADERS = {
+  'webhook-id': 'The `eventId`; the same on every attempt.',
+  'webhook-timestamp': 'Real time of this attempt, in seconds since 1970.',
+  'webhook-signature':
+    'A list of `v1,` + Base64(HMAC-SHA256(`webhook-id.webhook-timestamp.body`)), with spaces between: ' +
+    'one of them must be right. Standard Webhooks.',
+  'xpay-signature': 'Base64(HMAC-SHA512(body)).',
+};
+
+/** The `webhooks` of the document: one for each type of event. Rules: IF-6, D-50 to D-54. */
+export function webhooksOf(book: SchemaBook): Record<string, JsonSchema> {
+  return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: webhook(book, type) }]));
+}
+
+function webhook(book: SchemaBook, type: EventType): JsonSchema {
+  const kind = type.split('.')[0] as keyof typeof EVENT_BODIES;
+  return {
+    operationId: `on.${type}`,
+    summary: EVENTS[type],
+    tags: ['Webhooks'],
+    security: [],
+    ...(LISTED.has(type) ? {} : EXTENSION),
+    parameters: Object.entries(SIGNATURE_HEADERS).map(([name, description]) => ({
+      name,
+      in: 'header',
+      required: true,
+      description,
+      schema: { type: 'string' },
+    })),
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: book.of(EVENT_BODIES[kind]),
+          examples: { [type]: { value: { ...EXAMPLES[kind], eventType: type } } },
+        },
+      },
+    },
+    responses: {
+      '2XX': { description: 'Received. Anything else is sent again.' },
+      '410': { description: 'Not wanted any more: the configuration is deactivated.' },
+    },
+  };
+}

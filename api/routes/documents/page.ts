@@ -1,0 +1,42 @@
+/** The page that shows the interface document, its script, and what both may load. */
+
+export const DOCS_PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Perennial API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="data:,">
+</head>
+<body>
+<main id="ui"><noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> is the same as text.</noscript></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** `validatorUrl: null`: the document is shown to no service on the way. */
+export const DOCS_SCRIPT = `SwaggerUIBundle({
+  url: '/openapi.json',
+  domNode: document.getElementById('ui'),
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  validatorUrl: null,
+});
+`;
+
+/** Only from here; the library sets styles on its elements and has its icons in data URLs. */
+export const DOCS_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { Router } from '@koa/router';
+import type { Context, RequestState } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { createDocument } from '../../openapi/document.ts';
+import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
+
+const { resolve } = createRequire(import.meta.url);
+
+/** What the page needs besides itself; served from this machine. */
+const ASSETS = {
+  'swagger-ui.css': { type: 'text/css', file: resolve('swagger-ui-dist/swagger-ui.css') },
+  'swagger-ui-bundle.js': {
+    type: 'text/javascript',
+    file: resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+  },
+};
+
+/**
+ * The interface document, and a page to browse it that fetches nothing from anywhere else. Both are
+ * for everybody. Rule: D-§7.
+ */
+export function documentRoutes(
+  router: Router<RequestState>,
+  { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
+): void {
+  // Made when first asked for: most processes that load this never are.
+  const document = once(async () => {
+    return bytesOf(JSON.stringify(createDocument({ publicUrl, testCards })));
+  });
+  router.get('/openapi.json', async (ctx) => {
+    sendCacheable(ctx, 'application/json', await document());
+  });
+
+  const page = once(async () => bytesOf(DOCS_PAGE));
+  router.get('/docs', async (ctx) => {
+    ctx.set('Content-Security-Policy', DOCS_POLICY);
+    sendCacheable(ctx, 'text/html', await page());
+  });
+
+  const script = once(async () => bytesOf(DOCS_SCRIPT));
+  router.get('/docs/start.js', async (ctx) => {
+    sendCacheable(ctx, 'text/javascript', await script());
+  });
+
+  for (const [name, { type, file }] of Object.entries(ASSETS)) {
+    const asset = once(async () => bytesOf(await readFile(file)));
+    router.get(`/docs/${name}`, async (ctx) => sendCacheable(ctx, type, await asset()));
+  }
+}
+
+interface Bytes {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+function bytesOf(content: string | Buffer): Bytes {
+  const body = Buffer.from(content);
+  const hash = createHash('sha256').update(body).digest('base64url');
+  return { body, etag: `"${hash}"` };
+}
+
+/** Changes with a new release only; who has it asks whether it is still the same. */
+function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void {
+  ctx.set('Cache-Control', 'public, no-cache');
+  ctx.set('ETag', etag);
+  ctx.status = 200;
+  if (ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  ctx.type = type;
+  ctx.body = body;
+}
+
+/** Does the work at the first call; a failure is forgotten, so that the next call tries again. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => {
+    result ??= work().catch((error: unknown) => {
+      result = undefined;
+      throw error;
+    });
+    return result;
+  };
+}

@@ -1,0 +1,253 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { createRouters } from '../../api/app.ts';
+import type { ApiDeps } from '../../api/deps.ts';
+import { createDocument } from '../../api/openapi/document.ts';
+import { errorCodesOf } from '../../api/openapi/errors.ts';
+import { OPERATIONS } from '../../api/openapi/operations.ts';
+import type { Operation } from '../../api/openapi/operation.ts';
+import { DomainError, ERRORS } from '../../domain/errors.ts';
+import { EVENT_TYPES } from '../../domain/events.ts';
+import { createDocumentCheck } from '../support/document-check.ts';
+
+type Json = Record<string, unknown>;
+
+const document = createDocument({
+  publicUrl: 'https://pay.example',
+  testCards: [{ number: '4242424242424242', label: 'pays' }],
+}) as Json & { paths: Record<string, Record<string, Json>> };
+
+const nameOf = ({ method, path }: { method: string; path: string }): string =>
+  `${method.toUpperCase()} ${path}`;
+
+/** Nothing behind the routes may be reached here: what asks for it has read its request. */
+const unreachable: object = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('beyond the reading of the request');
+    },
+  },
+);
+
+const deps = {
+  db: unreachable,
+  workflows: unreachable,
+  payments: unreachable,
+  logger: unreachable,
+  sealing: unreachable,
+  endpointProblem: () => undefined,
+  now: () => Date.UTC(2026, 10, 20),
+  random: randomBytes,
+  publicUrl: 'https://pay.example',
+  tokeniserUrl: 'https://cards.example/tokenise',
+  testCards: [],
+  checkoutExpiryMs: 86_400_000,
+  sessionKey: 'session-key',
+  credentialPepper: 'pepper',
+  rateLimits: { windowSeconds: 1, requests: 1_000, readsOfOneSubscription: 1_000 },
+} as unknown as ApiDeps;
+
+const { open, merchants } = createRouters(deps);
+
+interface Route {
+  method: string;
+  path: string;
+  handle: (ctx: unknown, next: () => Promise<void>) => Promise<void>;
+}
+
+const routesOf = (router: typeof merchants): Route[] =>
+  router.stack.flatMap((layer) =>
+    layer.methods
+      .filter((method) => method !== 'HEAD')
+      .map((method) => ({
+        method,
+        path: String(layer.path),
+        handle: layer.stack.at(-1) as unknown as Route['handle'],
+      })),
+  );
+
+/** Every field a route looks for in an object, as it reads a request that has none of them. */
+async function fieldsReadBy(route: Route): Promise<{ body: string[]; query: string[] }> {
+  const read = { body: new Set<string>(), query: new Set<string>() };
+  const empty = (names: Set<string>) =>
+    new Proxy<Json>(
+      {},
+      {
+        getOwnPropertyDescriptor: (_, name) => void names.add(String(name)),
+      },
+    );
+  const ctx = {
+    state: {
+      route: nameOf(route),
+      merchant: { id: 'mer_1', mode: 'test' },
+      body: empty(read.body),
+    },
+    query: empty(read.query),
+    params: { xIntentId: 'in_1' },
+    headers: {},
+    set: () => undefined,
+  };
+  await route
+    .handle(ctx, async () => undefined)
+    .catch((error: unknown) => {
+      const isRefusal = error instanceof DomainError;
+      if (!isRefusal && !/beyond the reading/.test(String(error))) throw error;
+    });
+  return { body: [...read.body].toSorted(), query: [...read.query].toSorted() };
+}
+
+const describedFields = (operation: Operation) => ({
+  body: Object.keys(operation.body?.shape ?? {}).toSorted(),
+  query: Object.keys(operation.query?.shape ?? {}).toSorted(),
+});
+
+describe('the interface document', () => {
+  it('has every route of merchants and no other [D-§7]', () => {
+    const served = routesOf(merchants).map(nameOf);
+    expect(OPERATIONS.map(nameOf).toSorted()).toEqual([...served, 'GET /openapi.json'].toSorted());
+    expect(routesOf(open).map(nameOf)).toContain('GET /openapi.json');
+  });
+
+  it.each(routesOf(merchants).map((route) => [nameOf(route), route] as const))(
+    'has the fields that %s reads and no other [D-§7]',
+    async (name, route) => {
+      const operation = OPERATIONS.find((candidate) => nameOf(candidate) === name)!;
+      expect(await fieldsReadBy(route)).toEqual(describedFields(operation));
+    },
+  );
+
+  it('has the path parameters of every route [D-§7]', () => {
+    const wrong = OPERATIONS.filter(({ path, params = {} }) => {
+      const named = [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter!);
+      return named.toSorted().join() !== Object.keys(params).toSorted().join();
+    });
+    expect(wrong.map(nameOf)).toEqual([]);
+  });
+
+  it('calls every operation by a name of its own [D-§7]', () => {
+    const ids = OPERATIONS.map(({ operationId }) => operationId);
+    expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
+  });
+
+  it('has every type of event [IF-6, D-50]', () => {
+    expect(Object.keys(document['webhooks'] as Json)).toEqual(EVENT_TYPES);
+  });
+
+  it('names every code of the catalogue but those of unknown routes [D-§8]', () => {
+    const used = new Set<string>(OPERATIONS.flatMap(errorCodesOf));
+    const unused = Object.keys(ERRORS).filter((code) => !used.has(code));
+    expect(unused).toEqual(['route_not_found', 'method_not_allowed']);
+  });
+
+  it('is OpenAPI 3.1 and carries the version of the interface [IF-9, D-§7]', () => {
+    expect([document['openapi'], (document['info'] as Json)['version']]).toEqual([
+      '3.1.0',
+      '1.0.0',
+    ]);
+  });
+
+  it('points only to what it has', () => {
+    const missing = referencesIn(document).filter((pointer) => valueAt(pointer) === undefined);
+    expect(missing).toEqual([]);
+  });
+
+  it('marks as extensions what interface.md does not have [D-§7]', () => {
+    const marked = OPERATIONS.filter(({ isExtension }) => isExtension).map(nameOf);
+    expect(marked.toSorted()).toEqual([
+      'DELETE /webhook/:webhookConfigId',
+      'GET /customer',
+      'GET /customer/:customerId/payment-method-tokens',
+      'GET /openapi.json',
+      'GET /payments',
+      'GET /payments/v2/get-intent/:xIntentId',
+      'GET /setup-method/:setupMethodId',
+      'GET /subscription',
+      'GET /subscription/timeline/:subscriptionId',
+      'GET /subscription/upcoming/:subscriptionId',
+      'GET /test-clock/:testClockId',
+      'POST /payments/create-intent',
+      'POST /payments/merchant/refund',
+      'POST /subscription/merchant/pause',
+      'POST /test-clock/advance',
+      'POST /test-clock/create',
+      'POST /webhook',
+    ]);
+    const listed = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed');
+    expect(listed.map(nameOf).toSorted()).toEqual([
+      'POST /customer/create',
+      'POST /payments/cancel/:xIntentId',
+      'POST /payments/charge-tokenised-pm',
+      'POST /setup-method/create',
+      'POST /subscription/create',
+      'POST /subscription/edit',
+      'POST /subscription/link/merchant/generate-link',
+      'POST /subscription/manual-retry',
+      'POST /subscription/merchant/cancel',
+      'POST /subscription/merchant/one-time-charge',
+    ]);
+  });
+});
+
+describe('the examples of the document', () => {
+  const check = createDocumentCheck(document);
+  const examples = examplesIn(document);
+
+  it('are there for every request and every answer', () => {
+    const without = contentsIn(document).filter(
+      ({ content }) => Object.keys((content['examples'] ?? {}) as Json).length === 0,
+    );
+    expect(without.map(({ pointer }) => pointer)).toEqual([]);
+    expect(examples.length).toBeGreaterThan(OPERATIONS.length);
+  });
+
+  it.each(examples.map((example) => [example.pointer, example] as const))(
+    'are right: %s',
+    (_, { schema, value }) => {
+      expect(check.problemsAt('answer', schema, value)).toEqual([]);
+    },
+  );
+});
+
+interface Content {
+  pointer: string;
+  content: Json;
+}
+
+/** Everything that is sent as JSON, wherever it stands. */
+function contentsIn(value: unknown, pointer = '#'): Content[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]): Content[] => {
+    const place = `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return key === 'application/json'
+      ? [{ pointer: place, content: member as Json }]
+      : contentsIn(member, place);
+  });
+}
+
+function examplesIn(value: unknown): { pointer: string; schema: string; value: unknown }[] {
+  return contentsIn(value).flatMap(({ pointer, content }) =>
+    Object.entries((content['examples'] ?? {}) as Record<string, Json>).map(([name, example]) => ({
+      pointer: `${pointer} ${name}`,
+      schema: `${pointer}/schema`,
+      value: example['value'],
+    })),
+  );
+}
+
+function referencesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) =>
+    key === '$ref' ? [String(member)] : referencesIn(member),
+  );
+}
+
+function valueAt(pointer: string): unknown {
+  return pointer
+    .slice(2)
+    .split('/')
+    .reduce<unknown>(
+      (value, key) => (value as Json | undefined)?.[key.replaceAll('~1', '/')],
+      document,
+    );
+}

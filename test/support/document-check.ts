@@ -1,0 +1,137 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { createDocument, templateOf } from '../../api/openapi/document.ts';
+import type { JsonSchema } from '../../api/openapi/json-schema.ts';
+import { OPERATIONS } from '../../api/openapi/operations.ts';
+
+/** An answer as a client hears it. */
+export interface HeardAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+type Json = Record<string, unknown>;
+
+/**
+ * Compares calls with the interface document, more strictly than a client may: an answer with a field
+ * the document does not have is wrong, too.
+ */
+export function createDocumentCheck(document: JsonSchema) {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  for (const format of ['int64', 'int32']) ajv.addFormat(format, true);
+  ajv.addSchema({ ...document, $id: 'request:' });
+  ajv.addSchema({ ...(withoutMore(document) as JsonSchema), $id: 'answer:' });
+  const compiled = new Map<string, ValidateFunction>();
+
+  /** What is wrong with a value for the schema at a pointer of the document. */
+  function problemsAt(side: 'request' | 'answer', pointer: string, value: unknown): string[] {
+    const place = `${side}:${pointer}`;
+    const validate = compiled.get(place) ?? ajv.compile({ $ref: place });
+    compiled.set(place, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message = '', params }) => {
+      return `${instancePath} ${message} ${JSON.stringify(params)}`;
+    });
+  }
+
+  const at = (pointer: string): Json =>
+    pointer
+      .slice(2)
+      .split('/')
+      .reduce((value: unknown, key) => (value as Json)[unescaped(key)], document) as Json;
+
+  /** Follows a reference, if it is one. */
+  function resolved(pointer: string): string {
+    const { $ref } = at(pointer);
+    return typeof $ref === 'string' ? $ref : pointer;
+  }
+
+  function problemsOfAnswer(pointer: string, answer: HeardAnswer): string[] {
+    const responses = at(`${pointer}/responses`);
+    if (!Object.hasOwn(responses, String(answer.status))) {
+      return [`status ${answer.status} is not documented: ${answer.text}`];
+    }
+    const response = resolved(`${pointer}/responses/${answer.status}`);
+    const { content, headers = {} } = at(response) as { content?: Json; headers?: Json };
+    return [
+      ...Object.keys(headers).flatMap((name) => {
+        const place = resolved(`${response}/headers/${name}`);
+        const value = answer.headers[name.toLowerCase()];
+        if (value !== undefined) return problemsAt('answer', `${place}/schema`, value);
+        return at(place)['required'] === true ? [`header ${name} is missing`] : [];
+      }),
+      ...(content === undefined
+        ? problemsOfEmpty(answer)
+        : problemsOfJson(`${response}/content/application~1json/schema`, answer)),
+    ];
+  }
+
+  function problemsOfJson(pointer: string, answer: HeardAnswer): string[] {
+    const type = String(answer.headers['content-type']);
+    if (!type.startsWith('application/json')) return [`content type ${type}`];
+    return problemsAt('answer', pointer, JSON.parse(answer.text));
+  }
+
+  return {
+    problemsAt,
+    /**
+     * What the document does not know of this call; empty too when it does not tell of the route at
+     * all. What was answered 2xx must have been asked for as the document says.
+     */
+    problemsOfCall(method: string, url: string, body: unknown, answer: HeardAnswer): string[] {
+      const pointer = operationPointer(method, url.split('?')[0] ?? '');
+      if (pointer === undefined) return [];
+      const request = `${pointer}/requestBody/content/application~1json/schema`;
+      const isAccepted = answer.status < 300 && body !== undefined;
+      const hasBody = Object.hasOwn(at(pointer), 'requestBody');
+      return [
+        ...problemsOfAnswer(pointer, answer),
+        ...(isAccepted && hasBody ? problemsAt('request', request, body) : []),
+      ];
+    },
+  };
+}
+
+export type DocumentCheck = ReturnType<typeof createDocumentCheck>;
+
+/** The check of the document as it is served. */
+export function defaultDocumentCheck(): DocumentCheck {
+  return createDocumentCheck(createDocument({ publicUrl: 'https://pay.example', testCards: [] }));
+}
+
+function operationPointer(method: string, path: string): string | undefined {
+  const served = OPERATIONS.filter((operation) => pathPattern(operation.path).test(path));
+  const literal = served.filter((operation) => !operation.path.includes(':'));
+  const operation = (literal.length > 0 ? literal : served).find(
+    (candidate) => candidate.method === method.toLowerCase(),
+  );
+  if (operation === undefined) return undefined;
+  const key = templateOf(operation.path).replaceAll('~', '~0').replaceAll('/', '~1');
+  return `#/paths/${key}/${operation.method}`;
+}
+
+function pathPattern(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}$`);
+}
+
+function problemsOfEmpty({ text }: HeardAnswer): string[] {
+  return text === '' ? [] : [`a body where there is none: ${text}`];
+}
+
+function unescaped(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** The document with every object closed to fields it does not list. */
+function withoutMore(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutMore);
+  if (typeof value !== 'object' || value === null) return value;
+  const copy: Json = Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, withoutMore(member)]),
+  );
+  const isObject = copy['type'] === 'object' && 'properties' in copy;
+  return isObject ? { additionalProperties: false, ...copy } : copy;
+}
