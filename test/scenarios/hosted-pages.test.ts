@@ -8,6 +8,7 @@ import {
   heading,
   openPayer,
   payByCard,
+  picture,
   SHOP_URL,
   tooWide,
   typeCard,
@@ -23,24 +24,24 @@ const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const DECLINED =
   'Your payment was declined and nothing was charged. Check the details and try again, or use another card.';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let shop: Shop;
 let browser: Browser;
+const toClose: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   if (NO_BROWSER !== null) return;
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
   browser = await launchChromium();
+  toClose.push(() => browser.close());
+  const server = await connectDevServer();
+  toClose.push(() => server.close());
+  world = await createWorld(server);
+  toClose.push(() => world.close());
+  shop = await openShop(world);
+  toClose.push(() => shop.close());
 });
 afterAll(async () => {
-  if (NO_BROWSER !== null) return;
-  await browser.close();
-  await shop.close();
-  await world.close();
-  await server.close();
+  for (const close of toClose.toReversed()) await close();
 });
 beforeEach((context) => {
   if (NO_BROWSER !== null) context.skip(NO_BROWSER);
@@ -102,6 +103,7 @@ describe('the checkout, in a browser', () => {
     const life = await subscribe();
     const page = await payer();
     await page.goto(life.fwdUrl);
+    await picture(page, 'checkout');
     expect(await heading(page)).toBe('Garden Letters');
     await payByCard(page);
     expect(await heading(page)).toBe('Thank you: your payment was received');
@@ -133,6 +135,7 @@ describe('the checkout, in a browser', () => {
     await page.goto(life.fwdUrl);
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
+    await picture(page, 'checkout-declined');
     expect(page.url()).toBe(life.fwdUrl);
     // The name is known; the number and the CVC are the gateway's alone.
     expect(await page.getByLabel('Name on card').inputValue()).toBe('Ada Example');
@@ -154,8 +157,9 @@ describe('the checkout, in a browser', () => {
 
   test('pays once when its button is clicked twice [D-32]', async () => {
     const life = await subscribe();
-    const page = await payer();
+    const page = await payer({ width: 360 });
     await page.goto(life.fwdUrl);
+    await picture(page, 'checkout-phone');
     await typeCard(page);
     await page.getByRole('button').dblclick();
     await page.getByText('Thank you: your payment was received').waitFor();
@@ -354,6 +358,7 @@ describe('a link, in a browser', () => {
     const page = await payer({ width: 360 });
     await page.goto(shortUrl);
     expect(await heading(page)).toBe('Garden Letters');
+    await picture(page, 'link');
     expect(await fieldsOf(page)).toEqual(['Name, required', 'E-mail address, required']);
     expect(await tooWide(page)).toBe(0);
     await sayWhoYouAre(page);
@@ -423,6 +428,7 @@ describe('a hosted payment, in a browser', () => {
     const page = await payer({ width: 360 });
     await page.goto(fwdUrl);
     expect(await heading(page)).toBe('Two tickets');
+    await picture(page, 'payment');
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     expect(await tooWide(page)).toBe(0);
@@ -460,6 +466,7 @@ describe('a setup session, in a browser', () => {
     await page.getByLabel('E-mail address').fill('ada@example.com');
     await page.getByRole('button', { name: 'Continue to your card' }).click();
     await page.waitForLoadState();
+    await picture(page, 'setup');
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toMatch(
       /^Your card was declined and was not/,
@@ -529,6 +536,7 @@ describe('another card, in a browser', () => {
     await page.goto(life.updateUrl);
     const pay = page.getByRole('button', { name: 'Save card and pay 19.99 USD' });
     expect(await pay.isVisible()).toBe(true);
+    await picture(page, 'update');
     await payByCard(page, cardOf('5555 5555 5555 4444'));
     expect(await page.getByRole('alert').innerText()).toBe(
       'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',

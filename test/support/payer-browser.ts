@@ -67,3 +67,9 @@ export const fieldsOf = (page: Page) =>
 /** What a payer with a narrow screen would have to push to the side. */
 export const tooWide = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+
+/** With PICTURES=1 the page as it looks now becomes docs/images/<name>.png; else nothing happens. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (process.env['PICTURES'] !== '1') return;
+  await page.screenshot({ path: `docs/images/${name}.png`, fullPage: true });
+}
