@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cardOf, payOnPage } from '../support/payer.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** A merchant's own charges and refunds over HTTP, on a real Temporal and with the gateway's book. */
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  shop = await openShop(world);
+});
+
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await server.close();
+});
+
+type Json = Record<string, unknown>;
+
+const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+
+/** Charges in the gateway's book that belong to an intent. */
+async function booked(intentId: string): Promise<string[]> {
+  const { charges } = await world.control('GET', '/control/charges');
+  return charges
+    .filter(({ key }) => key.includes(intentId))
+    .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
+}
+
+/** A customer's card, saved on the hosted page of a setup session. */
+async function savedCard(number: string): Promise<{ customerId: string; pmId: string }> {
+  const { merchant } = shop;
+  const made = await merchant.post<{ setupMethodId: string; fwdUrl: string }>(
+    '/setup-method/create',
+    { currency: 'USD', billingDetails: ADA, callbackUrl: 'https://merchant.example/saved' },
+  );
+  await payOnPage(made.fwdUrl, cardOf(number));
+  const session = await merchant.get<Json>(`/setup-method/${made.setupMethodId}`);
+  expect(session).toMatchObject({ status: 'SUCCESS' });
+  return { customerId: String(session['customerId']), pmId: String(session['pmId']) };
+}
+
+const statusOf = (reason: unknown): string =>
+  /status \d+$/.exec(String(reason))?.[0] ?? String(reason);
+
+async function activeSubscription(): Promise<string> {
+  const { merchant } = shop;
+  const made = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
+    '/subscription/create',
+    {
+      amount: 1_999,
+      currency: 'USD',
+      customerDetails: ADA,
+      callbackUrl: 'https://merchant.example/back',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+    },
+  );
+  await payOnPage(made.fwdUrl);
+  return made.subscriptionId;
+}
+
+test('a card that was saved on its page is charged and refunded in parts [IF-4.12, IF-4.13, D-§7]', async () => {
+  const { merchant } = shop;
+  const method = await savedCard('4242 4242 4242 4242');
+  const tokens = await merchant.get<{ data: Json[] }>(
+    `/customer/${method.customerId}/payment-method-tokens`,
+  );
+  expect(tokens.data).toMatchObject([
+    { paymentMethodId: method.pmId, status: 'LIVE', cardMetadata: { lastFourDigit: '4242' } },
+  ]);
+
+  const order = { ...method, currency: 'USD', amount: 2_500 };
+  const charged = await merchant.post<Json>('/payments/charge-tokenised-pm', order);
+  const intentId = String(charged['intentId']);
+  expect(charged).toEqual({ intentId, status: 'SUCCESS' });
+
+  const refund = (amount?: number | string) =>
+    merchant.post<Json>('/payments/merchant/refund', { xIntentId: intentId, amount });
+  expect(await refund('900')).toMatchObject({ intentId, amount: 900, currency: 'USD' });
+  expect(await merchant.get<Json>(`/payments/v2/get-intent/${intentId}`)).toMatchObject({
+    status: 'PARTIALLY_REFUNDED',
+    chargeAttempts: [{ attempt: 1, status: 'SUCCESS' }],
+  });
+  await expect(refund(1_601)).rejects.toMatchObject({
+    status: 400,
+    errorCode: 'operation_not_allowed',
+  });
+  expect(await refund()).toMatchObject({ amount: 1_600 });
+  expect(await merchant.get<Json>(`/payments/v2/get-intent/${intentId}`)).toMatchObject({
+    status: 'REFUNDED',
+  });
+  expect(await booked(intentId)).toEqual(['succeeded 2500 x1']);
+});
+
+test('a card that is declined later answers FAILED with its code [IF-4.12, D-42]', async () => {
+  const method = await savedCard('4000 0000 0000 0341');
+  const charged = await shop.merchant.post<Json>('/payments/charge-tokenised-pm', {
+    ...method,
+    currency: 'USD',
+    amount: 2_500,
+  });
+  expect(charged).toEqual({
+    intentId: charged['intentId'],
+    status: 'FAILED',
+    errorCode: 'card_declined',
+  });
+  expect(await booked(String(charged['intentId']))).toEqual(['declined 2500 x1']);
+});
+
+test('twenty one-time charges at once with one key are one charge of the saved method [IF-4.10, D-17]', async () => {
+  const { merchant } = shop;
+  const subscriptionId = await activeSubscription();
+  const before = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
+  const charge = () =>
+    merchant.post<Json>(
+      '/subscription/merchant/one-time-charge',
+      { subscriptionId, amount: 700, currency: 'USD', comments: 'One more seat' },
+      'one-more-seat',
+    );
+  const answers = await Promise.allSettled(Array.from({ length: 20 }, charge));
+  const last = await charge();
+  expect(last).toEqual({
+    intentId: last['intentId'],
+    status: 'SUCCESS',
+    errorCode: null,
+    errorMessage: null,
+  });
+  // Who met the first one at work was told to ask again.
+  const outcomes = answers.map((answer) =>
+    answer.status === 'fulfilled' ? JSON.stringify(answer.value) : statusOf(answer.reason),
+  );
+  expect(new Set([...outcomes, 'status 409'])).toEqual(
+    new Set([JSON.stringify(last), 'status 409']),
+  );
+  expect(await booked(String(last['intentId']))).toEqual(['succeeded 700 x1']);
+  const after = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
+  const { updatePaymentMethodLink: _, ...rest } = before;
+  expect(after).toMatchObject(rest);
+  await shop.expectAllDelivered(subscriptionId);
+  const told = shop.receiver.received
+    .filter(({ event }) => event['subscriptionId'] === subscriptionId)
+    .map(({ event }) => `${event.sequence} ${event.eventType} ${String(event['amount'])}`);
+  expect(told.slice(-2)).toEqual([
+    `${told.length - 1} intent.created 700`,
+    `${told.length} intent.success 700`,
+  ]);
+});
+
+test('cancelling the first intent ends the subscription, once, whoever pays later [IF-4.11, D-41]', async () => {
+  const { merchant } = shop;
+  const { subscriptionId, fwdUrl } = await merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    amount: 1_999,
+    currency: 'USD',
+    customerDetails: ADA,
+    callbackUrl: 'https://merchant.example/back',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+  });
+  const list = await merchant.get<{ data: Json[] }>('/payments?limit=1');
+  const intentId = String(list.data[0]?.['xIntentId']);
+  expect(list.data[0]).toMatchObject({ subscriptionId, status: 'CREATED' });
+  expect(await merchant.post(`/payments/cancel/${intentId}`, {}, 'cancel-it')).toEqual({});
+  expect(await merchant.post(`/payments/cancel/${intentId}`, {}, 'cancel-it')).toEqual({});
+  await expect(merchant.post(`/payments/cancel/${intentId}`, {})).rejects.toMatchObject({
+    status: 400,
+    errorCode: 'operation_not_allowed',
+  });
+  await expect(payOnPage(fwdUrl)).rejects.toThrow('no form on');
+  expect(
+    await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`),
+  ).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
+  expect(await booked(intentId)).toEqual([]);
+});
