@@ -11,14 +11,14 @@ import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
 import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../workflows/payment/messages.ts';
-import type { PaymentInput, PaymentResult } from '../workflows/payment/messages.ts';
+import type { PaymentInput } from '../workflows/payment/messages.ts';
 import { REFUND_WORKFLOW, refundWorkflowId } from '../workflows/refund/messages.ts';
-import type { RefundInput, RefundResult } from '../workflows/refund/messages.ts';
+import type { RefundInput } from '../workflows/refund/messages.ts';
 import {
   SETUP_METHOD_WORKFLOW,
   setupMethodWorkflowId,
 } from '../workflows/setup-method/messages.ts';
-import type { SetupMethodInput, SetupMethodResult } from '../workflows/setup-method/messages.ts';
+import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
 
 /** What is read of rows here. Both answer null while there is something to do. */
@@ -73,6 +73,12 @@ interface Start {
   input: PaymentInput | RefundInput | SetupMethodInput;
 }
 
+/** What every one of them ends with; `paymentToken` says whose order it was. */
+interface Result<Outcome> {
+  outcome: Outcome;
+  paymentToken?: string | null;
+}
+
 class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   private readonly client: Client;
   private readonly rows: PaymentRows;
@@ -86,7 +92,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   async pay(order: PaymentOrder): Promise<PaymentOutcome> {
     const { token } = order;
-    const outcome = await this.untilOwn<PaymentResult, PaymentOutcome>(
+    const outcome = await this.untilOwn<PaymentOutcome>(
       paymentStart(order),
       ({ paymentToken }) => paymentToken === (token?.paymentToken ?? null),
       () => this.rows.paymentOutcome(order, Date.now()),
@@ -95,7 +101,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   async refund(ref: RefundRef): Promise<RefundOutcome> {
-    const outcome = await this.untilOwn<RefundResult, RefundOutcome>(
+    const outcome = await this.untilOwn<RefundOutcome>(
       refundStart(ref),
       () => true,
       () => this.rows.refundOutcome(ref),
@@ -105,7 +111,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   async saveMethod(order: SetupOrder): Promise<SetupOutcome> {
     const { merchantId, setupMethodId, paymentToken, checkoutSessionId } = order;
-    const outcome = await this.untilOwn<SetupMethodResult, SetupOutcome>(
+    const outcome = await this.untilOwn<SetupOutcome>(
       {
         type: SETUP_METHOD_WORKFLOW,
         workflowId: setupMethodWorkflowId(setupMethodId),
@@ -131,9 +137,9 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
    * Starts the workflow, or joins the one that runs, until one has carried out this very order. What
    * the rows know is asked first, so that a repeat needs no workflow. Null after 25 s.
    */
-  private async untilOwn<Result extends { outcome: Outcome }, Outcome>(
+  private async untilOwn<Outcome>(
     start: Start,
-    isOwn: (result: Result) => boolean,
+    isOwn: (result: Result<Outcome>) => boolean,
     known: () => Promise<Outcome | null>,
   ): Promise<Outcome | null> {
     const answerBy = Date.now() + ANSWER_WITHIN_MS;
@@ -149,7 +155,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
         if (!(error instanceof ServiceError)) throw error;
         throw new DomainError('service_unavailable', undefined, { cause: error });
       }
-      const result = await this.resultOf<Result>(start.workflowId, answerBy);
+      const result = await this.resultOf<Outcome>(start.workflowId, answerBy);
       if (result === null) return known();
       if (isOwn(result)) return result.outcome;
     } while (Date.now() < answerBy);
@@ -186,11 +192,14 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /** Null when it has none in time, or ended without one: then the rows are the truth. */
-  private async resultOf<Result>(workflowId: string, answerBy: number): Promise<Result | null> {
+  private async resultOf<Outcome>(
+    workflowId: string,
+    answerBy: number,
+  ): Promise<Result<Outcome> | null> {
     const handle = this.client.workflow.getHandle(workflowId);
     try {
       const result: unknown = await this.client.withDeadline(answerBy, () => handle.result());
-      return result as Result;
+      return result as Result<Outcome>;
     } catch (error) {
       const isNoAnswer =
         error instanceof ServiceError ||
