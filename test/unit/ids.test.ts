@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { base62, ID_PREFIXES, isId, newId, randomToken } from '../../domain/ids.ts';
+import { idOfCommand, base62, ID_PREFIXES, isId, newId, randomToken } from '../../domain/ids.ts';
 
 const zeros = (byteCount: number) => new Uint8Array(byteCount);
 const ones = (byteCount: number) => new Uint8Array(byteCount).fill(255);
@@ -60,6 +60,22 @@ describe('isId', () => {
     ['nothing', undefined],
   ])('refuses %s [D-23]', (_name, value) => {
     expect(isId('sub', value)).toBe(false);
+  });
+});
+
+describe('idOfCommand', () => {
+  const COMMAND = 'cmd_0351415SWzMdzqyOQW6iVF';
+
+  it('names what a command makes after the command, every time the same [D-17]', () => {
+    expect(idOfCommand('in', COMMAND)).toBe('in_0351415SWzMdzqyOQW6iVF');
+    expect(idOfCommand('rf', COMMAND)).toBe('rf_0351415SWzMdzqyOQW6iVF');
+    expect(isId('in', idOfCommand('in', COMMAND))).toBe(true);
+  });
+
+  it('refuses what is no id of a command [D-23]', () => {
+    for (const other of ['in_0351415SWzMdzqyOQW6iVF', 'cmd_short', '']) {
+      expect(() => idOfCommand('in', other)).toThrow('a command has an id of its own');
+    }
   });
 });
 
