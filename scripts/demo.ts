@@ -1,5 +1,5 @@
-// npm run demo: a year of one subscription against a running npm start, through HTTP alone, as a
-// merchant, a payer and their bank see it. Checks every date, amount, status and event on the way and
+// npm run demo: a year of one subscription, what a merchant can do to one, and a link, against a
+// running npm start, through HTTP alone, as a merchant, a payer and their bank see it. Checks every date, amount, status and event on the way and
 // exits with 1, naming each difference, if anything is not as it must be.
 
 import { randomBytes } from 'node:crypto';
@@ -10,6 +10,8 @@ import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { Differences } from './demo/check.ts';
+import { sellByLink } from './demo/link.ts';
+import { operate } from './demo/operations.ts';
 import { liveThroughYear } from './demo/year.ts';
 
 const EVENT_TYPES = [
@@ -21,6 +23,7 @@ const EVENT_TYPES = [
   'subscription.trialing',
   'subscription.active',
   'subscription.unpaid',
+  'subscription.paused',
   'subscription.cycle_charged',
   'subscription.ended',
 ];
@@ -60,22 +63,25 @@ async function tellStory(
 ): Promise<number> {
   const startedAt = performance.now();
   const differences = new Differences();
-  const year = await liveThroughYear({ start, merchant, receiver, differences });
+  const demo = { start, merchant, receiver, differences };
+  const year = await liveThroughYear(demo);
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
 
-  const { demo } = start;
-  const workflowId = encodeURIComponent(`subscription/${year.subscriptionId}`);
-  const link = `${demo.temporalUiUrl}/namespaces/${demo.temporalNamespace}/workflows/${workflowId}`;
   print();
   print(`  ${year.events} events in order; the year took ${seconds} s.`);
   print(`  Its workflow in the Temporal Web UI:`);
-  print(`    ${styled('cyan', link)}`);
+  print(`    ${styled('cyan', webUiLink(start, year.subscriptionId))}`);
+  // What differs in the year would differ in what follows, too.
+  if (differences.list.length === 0) {
+    await operate(demo);
+    await sellByLink(demo);
+  }
   print();
   if (differences.list.length === 0) {
     print(
       styled('green', '  As it must be: ') +
-        'every date, amount, status, event and signature; 12 payments and 1 decline in the ' +
-        "gateway's own book.",
+        "every date, amount, status, answer, event and signature; in the gateway's own book 12 " +
+        'payments and 1 decline of the year, 6 payments and 3 declines of the rest, 1 of the link.',
     );
     print();
     return 0;
@@ -84,4 +90,9 @@ async function tellStory(
   for (const difference of differences.list) print(`    ${difference}`);
   print();
   return 1;
+}
+
+function webUiLink({ demo }: RunningStart, subscriptionId: string): string {
+  const workflowId = encodeURIComponent(`subscription/${subscriptionId}`);
+  return `${demo.temporalUiUrl}/namespaces/${demo.temporalNamespace}/workflows/${workflowId}`;
 }

@@ -3,7 +3,7 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|kill-run|verify|bench:create [arguments]
+//   node scripts/run.mjs start|test|check|demo|merchant|chaos|verify|bench:create [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -36,7 +36,7 @@ const COMMANDS = {
   start: tsx('scripts/start.ts', { endsWithUs: true }),
   demo: tsx('scripts/demo.ts'),
   merchant: tsx('scripts/merchant.ts'),
-  'kill-run': tsx('scripts/kill-run.ts'),
+  chaos: tsx('scripts/chaos.ts'),
   verify: tsx('scripts/verify.ts'),
   'bench:create': tsx('bench/create-latency.ts'),
   test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),

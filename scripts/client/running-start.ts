@@ -22,6 +22,9 @@ export interface RunningStart {
   merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
   /** Declines the next `count` charges of a subscription. */
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
+  /** Orders a fault; the gateway's README has the fields. */
+  addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
+  clearFaults(): Promise<void>;
   /** Everything the gateway booked for a subscription, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
 }
@@ -30,12 +33,13 @@ const HEALTH_WITHIN_MS = 3_000;
 const CONTROL_WITHIN_MS = 10_000;
 
 /**
- * Finds the `npm start` of this checkout's data folder.
+ * Finds the `npm start` of a data folder, by default this checkout's.
  *
  * @throws Error that says what to do when it does not run.
  */
-export async function findRunningStart(): Promise<RunningStart> {
-  const { dataDir } = loadEmbeddedConfig();
+export async function findRunningStart(
+  dataDir: string = loadEmbeddedConfig().dataDir,
+): Promise<RunningStart> {
   const demo = readDemoFile(dataDir);
   for (const url of [demo.apiUrl, demo.gatewayUrl]) {
     if (await isHealthy(url)) continue;
@@ -44,7 +48,8 @@ export async function findRunningStart(): Promise<RunningStart> {
         'until it says that it is running, and try again.',
     );
   }
-  const control = (path: string, body?: object) => askGateway(demo, path, body);
+  const control = (path: string, body?: object) =>
+    askGateway(demo, body === undefined ? 'GET' : 'POST', path, body);
   return {
     demo,
     dataDir,
@@ -54,6 +59,12 @@ export async function findRunningStart(): Promise<RunningStart> {
     },
     declineNext: async (subscriptionId, code, count) => {
       await control('/control/declines', { subscriptionId, code, count });
+    },
+    addFault: async (fault) => {
+      await control('/control/faults', fault);
+    },
+    clearFaults: async () => {
+      await askGateway(demo, 'DELETE', '/control/faults');
     },
     book: async (subscriptionId) => {
       const booked: BookedCharge[] = [];
@@ -83,9 +94,14 @@ async function isHealthy(url: string): Promise<boolean> {
   }
 }
 
-async function askGateway(demo: DemoFile, path: string, body?: object): Promise<unknown> {
+async function askGateway(
+  demo: DemoFile,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<unknown> {
   const response = await fetch(demo.gatewayUrl + path, {
-    method: body === undefined ? 'GET' : 'POST',
+    method,
     headers: {
       authorization: `Bearer ${demo.gatewayKey}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),

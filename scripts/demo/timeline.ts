@@ -63,3 +63,20 @@ function signatureText(webhook: ReceivedWebhook): string {
   const { isStandardSignatureValid: standard, isXpaySignatureValid: xpay } = webhook;
   return `${mark(standard)} sha256  ${mark(xpay)} sha512`;
 }
+
+/** One line of a story that is not told by its events. */
+export function printStep(step: {
+  date: string;
+  charged: string;
+  status: string;
+  text: string;
+}): void {
+  const [date, charged, status] = cells(COLUMNS, [step.date, step.charged, step.status]);
+  const line = [
+    styled('bold', date ?? ''),
+    styled(step.charged === 'declined' ? 'red' : 'green', charged ?? ''),
+    styled(step.status === 'UNPAID' ? 'yellow' : 'cyan', status ?? ''),
+    step.text,
+  ];
+  print(`  ${line.join('  ')}`.trimEnd());
+}

@@ -1,0 +1,128 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isRunning } from '../../embedded/process-identity.ts';
+import { openProcessTable } from '../../embedded/process-table.ts';
+import type { ProcessRecord, ProcessTable } from '../../embedded/process-table.ts';
+import type { Random } from './random.ts';
+
+type Program = 'worker' | 'api' | 'temporal' | 'postgres';
+
+/** What is done to whom. `freeze` stops a worker for ten seconds and lets it go on, none the wiser. */
+export const KILLS = {
+  worker: ['worker'],
+  api: ['api'],
+  both: ['worker', 'api'],
+  temporal: ['temporal'],
+  postgres: ['postgres'],
+  freeze: ['worker'],
+} as const satisfies Record<string, readonly Program[]>;
+export type KillKind = keyof typeof KILLS;
+
+export interface Kill {
+  readonly kind: KillKind;
+  /** Epoch ms. */
+  readonly at: number;
+}
+
+const PROGRAMS = Object.keys({ worker: 0, api: 0, temporal: 0, postgres: 0 }) as Program[];
+
+/** Before the next kill, from when all run again: time to begin something that it can interrupt. */
+const LEAST_PAUSE_MS = 4_000;
+const MOST_PAUSE_MS = 14_000;
+const FROZEN_MS = 10_000;
+const POLL_MS = 50;
+
+export class Killer {
+  readonly kills: Kill[] = [];
+  private readonly table: ProcessTable;
+  private readonly random: Random;
+  private readonly isServing: () => Promise<boolean>;
+  private upcoming: KillKind[] = [];
+
+  /** `isServing`: whether the system answers as a whole. */
+  constructor(dataDir: string, random: Random, isServing: () => Promise<boolean>) {
+    this.table = openProcessTable(join(dataDir, 'processes.json'));
+    this.random = random;
+    this.isServing = isServing;
+    for (const program of PROGRAMS) {
+      if (this.find(program) === undefined) throw new Error(`There is no ${program} to kill.`);
+    }
+  }
+
+  count(kind: KillKind): number {
+    return this.kills.filter((kill) => kill.kind === kind).length;
+  }
+
+  /** Kills at random moments until `signal` says that it is enough. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.waitUntilUp(signal);
+      await pause(this.random.between(LEAST_PAUSE_MS, MOST_PAUSE_MS), signal);
+      if (!signal.aborted) await this.strike(this.nextKind());
+    }
+  }
+
+  /** Resolves when everything runs and serves again, or when `signal` says not to wait any longer. */
+  async waitUntilUp(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const areThere = PROGRAMS.every((program) => this.find(program) !== undefined);
+      if (areThere && (await this.isServing())) return;
+      await pause(POLL_MS, signal);
+    }
+  }
+
+  /** Every kind comes once in each round, in an order of chance. */
+  private nextKind(): KillKind {
+    if (this.upcoming.length === 0) {
+      this.upcoming = (Object.keys(KILLS) as KillKind[])
+        .map((kind) => ({ kind, at: this.random.next() }))
+        .toSorted((a, b) => a.at - b.at)
+        .map(({ kind }) => kind);
+    }
+    return this.upcoming.shift() ?? 'worker';
+  }
+
+  private async strike(kind: KillKind): Promise<void> {
+    const targets = KILLS[kind].map((program) => this.find(program));
+    // One of them died by itself just now: another time.
+    if (!targets.every((target) => target !== undefined)) return;
+    this.kills.push({ kind, at: Date.now() });
+    if (kind !== 'freeze') {
+      for (const { pid } of targets) process.kill(pid, 'SIGKILL');
+      return;
+    }
+    const [{ pid } = { pid: 0 }] = targets;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await sleep(FROZEN_MS);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+  }
+
+  /** The process, if it is certainly ours to kill. */
+  private find(program: Program): ProcessRecord | undefined {
+    const records = this.table.running();
+    const starter = records.find(({ name }) => name === 'start');
+    const record = records.find(({ name }) => name === program);
+    if (record === undefined || starter === undefined) return undefined;
+    return isRunning(record) && isChildOf(record.pid, starter.pid) ? record : undefined;
+  }
+}
+
+/** Where /proc tells: a child of the starter. Elsewhere the record says so. */
+function isChildOf(pid: number, starterPid: number): boolean {
+  if (process.platform !== 'linux') return true;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const parentPid = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+    return parentPid === starterPid && readlinkSync(`/proc/${starterPid}/cwd`) === process.cwd();
+  } catch {
+    return false;
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}

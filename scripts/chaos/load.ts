@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openPage, PageOutOfReach } from '../../test/support/browser.ts';
+import { payOn, PAYING_CARD } from '../../test/support/payer.ts';
+import type { InsistentClient } from './insistent-client.ts';
+import type { Random } from './random.ts';
+
+const DAY_MS = 86_400_000;
+/** Some monthly dates do not exist in every month. */
+const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
+
+/** How long payers go on trying: longer than any restart and the lease of any key. */
+const PATIENCE_MS = 300_000;
+const BETWEEN_LOOKS_MS = 300;
+/** Subscriptions of one clock that are being made at the same time. */
+const MADE_TOGETHER = 2;
+/** One subscription in ten lives in real time, where the shortest interval is a day. */
+const REAL_TIME_EVERY = 10;
+const TRIAL_CHANCE = 0.2;
+
+const INTERVALS = [
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 3 },
+  { interval: 'WEEK', intervalCount: 1 },
+  { interval: 'WEEK', intervalCount: 2 },
+  { interval: 'MONTH', intervalCount: 1 },
+] as const;
+
+/** Some end during the run, most do not. */
+const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
+
+export interface Load {
+  readonly client: InsistentClient;
+  readonly random: Random;
+  made: number;
+  paid: number;
+  pagesRepeated: number;
+  commands: number;
+}
+
+/** A group of subscriptions that live by one clock; without one, in real time. */
+export interface Group {
+  readonly testClockId: string | null;
+  readonly subscriptionIds: string[];
+  nowAt: number;
+}
+
+/** Makes all subscriptions and pays for them. */
+export async function makeGroups(load: Load, count: number, clocks: number): Promise<Group[]> {
+  const inRealTime: Group = { testClockId: null, subscriptionIds: [], nowAt: Date.now() };
+  const groups: Group[] = [inRealTime];
+  for (let clock = 0; clock < clocks; clock += 1) {
+    const nowAt = CLOCKS_START_AT + clock * DAY_MS;
+    const { testClockId } = await answerOf<{ testClockId: string }>(load, '/test-clock/create', {
+      now: nowAt,
+    });
+    groups.push({ testClockId, subscriptionIds: [], nowAt });
+  }
+  const waiting = Array.from({ length: count }, (_, index) => index);
+  const makeNext = async (): Promise<void> => {
+    for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) {
+      const isInRealTime = index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1;
+      const group = isInRealTime ? inRealTime : groups[1 + (index % clocks)];
+      await make(load, group ?? inRealTime, index);
+    }
+  };
+  await Promise.all(Array.from({ length: MADE_TOGETHER }, makeNext));
+  return groups;
+}
+
+/** Sends the clock on and on, with commands in between, until it is over. */
+export async function live(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const target = load.random.between(0, group.subscriptionIds.length * 2);
+    const subscriptionId = group.subscriptionIds[target];
+    const work = [
+      ...(subscriptionId === undefined ? [] : [command(load, group, subscriptionId)]),
+      ...(group.testClockId === null
+        ? [sleep(load.random.between(200, 1_000))]
+        : [advance(load, group, load.random.between(3, 30))]),
+    ];
+    await Promise.all(work);
+  }
+}
+
+export async function advance(load: Load, group: Group, days: number): Promise<void> {
+  if (group.testClockId === null) return;
+  const to = group.nowAt + days * DAY_MS;
+  const { testClockId } = group;
+  const key = `advance:${testClockId}:${to}`;
+  await answerOf(load, '/test-clock/advance', { testClockId, to }, key);
+  group.nowAt = to;
+}
+
+async function make(load: Load, group: Group, index: number): Promise<void> {
+  const { random } = load;
+  const isOnClock = group.testClockId !== null;
+  const trial =
+    isOnClock && random.isLucky(TRIAL_CHANCE)
+      ? { trialPeriodCount: random.between(1, 10), trialPeriodInterval: 'DAY' }
+      : {};
+  const { subscriptionId, fwdUrl } = await answerOf<{ subscriptionId: string; fwdUrl: string }>(
+    load,
+    '/subscription/create',
+    {
+      // All differ, so that no charge can pass for another's.
+      amount: 1_000 + index,
+      currency: 'USD',
+      ...random.pick(INTERVALS),
+      cycleCount: random.pick(CYCLE_COUNTS),
+      ...trial,
+      ...(isOnClock ? { testClockId: group.testClockId } : {}),
+      customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
+      callbackUrl: 'https://shop.example/thanks',
+    },
+  );
+  load.made += 1;
+  await payWithPatience(load, fwdUrl);
+  load.paid += 1;
+  group.subscriptionIds.push(subscriptionId);
+}
+
+/** More of what is refused least often: a retry needs an unpaid subscription. */
+function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
+  const dice = random.next();
+  if (dice < 0.3) return ['/subscription/manual-retry', {}];
+  if (dice < 0.5) return ['/subscription/edit', { newAmount: amount }];
+  if (dice < 0.6) return ['/subscription/edit', { newNextPaymentDate: date }];
+  if (dice < 0.8) return ['/subscription/merchant/one-time-charge', { amount, currency: 'USD' }];
+  if (dice < 0.87) return ['/subscription/merchant/pause', {}];
+  if (dice < 0.98) return ['/subscription/merchant/unpause', { newNextPaymentDate: date }];
+  return ['/subscription/merchant/cancel', {}];
+}
+
+/** Whatever a merchant may ask of a subscription, refusals included. */
+async function command(load: Load, group: Group, subscriptionId: string): Promise<void> {
+  const { random, client } = load;
+  const amount = random.between(101, 90_000);
+  const date = group.nowAt + random.between(2, 40) * DAY_MS;
+  const [path, body] = pickCommand(random, amount, date);
+  load.commands += 1;
+  const key = `${subscriptionId}:${load.commands}`;
+  const answer = await client.post(path, { subscriptionId, ...body }, key);
+  // What a client that did not hear the answer would do.
+  if (answer !== null && random.isLucky(0.3)) {
+    await client.post(path, { subscriptionId, ...body }, key);
+  }
+}
+
+async function answerOf<Answer>(
+  { client }: Load,
+  path: string,
+  body: object,
+  key?: string,
+): Promise<Answer> {
+  const answer = await client.post(path, body, key);
+  if (answer?.status !== 200) throw new Error(`${path}: ${answer?.status} ${answer?.body}`);
+  return JSON.parse(answer.body) as Answer;
+}
+
+/** A payer who does not give up: reloads what broke, or opens the link again and types anew. */
+async function payWithPatience(load: Load, fwdUrl: string): Promise<void> {
+  const giveUpAt = performance.now() + PATIENCE_MS;
+  let url = fwdUrl;
+  let what = '';
+  while (performance.now() < giveUpAt) {
+    try {
+      let page = await openPage(url);
+      if (page.forms.length > 0) page = await payOn(page);
+      if (page.title.startsWith('Thank you') || page.title === 'Your free trial has started')
+        return;
+      what = `"${page.title}"`;
+      url = page.refreshUrl ?? fwdUrl;
+    } catch (error) {
+      if (!(error instanceof PageOutOfReach)) throw error;
+      what = error.message;
+      url = load.random.isLucky(0.5) ? error.url : fwdUrl;
+    }
+    load.pagesRepeated += 1;
+    await sleep(BETWEEN_LOOKS_MS);
+  }
+  throw new Error(`${fwdUrl} was not paid within ${PATIENCE_MS / 1_000} s; last seen: ${what}`);
+}

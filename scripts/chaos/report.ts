@@ -1,0 +1,94 @@
+import type postgres from 'postgres';
+import type { Verdict } from '../verify/invariants.ts';
+import { grouped } from '../client/terminal.ts';
+import { KILLS } from './killer.ts';
+import type { Kill, KillKind } from './killer.ts';
+
+/** What a run came to. */
+export interface RunReport {
+  readonly commit: string;
+  readonly command: string;
+  readonly startedAt: number;
+  readonly seconds: number;
+  readonly figures: readonly (readonly [label: string, text: string])[];
+  readonly recovery: readonly Recovery[];
+  readonly verdicts: readonly Verdict[];
+  /** What is wrong beside the verdicts, a line each. */
+  readonly wrong: readonly string[];
+}
+
+export interface Recovery {
+  readonly kind: KillKind;
+  readonly kills: number;
+  /** Seconds from the kill to the next charge that was settled; null without one. */
+  readonly p50: number | null;
+  readonly p99: number | null;
+}
+
+/** What was on its way at the moment of a kill may still be settled; that is no recovery. */
+const AFTERMATH_MS = 250;
+
+/** How long after each kind of kill the next charge was settled, from the attempts themselves. */
+export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
+  const seconds = new Map<KillKind, number[]>();
+  for (const { kind, at } of kills) {
+    const [row] = await sql<{ settled_at: Date | null }[]>`
+      select min(settled_at) as settled_at from payment_attempt
+      where settled_at > ${new Date(at + AFTERMATH_MS)}`;
+    if (!row?.settled_at) continue;
+    const list = seconds.get(kind) ?? [];
+    list.push((row.settled_at.getTime() - at) / 1_000);
+    seconds.set(kind, list);
+  }
+  return (Object.keys(KILLS) as KillKind[]).map((kind) => {
+    const sorted = (seconds.get(kind) ?? []).toSorted((a, b) => a - b);
+    return {
+      kind,
+      kills: kills.filter((kill) => kill.kind === kind).length,
+      p50: percentile(sorted, 0.5),
+      p99: percentile(sorted, 0.99),
+    };
+  });
+}
+
+function percentile(sorted: readonly number[], share: number): number | null {
+  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null;
+}
+
+export function isRight(report: RunReport): boolean {
+  return report.wrong.length === 0 && report.verdicts.every(({ wrong }) => wrong.length === 0);
+}
+
+export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
+  if (p50 === null || p99 === null) return `${kind}: ${kills} times`;
+  return `${kind}: ${kills} times, next charge after ${p50.toFixed(1)} s (p50), ${p99.toFixed(1)} s (p99)`;
+}
+
+/** The report as a page for docs/. */
+export function toMarkdown(report: RunReport): string {
+  const day = new Date(report.startedAt).toISOString().slice(0, 10);
+  const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);
+  const verdicts = report.verdicts.map(({ invariant, title, counted, wrong }) => {
+    const looked = counted === null ? 'not judged' : grouped(counted);
+    return `| ${invariant} | ${title} | ${looked} | ${wrong.length} |`;
+  });
+  const recovery = report.recovery.map(
+    ({ kind, kills, p50, p99 }) =>
+      `| ${kind} | ${kills} | ${p50?.toFixed(1) ?? '-'} | ${p99?.toFixed(1) ?? '-'} |`,
+  );
+  const wrong =
+    report.wrong.length === 0 ? ['Nothing else.'] : report.wrong.map((line) => `- ${line}`);
+  return [
+    `# A run of chaos, ${day}`,
+    `Commit \`${report.commit}\`, command \`${report.command}\`, ${report.seconds.toFixed(0)} s.`,
+    ['| | |', '|---|---|', ...figures].join('\n'),
+    '## Invariants',
+    ['| | What must hold | Looked at | Wrong |', '|---|---|---|---|', ...verdicts].join('\n'),
+    '## Kills, and seconds to the next settled charge',
+    ['| Kind | Kills | p50 | p99 |', '|---|---|---|---|', ...recovery].join('\n'),
+    '## Found wrong beside the invariants',
+    wrong.join('\n'),
+  ]
+    .join('\n\n')
+    .concat('\n');
+}

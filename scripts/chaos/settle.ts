@@ -1,0 +1,40 @@
+import type postgres from 'postgres';
+import { waitFor } from '../client/patience.ts';
+
+/** Longer than the leases of killed workers, the sweeps after them and the first look-ups. */
+const WITHIN_MS = 300_000;
+const HURRY_EVERY_MS = 5_000;
+
+/**
+ * Waits until everything that the faults left behind is repaired: no attempt or refund open, no event
+ * undelivered. Deliveries that failed wait for minutes by their schedule; those waits are cut short
+ * in the database, as is nothing else.
+ *
+ * @throws Error saying what is left.
+ */
+export async function settle(sql: postgres.Sql): Promise<void> {
+  let hurriedAt = 0;
+  let left = '';
+  await waitFor(
+    'everything to be settled',
+    WITHIN_MS,
+    async () => {
+      if (performance.now() - hurriedAt > HURRY_EVERY_MS) {
+        hurriedAt = performance.now();
+        await sql`update webhook_delivery set next_attempt_at = now() - interval '1 minute'
+          where state = 'PENDING' and next_attempt_at > now()`;
+      }
+      const [open] = await sql<{ attempts: number; refunds: number; deliveries: number }[]>`
+        select
+          (select count(*)::int from payment_attempt
+            where state in ('CREATED', 'SENDING', 'UNKNOWN')) as attempts,
+          (select count(*)::int from refund
+            where state in ('CREATED', 'SENDING', 'UNKNOWN')) as refunds,
+          (select count(*)::int from webhook_delivery where state = 'PENDING') as deliveries`;
+      left = JSON.stringify(open);
+      const isDone = open && open.attempts + open.refunds + open.deliveries === 0;
+      return isDone ? true : undefined;
+    },
+    () => `Left: ${left}`,
+  );
+}

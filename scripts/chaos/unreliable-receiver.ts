@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { EVENT_TYPES } from '../../domain/events.ts';
+import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import type { MerchantClient } from '../../test/support/merchant-client.ts';
+import type { Random } from './random.ts';
+
+const FAILS = 0.2;
+/** It has the event, and its acknowledgement is lost. */
+const DROPS = 0.1;
+
+/** A merchant's webhook endpoint on a bad day, subscribed to every type. */
+export async function startUnreliableReceiver(merchant: MerchantClient, random: Random) {
+  const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
+  const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
+  let isGood = false;
+  receiver.onReceive(() => {
+    if (isGood) return;
+    if (random.isLucky(FAILS)) receiver.answerNext({ status: 500 });
+    else if (random.isLucky(DROPS)) receiver.answerNext('close');
+  });
+  await merchant.post('/webhook', {
+    endpoint: receiver.url,
+    eventSigner,
+    subscribedEventTypes: EVENT_TYPES,
+  });
+  return {
+    /** From now on everything is acknowledged. */
+    recover: () => {
+      isGood = true;
+    },
+    received: () => receiver.received.length,
+    /** What came, for `npm run verify`. */
+    writeBook: (file: string) => {
+      const lines = receiver.received.map(
+        ({ event, isStandardSignatureValid, isXpaySignatureValid }) =>
+          JSON.stringify({
+            eventId: event.eventId,
+            eventType: event.eventType,
+            isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
+          }),
+      );
+      writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    },
+    close: () => receiver.close(),
+  };
+}
