@@ -138,7 +138,8 @@ export const SECRETS = [
  * Settings of the API process. `host`/`port`: where it listens; `publicUrl`: base of hosted pages as
  * a payer's browser sees them; `gatewayUrl`: the sandbox gateway as this process reaches it;
  * `gatewayPublicUrl`: the tokeniser's origin as the browser reaches it; `requestsPerSecond`: of one
- * merchant to this process. URLs have no trailing slash.
+ * merchant to this process; `trustedProxies`: how many of ours add to `X-Forwarded-For`. URLs have no
+ * trailing slash.
  *
  * @throws ConfigError naming every problem at once.
  */

@@ -43,6 +43,7 @@ describe('settings', () => {
       encryptionKey: Buffer.alloc(32, 9),
       sessionKey: key,
       checkoutExpiryMs: 86_400_000,
+      trustedProxies: 0,
       requestsPerSecond: 100,
       webhookAllowLoopback: false,
       logLevel: 'info',

@@ -1,0 +1,143 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openPage } from '../support/browser.ts';
+import { cardOf, payOn, payOnPage } from '../support/payer.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/** The pages that take a card, from the form through the real tokeniser and workflows and back. */
+
+let env: TestWorkflowEnvironment;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env);
+  shop = await openShop(world);
+});
+
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await env.teardown();
+});
+
+const DAY_MS = 86_400_000;
+const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+const LATER_DECLINED = cardOf('4000 0000 0000 0341');
+const MASTERCARD = cardOf('5555 5555 5555 4444');
+
+interface Read {
+  status: string;
+  updatePaymentMethodLink: string;
+  paymentMetadata: { cardMetadata: { brand: string; lastFourDigit: string } };
+}
+
+/** A subscription with a free trial, whose payer saved `card`. */
+async function subscribe(card = cardOf('4242 4242 4242 4242')) {
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    customerDetails: ADA,
+    callbackUrl: 'https://shop.example/thanks',
+    currency: 'USD',
+    amount: 1_999,
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+    trialPeriodInterval: 'DAY',
+    trialPeriodCount: 7,
+  });
+  await payOnPage(fwdUrl, card);
+  const read = () => shop.merchant.get<Read>(`/subscription/get-subscription/${subscriptionId}`);
+  return { subscriptionId, read };
+}
+
+test('a hosted payment: a refused form, a declined card, then one that pays, once [D-§7, D-40, D-44]', async () => {
+  const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
+    '/payments/create-intent',
+    {
+      amount: 2_500,
+      currency: 'USD',
+      customerDetails: ADA,
+      callbackUrl: 'https://shop.example/paid?order=7',
+      receiptId: 'r-1',
+    },
+  );
+  const refused = await payOnPage(fwdUrl, { ...MASTERCARD, cvc: '1' });
+  expect(refused.alert).toContain('Your payment was declined and nothing was charged.');
+  const declined = await payOn(refused, cardOf('4000 0000 0000 0002'));
+  expect(declined.alert).toBe(refused.alert);
+  const result = await payOn(declined, MASTERCARD);
+  expect(result.title).toBe('Thank you: your payment was received');
+  expect(result.refreshUrl).toBe(
+    `https://shop.example/paid?order=7&xpay_intent_id=${xIntentId}&status=SUCCESS&receipt_id=r-1`,
+  );
+  expect(await shop.merchant.get(`/payments/v2/get-intent/${xIntentId}`)).toMatchObject({
+    status: 'SUCCESS',
+  });
+});
+
+test('a card is saved by a setup session, after one that is declined when it is checked [IF-4.13, D-44]', async () => {
+  const { setupMethodId, fwdUrl } = await shop.merchant.post<{
+    setupMethodId: string;
+    fwdUrl: string;
+  }>('/setup-method/create', {
+    currency: 'USD',
+    billingDetails: ADA,
+    callbackUrl: 'https://shop.example/saved',
+  });
+  const declined = await payOnPage(fwdUrl, cardOf('4000 0000 0000 9995'));
+  expect(declined.alert).toContain('was not saved. Nothing was charged.');
+  const result = await payOn(declined, MASTERCARD);
+  expect(result.title).toBe('Your card was saved');
+  const onward = new URL(result.refreshUrl!).searchParams;
+  expect([...onward.keys()]).toEqual(['setup_method_id', 'pm_id', 'customer_id', 'status']);
+  expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
+});
+
+test('another card during the trial is checked and replaces the first, nothing is charged [D-33]', async () => {
+  const { subscriptionId, read } = await subscribe();
+  const { updatePaymentMethodLink } = await read();
+  const refused = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 0002'));
+  expect(refused.alert).toContain('Your card was declined and was not saved.');
+  expect((await read()).paymentMetadata.cardMetadata.lastFourDigit).toBe('4242');
+
+  const result = await payOn(refused, MASTERCARD);
+  expect(result.title).toBe('Your card was replaced');
+  expect(result.html).toContain('Mastercard ending in 4444 is used from now on.');
+  expect(await read()).toMatchObject({
+    status: 'TRIALING',
+    paymentMetadata: { cardMetadata: { brand: 'mastercard', lastFourDigit: '4444' } },
+  });
+  expect(await world.book({ merchantId: world.merchantId, subscriptionId })).toEqual([]);
+  expect((await openPage(updatePaymentMethodLink)).title).toBe('Your card was replaced');
+});
+
+test('in UNPAID a card whose charge is declined is kept, and the next one pays what is owed [D-30, D-33]', async () => {
+  const { subscriptionId, read } = await subscribe(LATER_DECLINED);
+  const ref = { merchantId: world.merchantId, subscriptionId };
+  await env.sleep(7 * DAY_MS + 60_000);
+  await expect.poll(async () => (await read()).status, { timeout: 30_000 }).toBe('UNPAID');
+
+  const { updatePaymentMethodLink } = await read();
+  const kept = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 9995'));
+  expect(kept.alert).toBe(
+    'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+  );
+  expect((await read()).paymentMetadata.cardMetadata.lastFourDigit).toBe('9995');
+
+  const result = await payOn(kept, MASTERCARD);
+  expect(result.title).toBe('Thank you: your payment was received');
+  expect(await read()).toMatchObject({ status: 'ACTIVE' });
+  const book = await world.book(ref);
+  expect(book.map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual([
+    ['declined', 1_999],
+    ['declined', 1_999],
+    ['succeeded', 1_999],
+  ]);
+});
