@@ -15,7 +15,7 @@ export interface Check {
   readonly wrong: string;
 }
 
-export const INVARIANTS: readonly string[] = [
+const INVARIANTS: readonly string[] = [
   'what is owed was charged exactly once, in every book',
   'no cycle is missing and none is late for ever',
   'the gateway charged the amount that was owed',
