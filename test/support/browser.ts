@@ -16,6 +16,29 @@ export interface Page {
   readonly forms: readonly Form[];
   /** Its `Content-Security-Policy`, or "". */
   readonly policy: string;
+  /** Of the browser that shows it. */
+  readonly cookies: Cookies;
+}
+
+/** What a browser remembers of sites, from one page to the next. */
+export class Cookies {
+  private readonly kept = new Map<string, { origin: string; path: string; pair: string }>();
+
+  keep(url: URL, setCookies: readonly string[]): void {
+    for (const line of setCookies) {
+      const [pair = ''] = line.split(';');
+      const path = /;\s*path=([^;]*)/i.exec(line)?.[1] ?? '/';
+      const name = pair.split('=')[0] ?? '';
+      this.kept.set(`${url.origin} ${path} ${name}`, { origin: url.origin, path, pair });
+    }
+  }
+
+  headerFor({ origin, pathname }: URL): string {
+    const sent = [...this.kept.values()].filter(
+      (cookie) => cookie.origin === origin && pathname.startsWith(cookie.path),
+    );
+    return sent.map(({ pair }) => pair).join('; ');
+  }
 }
 
 export interface Form {
@@ -52,9 +75,13 @@ export class PageOutOfReach extends Error {
   }
 }
 
-/** @throws PageOutOfReach when a server on the way cannot be reached or drops the connection. */
-export function openPage(url: string): Promise<Page> {
-  return navigate(new URL(url), { method: 'GET' }, () => true);
+/**
+ * Opens an address; with the `cookies` of an earlier page, in the same browser.
+ *
+ * @throws PageOutOfReach when a server on the way cannot be reached or drops the connection.
+ */
+export function openPage(url: string, cookies = new Cookies()): Promise<Page> {
+  return navigate(new URL(url), { method: 'GET' }, cookies, () => true);
 }
 
 /**
@@ -82,9 +109,9 @@ export function submitForm(
   const action = new URL(form.action);
   if (form.method === 'get') {
     action.search = body.toString();
-    return navigate(action, { method: 'GET' }, allowedBy(page));
+    return navigate(action, { method: 'GET' }, page.cookies, allowedBy(page));
   }
-  return navigate(action, { method: 'POST', body }, allowedBy(page));
+  return navigate(action, { method: 'POST', body }, page.cookies, allowedBy(page));
 }
 
 /** Targets that `form-action` of the page allows, also for the redirects that follow. */
@@ -103,6 +130,7 @@ type Request = { method: 'GET' } | { method: 'POST'; body: URLSearchParams };
 async function navigate(
   start: URL,
   first: Request,
+  cookies: Cookies,
   isAllowed: (url: URL) => boolean,
 ): Promise<Page> {
   let url = start;
@@ -110,10 +138,10 @@ async function navigate(
   for (let redirects = 0; redirects <= REDIRECTS_MOST; redirects += 1) {
     if (!isAllowed(url))
       throw new Error(`the page's policy forbids its form to go to ${url.origin}`);
-    const { response, html } = await ask(url, request);
+    const { response, html } = await ask(url, request, cookies);
     const location = response.headers.get('location');
     if (response.status < 300 || response.status >= 400 || location === null) {
-      return readPage(url.href, response, html);
+      return readPage(url.href, response, html, cookies);
     }
     url = new URL(location, url);
     if (response.status !== 307 && response.status !== 308) request = { method: 'GET' };
@@ -121,21 +149,27 @@ async function navigate(
   throw new Error(`${start.href} redirects without end`);
 }
 
-async function ask(url: URL, request: Request): Promise<{ response: Response; html: string }> {
+async function ask(
+  url: URL,
+  request: Request,
+  cookies: Cookies,
+): Promise<{ response: Response; html: string }> {
+  const cookie = cookies.headerFor(url);
   try {
     const response = await fetch(url, {
       ...request,
       redirect: 'manual',
-      headers: { accept: 'text/html' },
+      headers: { accept: 'text/html', ...(cookie === '' ? {} : { cookie }) },
       signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
     });
+    cookies.keep(url, response.headers.getSetCookie());
     return { response, html: await response.text() };
   } catch (error) {
     throw new PageOutOfReach(url.href, request.method, error);
   }
 }
 
-function readPage(url: string, response: Response, html: string): Page {
+function readPage(url: string, response: Response, html: string, cookies: Cookies): Page {
   const [refresh] = tags(html, 'meta').filter((tag) => tag['http-equiv'] === 'refresh');
   const target = /url=(.*)$/i.exec(refresh?.['content'] ?? '')?.[1];
   return {
@@ -153,6 +187,7 @@ function readPage(url: string, response: Response, html: string): Page {
       readForm(url, attributesOf(attributes ?? ''), inner ?? ''),
     ),
     policy: response.headers.get('content-security-policy') ?? '',
+    cookies,
   };
 }
 

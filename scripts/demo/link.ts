@@ -1,0 +1,86 @@
+// A subscription sold by a shareable link, in real time.
+
+import { openPage, submitForm } from '../../test/support/browser.ts';
+import type { Page } from '../../test/support/browser.ts';
+import { payOn } from '../../test/support/payer.ts';
+import { minuteText, print, styled } from '../client/terminal.ts';
+import type { DemoYear } from './year.ts';
+import { printStep } from './timeline.ts';
+
+const LINK = {
+  amount: 900,
+  currency: 'EUR',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  customerDetails: {},
+  callbackUrl: 'https://shop.example/thanks',
+  productPage: { name: 'Print Club', description: 'One print a month.' },
+} as const;
+const DISCLAIMER =
+  'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.';
+const DAY_MS = 86_400_000;
+
+/** One payer opens a link twice, begins once and pays; for the next one it is used up. */
+export async function sellByLink({ merchant, start, differences }: DemoYear): Promise<void> {
+  const { shortUrl, disclaimer } = await merchant.post<{ shortUrl: string; disclaimer: string }>(
+    '/subscription/link/merchant/generate-link',
+    { ...LINK, expiryDate: Date.now() + DAY_MS },
+  );
+  print();
+  print(styled('bold', '  A link, good for one use'));
+  print(`    ${styled('cyan', shortUrl)}`);
+  differences.equal('link: disclaimer', DISCLAIMER, disclaimer);
+  const now = (): string => minuteText(Date.now());
+  const tell = (text: string, status = '', charged = ''): void =>
+    printStep({ date: now(), charged, status, text });
+
+  const first = await openPage(shortUrl);
+  const again = await openPage(shortUrl, first.cookies);
+  differences.equal(
+    'link: both openings',
+    ['Print Club', 'Print Club'],
+    [first.title, again.title],
+  );
+  tell('opened twice by one payer: that alone is no use');
+
+  const checkout = await submitForm(again, formOf(again), {
+    Name: 'Ada Example',
+    'E-mail address': 'ada@example.com',
+  });
+  const back = await openPage(shortUrl, first.cookies);
+  differences.equal('link: the same browser comes back to', checkout.url, back.url);
+  tell('begun, and come back to: the same checkout');
+
+  const result = await payOn(back);
+  differences.equal('link: result', 'Thank you: your payment was received', result.title);
+  const onward = new URL(result.links[0]?.url ?? 'about:blank').searchParams;
+  differences.equal('link: callback status', 'ACTIVE', onward.get('status'));
+  const subscriptionId = onward.get('subscription_id') ?? '';
+  const booked = await start.book(subscriptionId);
+  const charges = booked.map((charge) => `${charge.outcome} ${charge.amountMinor}`);
+  differences.equal("link: the gateway's own book", ['succeeded 900'], charges);
+  tell('paid', 'ACTIVE', '9.00 EUR');
+
+  const stranger = await openPage(shortUrl);
+  differences.equal(
+    'link: for the next payer',
+    [410, 'This link cannot be used'],
+    [stranger.status, stranger.title],
+  );
+  tell('used up for everybody else');
+
+  // It lives in real time: nobody wants to be charged for a demo next month.
+  differences.equal(
+    'link: cancel',
+    {},
+    await merchant.post('/subscription/merchant/cancel', { subscriptionId }),
+  );
+  tell('cancelled, so that nothing of this demo goes on', 'ENDED');
+}
+
+function formOf(page: Page): Page['forms'][number] {
+  const [form] = page.forms;
+  if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);
+  return form;
+}
