@@ -1,4 +1,4 @@
-import type { Check } from './invariants.ts';
+import type { Check } from './check.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 

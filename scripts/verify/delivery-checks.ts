@@ -1,4 +1,4 @@
-import type { Check } from './invariants.ts';
+import type { Check } from './check.ts';
 
 /** Longer than a killed worker's lease and the sweeps that come after it. */
 const REPAIRED = `interval '10 minutes'`;

@@ -1,19 +1,8 @@
 import type { Books } from './books.ts';
+import type { Check } from './check.ts';
 import { chargingChecks } from './charging-checks.ts';
 import { subscriptionChecks } from './subscription-checks.ts';
 import { deliveryChecks } from './delivery-checks.ts';
-
-/** One question to the books. */
-export interface Check {
-  /** 1..8; see INVARIANTS. */
-  readonly invariant: number;
-  /** Which book it needs beside Postgres. */
-  readonly needs?: keyof Books['has'];
-  /** How many things were looked at: one row, column `n`. */
-  readonly counted: string;
-  /** Rows with a column `wrong`: a sentence each. None when all is well. */
-  readonly wrong: string;
-}
 
 const INVARIANTS: readonly string[] = [
   'what is owed was charged exactly once, in every book',

@@ -1,4 +1,4 @@
-import type { Check } from './invariants.ts';
+import type { Check } from './check.ts';
 
 /**
  * Date `next_index` of a subscription's calendar, by Postgres' own calendar: months are added to the
