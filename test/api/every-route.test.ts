@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OPERATIONS } from '../../api/openapi/operations.ts';
+import type { Operation } from '../../api/openapi/operation.ts';
+import { createApiWorld, subscriptionBody } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+/** Where an operation is called, with the values of its own example. */
+const callOf = ({ method, path, params, body }: Operation) =>
+  [
+    method.toUpperCase(),
+    path.replaceAll(/:(\w+)/g, (_, name: string) => params?.[name]?.example ?? name),
+    body?.examples[0]?.value,
+  ] as const;
+
+const ROUTES = OPERATIONS.filter(({ isOpen }) => isOpen !== true).map(callOf);
+const KEYED = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed').map(callOf);
+
+describe('every route of merchants', () => {
+  test.each(ROUTES)('%s %s needs credentials [IF-4, IF-5]', async (method, path, body) => {
+    const answer = await world.call(method, path, { as: null, body });
+    expect(answer.status).toBe(401);
+    expect(answer.headers['www-authenticate']).toMatch(/^Basic /);
+    expect(answer.json).toEqual({
+      errorCode: 'unauthorized',
+      errorDescription: 'The credentials are missing or not valid.',
+    });
+  });
+
+  test.each(KEYED)(
+    '%s %s checks the form of an Idempotency-Key [IF-4, IF-8]',
+    async (method, path, body) => {
+      for (const key of ['a'.repeat(256), 'with blank', 'ü']) {
+        const headers = { 'idempotency-key': Buffer.from(key).toString('latin1') };
+        const answer = await world.call(method, path, { body, headers });
+        expect(answer.status).toBe(400);
+        expect(answer.json).toMatchObject({
+          errorCode: 'bad_request',
+          errorDescription: expect.stringMatching(/Idempotency-Key/),
+        });
+      }
+    },
+  );
+
+  test('the routes of section 4 that list the header take a key [IF-4]', () => {
+    const keyed = OPERATIONS.filter(
+      ({ idempotencyKey, isExtension }) => idempotencyKey === 'listed' && isExtension !== true,
+    );
+    expect(keyed.map(({ path }) => path).toSorted()).toEqual([
+      '/customer/create',
+      '/payments/cancel/:xIntentId',
+      '/payments/charge-tokenised-pm',
+      '/setup-method/create',
+      '/subscription/create',
+      '/subscription/edit',
+      '/subscription/link/merchant/generate-link',
+      '/subscription/manual-retry',
+      '/subscription/merchant/cancel',
+      '/subscription/merchant/one-time-charge',
+    ]);
+  });
+});
+
+test('an address of country and postal code is enough for a subscription, a link and a setup session [IF-2.2]', async () => {
+  const details = {
+    name: 'Ada Example',
+    customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
+  };
+  const calls: [string, object][] = [
+    ['/subscription/create', subscriptionBody({ customerDetails: details })],
+    [
+      '/subscription/link/merchant/generate-link',
+      { ...subscriptionBody({ customerDetails: details }), expiryDate: Date.now() + 86_400_000 },
+    ],
+    [
+      '/setup-method/create',
+      { currency: 'GBP', billingDetails: details, callbackUrl: 'https://merchant.example/back' },
+    ],
+  ];
+  for (const [path, body] of calls) {
+    expect(await world.call('POST', path, { body })).toMatchObject({ status: 200 });
+  }
+});

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { payOnPage } from '../support/payer.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const NOW = Date.parse('2027-01-31T12:00:00Z');
+const NEXT = Date.parse('2027-02-28T12:00:00Z');
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let shop: Shop;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  shop = await openShop(world);
+});
+afterAll(async () => {
+  await shop.close();
+  await world.close();
+  await server.close();
+});
+
+test('a payment is told of with everything that is known of it, and no more [D-45, D-52]', async () => {
+  const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
+    now: NOW,
+  });
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    amount: 1_999,
+    currency: 'EUR',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 3,
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+    receiptId: 'r-1',
+    metadata: { plan: 'letters' },
+    testClockId,
+  });
+  await payOnPage(fwdUrl);
+  await shop.news(subscriptionId, 6);
+  const bodies = new Map(
+    shop.receiver.received
+      .filter(({ event }) => event['subscriptionId'] === subscriptionId)
+      .map(({ event, headers }) => {
+        expect(headers['webhook-id']).toBe(event.eventId);
+        return [event.eventType, event];
+      }),
+  );
+  const intentId = bodies.get('intent.created')?.['intentId'];
+
+  expect(bodies.get('intent.success')).toEqual({
+    eventId: expect.stringMatching(/^evt_/),
+    eventType: 'intent.success',
+    eventTime: NOW,
+    sequence: 4,
+    intentId,
+    status: 'SUCCESS',
+    amount: 1_999,
+    currency: 'EUR',
+    presentmentCurrency: 'EUR',
+    receiptId: 'r-1',
+    subscriptionId,
+    paymentMethod: 'CARD',
+    card: {
+      brand: 'visa',
+      country: 'US',
+      lastFourDigit: '4242',
+      expiryMonth: 12,
+      expiryYear: 2034,
+    },
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    errorCode: null,
+    errorMessage: null,
+    metadata: { plan: 'letters' },
+  });
+  expect(bodies.get('subscription.cycle_charged')).toEqual({
+    eventId: expect.stringMatching(/^evt_/),
+    eventType: 'subscription.cycle_charged',
+    eventTime: NOW,
+    sequence: 5,
+    subscriptionId,
+    customerId: expect.stringMatching(/^cus_/),
+    status: 'ACTIVE',
+    amount: 1_999,
+    currency: 'EUR',
+    intentId,
+    cycleNumber: 1,
+    remainingCycleCount: 2,
+    nextPaymentDate: NEXT,
+    currentPeriodEnd: NEXT,
+    metadata: { plan: 'letters' },
+  });
+});

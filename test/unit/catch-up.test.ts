@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { Simulation } from '../support/simulation.ts';
+
+/** Paid in January; then nothing runs until 15 May, when February to May are overdue. */
+function lateLife(): Simulation {
+  const life = new Simulation('2026-01-10T12:00:00Z', { cycleCount: 12 });
+  life.pay();
+  life.now = Date.parse('2026-05-15T00:00:00Z');
+  return life;
+}
+
+const dueOf = (life: Simulation) =>
+  life.sends.map(
+    ({ dueAt, trigger }) => `${new Date(dueAt).toISOString().slice(0, 10)} ${trigger}`,
+  );
+
+test('cycles that fell due while nothing ran are charged in order, each with its own date [D-05]', () => {
+  const life = lateLife();
+  life.runTo('2026-05-15T00:00:00Z');
+  expect(dueOf(life)).toEqual([
+    '2026-01-10 checkout',
+    '2026-02-10 scheduled',
+    '2026-03-10 scheduled',
+    '2026-04-10 scheduled',
+    '2026-05-10 scheduled',
+  ]);
+  expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 5 });
+});
+
+test('that catch-up stops at the first decline; what follows is not back-billed [D-05, D-§4]', () => {
+  const life = lateLife();
+  life.replies.push({ kind: 'succeeded' }, { kind: 'declined', code: 'card_declined' });
+  life.runTo('2026-05-15T00:00:00Z');
+  expect(dueOf(life)).toEqual([
+    '2026-01-10 checkout',
+    '2026-02-10 scheduled',
+    '2026-03-10 scheduled',
+  ]);
+  expect(life.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 2 });
+
+  // Four hours later March is paid, and June is next: April and May are nobody's debt.
+  life.runTo('2026-06-11T00:00:00Z');
+  expect(dueOf(life).slice(3)).toEqual(['2026-03-10 automatic_retry', '2026-06-10 scheduled']);
+  expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 4 });
+});
