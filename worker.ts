@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { WorkflowIdConflictPolicy } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
+import { withHeartbeats } from './activities/heartbeats.ts';
 import { createActivities } from './activities/index.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
@@ -126,9 +127,10 @@ function optionsOf(queue: QueueName): WorkerOptions {
     namespace: config.temporalNamespace,
     taskQueue: `${config.taskQueuePrefix}${queue}`,
     shutdownGraceTime: GRACE_MS,
+    maxHeartbeatThrottleInterval: '1s',
     // A worker that died holds its cached workflows back for this long.
     stickyQueueScheduleToStartTimeout: '5s',
   };
-  if (queue !== 'billing') return { ...shared, activities };
+  if (queue !== 'billing') return { ...shared, activities: withHeartbeats(activities) };
   return { ...shared, workflowsPath: fileURLToPath(new URL('./workflows/', import.meta.url)) };
 }

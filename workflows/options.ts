@@ -1,18 +1,26 @@
 import type { ActivityOptions } from '@temporalio/workflow';
 
 /**
+ * Without a sign of life for so long its process is dead or frozen, and the activity is tried again.
+ * Workers send one every second.
+ */
+const HEARTBEAT_TIMEOUT = '5 seconds';
+
+/**
  * Money movement. The activity bounds itself well below the time-out (its sends and questions stop
  * after 6 s, the gateway's own limit is 5 s), so a time-out means that its process died. A few tries,
  * then the loop serves commands and comes back: an outage never makes a subscription deaf.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',
+  heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { initialInterval: '500 ms', maximumInterval: '5 seconds', maximumAttempts: 5 },
 } as const satisfies ActivityOptions;
 
 /** One short database transaction. Same reasoning. */
 export const DATABASE_WRITE = {
   startToCloseTimeout: '10 seconds',
+  heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { initialInterval: '200 ms', maximumInterval: '5 seconds', maximumAttempts: 6 },
 } as const satisfies ActivityOptions;
 

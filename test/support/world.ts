@@ -5,6 +5,7 @@ import type { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { eq } from 'drizzle-orm';
 import { expect, inject, vi } from 'vitest';
+import { withHeartbeats } from '../../activities/heartbeats.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
@@ -154,7 +155,7 @@ export async function createWorld(
     wakeStream: (stream) => workflows.wakeStream(stream),
     allowLoopback: true,
   });
-  const wrapped = options.wrap?.(activities) ?? activities;
+  const wrapped = withHeartbeats(options.wrap?.(activities) ?? activities);
   const merchantId = newId('mer', Date.now(), randomBytes);
   await db.insert(merchants).values({
     id: merchantId,
