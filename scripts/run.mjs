@@ -3,7 +3,7 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|chaos|verify|bench:create [arguments]
+//   node scripts/run.mjs start|test|check|demo|merchant|chaos|verify|fuzz|bench:create [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,6 +26,7 @@ const CHECKS = [
     fix: 'move the import to where the table in docs/architecture.md allows it',
   },
   { script: 'check:unused', fix: 'remove what is unused: npx knip --fix --allow-remove-files' },
+  { script: 'check:coverage', fix: 'write the test, or the row of docs/interface-coverage.md' },
 ];
 
 const tsx = (file, options) => (args) =>
@@ -38,6 +39,7 @@ const COMMANDS = {
   merchant: tsx('scripts/merchant.ts'),
   chaos: tsx('scripts/chaos.ts'),
   verify: tsx('scripts/verify.ts'),
+  fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),
   test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),
   check,

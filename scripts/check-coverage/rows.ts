@@ -1,0 +1,40 @@
+/** One line of the document's tables. */
+export interface Row {
+  readonly line: number;
+  readonly id: string;
+  readonly statement: string;
+  readonly proofs: readonly Proof[];
+}
+
+/** A test, by its file under `test/` and a part of its title. */
+export interface Proof {
+  readonly file: string;
+  readonly part: string;
+}
+
+/**
+ * Every row of every table: `| id | statement | proofs |`, a proof being `` `file` title ``, several
+ * separated by `<br>`. A proof that is written otherwise is one that names no file.
+ *
+ * @throws Error naming the first row that is not of this form.
+ */
+export function readRows(markdown: string): Row[] {
+  return markdown.split('\n').flatMap((text, index) => {
+    if (!/^\|\s*(?:D|IF)-/.test(text)) return [];
+    const [, id, statement, proofs] = /^\| (\S+) \| ([^|]+) \|([^|]*)\|$/.exec(text) ?? [];
+    if (id === undefined || statement === undefined || proofs === undefined) {
+      throw new Error(`line ${index + 1} is not | rule | statement | proofs |: ${text}`);
+    }
+    return [{ line: index + 1, id, statement, proofs: readProofs(proofs) }];
+  });
+}
+
+function readProofs(cell: string): Proof[] {
+  const parts = cell.split('<br>').map((part) => part.trim());
+  return parts
+    .filter((part) => part !== '')
+    .map((part) => {
+      const [, file = '', title = ''] = /^`([\w./-]+)` (.+)$/.exec(part) ?? [];
+      return file === '' ? { file: `of "${part}"`, part } : { file, part: title };
+    });
+}

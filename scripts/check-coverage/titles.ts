@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
+
+export interface Titles {
+  /** As written, placeholders of `each` and `${…}` included. */
+  readonly running: readonly string[];
+  readonly skipped: readonly string[];
+}
+
+const TESTS = ['test', 'it', 'describe'];
+const NOT_RUN = ['skip', 'todo', 'fails'];
+
+/** `… [D-05, IF-4.6]`: how the cases of a table are called. */
+const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
+
+/**
+ * The titles of a test file: of every `test`, `it` and `describe`, and of the cases of a table, which
+ * are texts that end in the ids of their rules or are called `name`.
+ */
+export function readTitles(path: string): Titles {
+  const text = readFileSync(path, 'utf8');
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const running: string[] = [];
+  const skipped: string[] = [];
+  const visit = (node: ts.Node, isSkipped: boolean): void => {
+    let isSkippedHere = isSkipped;
+    if (ts.isCallExpression(node)) {
+      const names = calledNames(node.expression);
+      const [title] = node.arguments;
+      if (TESTS.includes(names[0] ?? '') && title && isText(title)) {
+        isSkippedHere ||= names.some((name) => NOT_RUN.includes(name));
+        (isSkippedHere ? skipped : running).push(textOf(title));
+      }
+    }
+    if (isCaseName(node)) running.push(textOf(node.initializer));
+    if (ts.isStringLiteralLike(node) && !isSkippedHere && CITING_TITLE.test(node.text)) {
+      running.push(node.text);
+    }
+    ts.forEachChild(node, (child) => visit(child, isSkippedHere));
+  };
+  visit(file, false);
+  return { running: [...new Set(running)], skipped };
+}
+
+/** `test.skip`, `it.each(…)`: the names from the left. */
+function calledNames(callee: ts.Expression): string[] {
+  if (ts.isIdentifier(callee)) return [callee.text];
+  if (ts.isPropertyAccessExpression(callee)) {
+    return [...calledNames(callee.expression), callee.name.text];
+  }
+  return ts.isCallExpression(callee) ? calledNames(callee.expression) : [];
+}
+
+type Text = ts.StringLiteralLike | ts.TemplateExpression;
+
+function isText(node: ts.Expression): node is Text {
+  return ts.isStringLiteralLike(node) || ts.isTemplateExpression(node);
+}
+
+function isCaseName(node: ts.Node): node is ts.PropertyAssignment & { initializer: Text } {
+  return (
+    ts.isPropertyAssignment(node) && node.name.getText() === 'name' && isText(node.initializer)
+  );
+}
+
+function textOf(node: Text): string {
+  return ts.isStringLiteralLike(node) ? node.text : node.getText().slice(1, -1);
+}
