@@ -144,9 +144,9 @@ const processes = [
   ),
   rule(
     'api-gets-runtime-injected',
-    'Settings, logger and connections come in as arguments; their types may be named.',
+    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: '^runtime/', ...VALUE },
+    { path: '^runtime/', pathNot: '^runtime/failpoints\\.ts$', ...VALUE },
   ),
   rule(
     'api-sees-gateway-port-and-events',

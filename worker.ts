@@ -10,6 +10,7 @@ import { paymentRows } from './db/repositories/payment-charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
+import { armFailpoint } from './runtime/failpoints.ts';
 import type { QueueName } from './runtime/config.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createSealing } from './runtime/sealing.ts';
@@ -31,6 +32,7 @@ const GRACE_MS = 20_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
+armFailpoint(config.failpoint);
 
 // Signals are ours: the shutdown below stops the workers in its turn.
 Runtime.install({

@@ -18,6 +18,7 @@ import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
 
@@ -58,7 +59,9 @@ export function createChargingActivities(deps: ChargingDeps) {
   return {
     async chargeAttempt(input: ChargeAttemptInput): Promise<ChargeAttemptResult> {
       if (!isChargeable(input.state)) throw invalidInput('no attempt is open in this state');
+      failpoint('before_opening');
       const opened = await openAttemptRow(deps.db, input.state, input.opening);
+      failpoint('after_opening');
       if (opened.kind === 'repeated') {
         return { kind: 'adopt', state: opened.state, result: opened.result };
       }
@@ -75,7 +78,9 @@ export function createChargingActivities(deps: ChargingDeps) {
         await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
       }
-      return settle(deps, input, input.state, opened.attempt, settlement);
+      const settled = await settle(deps, input, input.state, opened.attempt, settlement);
+      failpoint('after_settling');
+      return settled;
     },
   };
 }
@@ -117,6 +122,7 @@ async function settle(
     if (result && commandId !== null) {
       await settleCommand(tx, { merchantId, subscriptionId }, commandId, result);
     }
+    failpoint('before_settling_commits');
     if (recorded.kind !== 'recorded') return { kind: 'adopt', state: recorded.state, result };
     return { kind: 'settled', outcome, intentId: attempt.intentId };
   });

@@ -1,6 +1,7 @@
 import { markSending } from '../db/repositories/attempts.ts';
 import type { Attempt, Settlement } from '../db/repositories/attempts.ts';
 import type { Db } from '../db/client.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
 import type {
   ChargeOutcome,
@@ -119,7 +120,8 @@ async function sendOrAsk(
 
 async function send({ db, gateway, attempt, subscriptionId }: ChargeExchange) {
   await markSending(db, attempt);
-  return gateway.charge({
+  failpoint('before_gateway');
+  const outcome = await gateway.charge({
     key: attempt.gatewayKey,
     gatewayMethodId: attempt.gatewayMethodId,
     amountMinor: attempt.amountMinor,
@@ -131,4 +133,6 @@ async function send({ db, gateway, attempt, subscriptionId }: ChargeExchange) {
       paymentMethodId: attempt.paymentMethodId,
     },
   });
+  failpoint('after_gateway');
+  return outcome;
 }

@@ -8,6 +8,7 @@ import {
 import type { PaymentTurn } from '../db/repositories/payment-charges.ts';
 import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
 import { redeemToken } from './redeem-token.ts';
 
@@ -31,12 +32,16 @@ export function createPaymentActivities(deps: PaymentDeps) {
     async chargePayment(input: PaymentOrder & { nowAt: number }): Promise<PaymentOutcome> {
       const { nowAt, ...order } = input;
       const stopAt = sendsUntil();
+      failpoint('before_opening');
       const turn = await takeTurn(deps, order, nowAt);
       if (turn.kind === 'decided') return turn.outcome;
       if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
       const { intent, attempt } = turn;
+      failpoint('after_opening');
       const settlement = await collect(deps, attempt, intent.subscriptionId, stopAt);
+      failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
+      failpoint('after_settling');
       if (outcome.kind !== 'pending') await deps.wakeStream(streamOf(intent));
       return outcome;
     },

@@ -8,6 +8,7 @@ import {
 } from '../db/repositories/refunds.ts';
 import type { Refund, RefundSettlement } from '../db/repositories/refunds.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { isKeyTooOld, pauseBefore, sendsUntil, unlessRejected } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
@@ -25,7 +26,9 @@ export function createRefundActivities(deps: PaymentDeps) {
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
       const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund);
       if (!settlement) return decidedBefore(deps, refund);
+      failpoint('before_settling_commits');
       const outcome = await settleRefund(deps.db, refund, settlement, nowAt);
+      failpoint('after_settling');
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent && outcome.kind === 'refunded') await deps.wakeStream(streamOf(intent));
       return outcome;
@@ -55,9 +58,11 @@ async function giveBack(
       return { kind: 'unknown', reason: 'not decided, and its key is too old to resend' };
     }
     if (!(await markRefundSending(db, { merchantId, refundId: refund.id }))) return null;
+    failpoint('before_gateway');
     const outcome = await unlessRejected(() =>
       gateway.refund({ key: gatewayKey, gatewayChargeId, amountMinor, currency }),
     );
+    failpoint('after_gateway');
     switch (outcome.kind) {
       case 'refunded':
         return outcome;

@@ -6,6 +6,7 @@ import {
 } from '../db/repositories/subscriptions.ts';
 import type { Recorded, Snapshot, Transition } from '../db/repositories/subscriptions.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
 import { redeemToken } from './redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
@@ -20,7 +21,9 @@ export function createTransitionActivities(deps: TransitionDeps) {
   return {
     /** Writes one transition, once. See `recordTransition` of the repository for what it answers. */
     async record(transition: Transition): Promise<Recorded> {
-      return recordTransition(deps.db, transition);
+      const recorded = await recordTransition(deps.db, transition);
+      failpoint('after_transition');
+      return recorded;
     },
 
     /** The clocked subscription has done everything due up to `reachedAt`. Rule: D-60. */

@@ -19,6 +19,7 @@ import {
   parseRetryAfter,
 } from '../domain/delivery-schedule.ts';
 import type { DeactivationReason } from '../domain/delivery-schedule.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { Places } from './endpoint-places.ts';
@@ -118,6 +119,7 @@ async function sendBatch(
       turn.isOver() ? Promise.resolve(null) : makeAttempt(deps, lane, config, delivery, turn)
     ).finally(leave);
     if (!attempt) break;
+    failpoint('after_delivery');
     sent.attempts += 1;
     sent.unrecorded.push(attempt);
     if (attempt.state === 'DELIVERED') sent.failingSince = null;

@@ -9,6 +9,7 @@ import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context } from './context.ts';
 import type { ApiDeps } from './deps.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
@@ -44,6 +45,7 @@ export async function answerInTransaction(
       if (claim.kind === 'stored') return claim.answer;
       const done = await work(tx);
       await keep(tx, use, claim.owner, done.answer);
+      failpoint('before_claim_commits');
       return done;
     })
     .catch((error: unknown) => refuse(deps, use, error));
@@ -51,6 +53,7 @@ export async function answerInTransaction(
     replay(ctx, outcome);
     return;
   }
+  failpoint('after_commit');
   await outcome.afterCommit?.();
   send(ctx, outcome.answer);
 }
@@ -88,10 +91,13 @@ export async function answerOutcome(
     replay(ctx, claim.answer);
     return;
   }
+  failpoint('after_claim');
   try {
     const answer = await work({ ...claim, hasKey: true });
+    failpoint('before_answer_stored');
     if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
     else await keep(db, use, claim.owner, answer);
+    failpoint('after_answer_stored');
     send(ctx, answer);
   } catch (error) {
     const answer = definiteRefusal(error);

@@ -6,6 +6,7 @@ import { paymentRows } from '../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
+import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
@@ -27,6 +28,7 @@ const DRAIN_MS = 40_000;
 
 const config = loadApiConfig();
 const logger = createLogger({ name: 'api', level: config.logLevel });
+armFailpoint(config.failpoint);
 
 await migrate(config.databaseUrl);
 const database = createDb({

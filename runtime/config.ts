@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
+import { FAILPOINTS } from './failpoints.ts';
 
 /** Variables as a process finds them: an empty one counts as absent. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,6 +33,13 @@ const flag = z
   .enum(['true', 'false', '1', '0', 'on', 'off'])
   .transform((value) => value === 'true' || value === '1' || value === 'on');
 const secret = z.string().min(32);
+/** `after_gateway`, or `after_gateway:3` for the third time. */
+const failpoint = z
+  .preprocess(
+    (value) => (typeof value === 'string' ? value.split(':') : value),
+    z.tuple([z.enum(FAILPOINTS), z.coerce.number().int().min(1).default(1)]),
+  )
+  .transform(([name, time]) => ({ name, time }));
 
 /**
  * Every variable this project reads, with its form and default. Temporal's own connection variables
@@ -39,6 +47,7 @@ const secret = z.string().min(32);
  */
 const variables = {
   NODE_ENV: z.string().optional(),
+  FAILPOINT: failpoint.optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 
   HOST: z.string().min(1).default('127.0.0.1'),
@@ -153,8 +162,9 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     'GATEWAY_PUBLIC_URL',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
+    'FAILPOINT',
   ] as const;
-  const env = read(names, environment, [refuseLoopbackInProduction]);
+  const env = read(names, environment, [refuseLoopbackInProduction, refuseFailpointInProduction]);
   const gatewayUrl = env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`;
   return {
     host: env.HOST,
@@ -172,6 +182,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     trustedProxies: env.TRUSTED_PROXIES,
     requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
   };
 }
@@ -190,8 +201,9 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...WEBHOOKS,
     'WORKER_QUEUES',
     'MAINTENANCE',
+    'FAILPOINT',
   ] as const;
-  const env = read(names, environment, [refuseLoopbackInProduction]);
+  const env = read(names, environment, [refuseLoopbackInProduction, refuseFailpointInProduction]);
   return {
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
@@ -201,6 +213,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     gatewayKey: env.GATEWAY_KEY,
     encryptionKey: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
   };
 }
@@ -313,6 +326,11 @@ const refuseLoopbackInProduction: Check = (environment) => {
     ? 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production'
     : undefined;
 };
+
+const refuseFailpointInProduction: Check = (environment) =>
+  present(environment['FAILPOINT']) !== undefined && environment['NODE_ENV'] === 'production'
+    ? 'FAILPOINT: must not be set when NODE_ENV is production'
+    : undefined;
 
 function read<Name extends VariableName>(
   names: readonly Name[],

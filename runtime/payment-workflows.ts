@@ -19,6 +19,7 @@ import {
   setupMethodWorkflowId,
 } from '../workflows/setup-method/messages.ts';
 import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
+import { failpoint } from './failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
 
 /** What is read of rows here. Both answer null while there is something to do. */
@@ -146,6 +147,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     do {
       const before = await known();
       if (before !== null) return before;
+      failpoint('before_hand_over');
       try {
         await this.start(start, 'USE_EXISTING');
       } catch (error) {

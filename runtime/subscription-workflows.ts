@@ -30,6 +30,7 @@ import {
   WEBHOOK_STREAM_WORKFLOW,
   webhookStreamWorkflowId,
 } from '../workflows/webhook-stream/messages.ts';
+import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
 
@@ -260,6 +261,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   private async sendUpdate(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const { kind, ...input } = command;
     const startedAt = performance.now();
+    failpoint('before_hand_over');
     const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const update = await this.within(ACCEPT_WITHIN_MS, () =>
       handle.startUpdate<CommandResult, [object]>(kind, {

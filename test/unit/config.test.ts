@@ -76,6 +76,24 @@ describe('settings', () => {
     expect(problems).toContain('CREDENTIAL_PEPPER: is not set, and has no default');
   });
 
+  it('name where a process is to die, never in production and only where there is such a point', () => {
+    const at = (FAILPOINT: string, NODE_ENV = 'test') => ({ ...enough, FAILPOINT, NODE_ENV });
+    expect(loadApiConfig(at('after_claim')).failpoint).toEqual({ name: 'after_claim', time: 1 });
+    expect(loadWorkerConfig(at('after_gateway:3')).failpoint).toEqual({
+      name: 'after_gateway',
+      time: 3,
+    });
+    for (const load of [loadApiConfig, loadWorkerConfig]) {
+      expect(load(at('  ', 'production')).failpoint).toBeUndefined();
+      expect(problemsOf(() => load(at('after_claim', 'production')))).toEqual([
+        'FAILPOINT: must not be set when NODE_ENV is production',
+      ]);
+      for (const wrong of ['nowhere', 'after_claim:0', 'after_claim:1:1']) {
+        expect(problemsOf(() => load(at(wrong)))).toEqual([expect.stringMatching(/^FAILPOINT: /)]);
+      }
+    }
+  });
+
   it('refuse loopback webhooks in production', () => {
     const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
     const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
