@@ -89,4 +89,4 @@ export type PaymentOutcome =
   | { kind: 'declined'; errorCode: string }
   | { kind: 'refused'; code: ErrorCode; message: string }
   /** Not decided yet: the same order finds out later. */
-  | { kind: 'pending' };
+  | { kind: 'pending'; needsPerson?: true };

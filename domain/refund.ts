@@ -1,8 +1,16 @@
 /**
  * Life of a refund: CREATED (nothing left the process) → SENDING → SUCCEEDED or REFUSED; UNKNOWN is
- * sent again under the same key until it is decided. REFUSED gave nothing back.
+ * sent again under the same key until it is decided, REVIEW waits for a person. REFUSED gave nothing
+ * back.
  */
-export const REFUND_STATES = ['CREATED', 'SENDING', 'UNKNOWN', 'SUCCEEDED', 'REFUSED'] as const;
+export const REFUND_STATES = [
+  'CREATED',
+  'SENDING',
+  'UNKNOWN',
+  'REVIEW',
+  'SUCCEEDED',
+  'REFUSED',
+] as const;
 export type RefundState = (typeof REFUND_STATES)[number];
 
 /** The key the gateway sees on every send of one refund. */
@@ -21,4 +29,4 @@ export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
   /** Not decided yet: it is carried on until it is. */
-  | { kind: 'pending' };
+  | { kind: 'pending'; needsPerson?: true };

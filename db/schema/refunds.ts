@@ -30,6 +30,8 @@ export const refunds = pgTable(
     gatewayKey: text('gateway_key').notNull(),
     gatewayChargeId: text('gateway_charge_id').notNull(),
     gatewayRefundId: text('gateway_refund_id'),
+    /** Of a late charge that goes back: the attempt it was made for. Not a part of its intent. */
+    lateAttemptId: text('late_attempt_id'),
     /** Why it was refused, or is not decided. */
     reason: text('reason'),
     /** Business time. */
@@ -54,6 +56,6 @@ export const refunds = pgTable(
     // Sweep: refunds that should be decided and are not.
     index('refund__open__idx')
       .on(table.updatedAt)
-      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN')`),
+      .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
   ],
 );

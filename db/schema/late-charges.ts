@@ -1,0 +1,31 @@
+import { sql } from 'drizzle-orm';
+import { foreignKey, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { amountMinor, currency, instant, merchantId } from './_columns.ts';
+import { paymentAttempts } from './payment-attempts.ts';
+
+/**
+ * A charge that the gateway turned out to have made for an attempt that a person had settled as not
+ * paid. It pays nothing and is given back by the refund that names the attempt. Writer: activities.
+ */
+export const lateCharges = pgTable(
+  'late_charge',
+  {
+    merchantId: merchantId(),
+    attemptId: text('attempt_id').notNull(),
+    gatewayChargeId: text('gateway_charge_id').notNull(),
+    amountMinor: amountMinor().notNull(),
+    currency: currency().notNull(),
+    /** Real time. */
+    foundAt: instant('found_at')
+      .notNull()
+      .default(sql`now()`),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.attemptId] }),
+    foreignKey({
+      columns: [table.merchantId, table.attemptId],
+      foreignColumns: [paymentAttempts.merchantId, paymentAttempts.id],
+    }),
+    uniqueIndex('late_charge__charge__uq').on(table.merchantId, table.gatewayChargeId),
+  ],
+);
