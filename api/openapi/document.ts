@@ -84,7 +84,7 @@ function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
 }
 
 function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {
-  const { params = {}, query, idempotencyKey } = operation;
+  const { params = {}, query, idempotencyKey, isCacheable } = operation;
   return [
     ...Object.entries(params).map(([name, { description, example }]) => ({
       name,
@@ -96,8 +96,17 @@ function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {
     })),
     ...(query === undefined ? [] : queryParameters(book, query)),
     ...keyParameter(idempotencyKey),
+    ...(isCacheable ? [IF_NONE_MATCH] : []),
   ];
 }
+
+const IF_NONE_MATCH: JsonSchema = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: 'The `ETag` of an earlier answer.',
+  schema: { type: 'string' },
+};
 
 function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
   if (listed === undefined) return [];
@@ -127,16 +136,20 @@ function withoutNull(schema: JsonSchema): JsonSchema {
 }
 
 function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSchema> {
-  const { answer, idempotencyKey } = operation;
+  const { answer, idempotencyKey, isCacheable } = operation;
   const headers = {
     'Request-Id': header('Request-Id'),
     ...(idempotencyKey === undefined
       ? {}
       : { 'Idempotent-Replayed': header('Idempotent-Replayed') }),
+    ...(isCacheable ? { ETag: header('ETag') } : {}),
   };
   if (answer === 'no content') return { '204': { description: 'Done.', headers } };
   const { description, schema, examples } = answer;
-  return { '200': { description, headers, content: json(book.of(schema), examples) } };
+  return {
+    '200': { description, headers, content: json(book.of(schema), examples) },
+    ...(isCacheable ? { '304': { description: 'Unchanged.', headers } } : {}),
+  };
 }
 
 function json(schema: JsonSchema, examples: readonly Example[]): JsonSchema {

@@ -111,6 +111,11 @@ export const HEADERS = {
     required: true,
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
+  ETag: {
+    description: 'Names this version; send it as `If-None-Match`.',
+    required: true,
+    schema: { type: 'string' },
+  },
   'WWW-Authenticate': {
     description: 'How to authenticate.',
     required: true,

@@ -56,6 +56,8 @@ export interface Operation {
   readonly idempotencyKey?: 'listed' | 'honoured';
   /** Answers anybody; default: only merchants. */
   readonly isOpen?: true;
+  /** Has an `ETag`, and is not sent again to who has it. */
+  readonly isCacheable?: true;
   readonly params?: Readonly<Record<string, ParamNote>>;
   readonly query?: RequestFields;
   readonly body?: RequestBody;

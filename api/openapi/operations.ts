@@ -18,6 +18,7 @@ const getDocument: Operation = {
   description: 'OpenAPI 3.1. `/docs` shows it as a page.',
   isExtension: true,
   isOpen: true,
+  isCacheable: true,
   answer: {
     description: 'The document.',
     schema: z.looseObject({ openapi: z.literal('3.1.0') }),

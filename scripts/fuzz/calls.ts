@@ -1,39 +1,51 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** How often each status was answered; 0 stands for no answer. */
-export type Calls = ReadonlyMap<number, number>;
-
-/** What became of every call of a run, from the report that Schemathesis left. */
-export async function countCalls(reportFile: string): Promise<Calls> {
-  const calls = new Map<number, number>();
-  if (!existsSync(reportFile)) return calls;
-  for await (const line of createInterface({ input: createReadStream(reportFile) })) {
-    const { ScenarioFinished: finished } = JSON.parse(line) as ReportLine;
-    for (const { response } of Object.values(finished?.recorder.interactions ?? {})) {
-      const status = response?.status_code ?? 0;
-      calls.set(status, (calls.get(status) ?? 0) + 1);
-    }
-  }
-  return calls;
+/** One answered call. */
+export interface Call {
+  /** As the document has it: `GET /customer/{customerId}`. */
+  readonly operation: string;
+  /** 0: there was no answer. */
+  readonly status: number;
 }
 
 interface ReportLine {
   ScenarioFinished?: {
     recorder: {
+      cases: Record<string, { value: { method: string; path: string } }>;
       interactions: Record<string, { response: { status_code: number } | null }>;
     };
   };
 }
 
-export function mergedCalls(all: readonly Calls[]): Calls {
-  const merged = new Map<number, number>();
-  for (const [status, count] of all.flatMap((calls) => [...calls])) {
-    merged.set(status, (merged.get(status) ?? 0) + count);
+/** Every call of a run, from the report that Schemathesis left. */
+export async function readCalls(reportFile: string): Promise<Call[]> {
+  const calls: Call[] = [];
+  if (!existsSync(reportFile)) return calls;
+  for await (const line of createInterface({ input: createReadStream(reportFile) })) {
+    const { ScenarioFinished: finished } = JSON.parse(line) as ReportLine;
+    if (finished === undefined) continue;
+    const { cases, interactions } = finished.recorder;
+    for (const [id, { response }] of Object.entries(interactions)) {
+      const { method = '', path = '' } = cases[id]?.value ?? {};
+      calls.push({ operation: `${method} ${path}`, status: response?.status_code ?? 0 });
+    }
   }
-  return new Map([...merged].toSorted(([a], [b]) => a - b));
+  return calls;
 }
 
-export function totalOf(calls: Calls): number {
-  return [...calls.values()].reduce((sum, count) => sum + count, 0);
+/** How often each status was answered, in order. */
+export function countStatuses(calls: readonly Call[]): [status: number, count: number][] {
+  const counts = new Map<number, number>();
+  for (const { status } of calls) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].toSorted(([a], [b]) => a - b);
+}
+
+/** Operations that were asked for and never answered 2xx: nothing was found beyond their refusals. */
+export function neverDone(calls: readonly Call[]): string[] {
+  const done = new Set(
+    calls.filter(({ status }) => status >= 200 && status < 300).map(({ operation }) => operation),
+  );
+  const asked = calls.filter(({ status }) => status !== 405).map(({ operation }) => operation);
+  return [...new Set(asked)].filter((operation) => !done.has(operation)).toSorted();
 }

@@ -6,8 +6,8 @@ import { cachedFolder } from '../../embedded/cache.ts';
 import { runCommand } from '../../embedded/commands.ts';
 import type { Report } from '../../embedded/progress.ts';
 import { childEnvironment } from '../../runtime/config.ts';
-import { countCalls } from './calls.ts';
-import type { Calls } from './calls.ts';
+import { readCalls } from './calls.ts';
+import type { Call } from './calls.ts';
 
 const VERSION = '4.32.5';
 const INSTALL_TIMEOUT_MS = 10 * 60_000;
@@ -51,17 +51,22 @@ export interface FuzzRun {
  * Runs Schemathesis with its output on our terminal. Answers its exit code (1: it found something;
  * 124: it did not come to an end) and what was called.
  */
-export async function fuzz(run: FuzzRun): Promise<{ exitCode: number; calls: Calls }> {
+export async function fuzz(run: FuzzRun): Promise<{ exitCode: number; calls: Call[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'perennial-fuzz-'));
   try {
     const configFile = join(folder, 'schemathesis.toml');
     const reportFile = join(folder, 'calls.ndjson');
     await writeFile(configFile, configOf(run, reportFile));
     const exitCode = await runToEnd(run, folder, [
-      ...['-m', 'schemathesis.cli', '--config-file', configFile],
-      ...['run', run.documentUrl, ...run.select],
+      '-m',
+      'schemathesis.cli',
+      '--config-file',
+      configFile,
+      'run',
+      run.documentUrl,
+      ...run.select,
     ]);
-    return { exitCode, calls: await countCalls(reportFile) };
+    return { exitCode, calls: await readCalls(reportFile) };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
