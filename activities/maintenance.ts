@@ -8,6 +8,7 @@ import {
   takeOpenPayments,
   takeOpenRefunds,
 } from '../db/repositories/sweeps.ts';
+import { countRepairs } from '../db/repositories/sweep-counts.ts';
 import type { IntentRef } from '../domain/payment-intent.ts';
 import type { RefundRef } from '../domain/refund.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
@@ -34,7 +35,10 @@ export interface MaintenanceDeps {
   payments: PaymentResumption;
 }
 
-/** How many were found and acted on, by what was wrong with them. In a healthy system: zeros. */
+/**
+ * How many were found and acted on, by what was wrong with them; `failed` could not be helped this
+ * time. In a healthy system: zeros. The table `sweep_count` adds them up.
+ */
 export type SweepReport = Record<
   | 'neverStarted'
   | 'lost'
@@ -87,6 +91,7 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
         for (let at = 0; at < found.length; at += AT_ONCE) {
           await Promise.all(found.slice(at, at + AT_ONCE).map(help));
         }
+        if (report[kind] > 0) await countRepairs(db, kind, report[kind]);
       };
       const revive = (ref: SubscriptionRef) => reviver.revive(ref);
       await each('neverStarted', await neverStarted(db, LIMIT), revive);
@@ -106,6 +111,7 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
       await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
         reviver.wakeStream(stream),
       );
+      if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
       return report;
     },

@@ -10,6 +10,8 @@ import { openBooks } from './verify/books.ts';
 import type { Places } from './verify/books.ts';
 import { judgeBooks } from './verify/invariants.ts';
 import type { Verdict } from './verify/invariants.ts';
+import { readRepairs } from './verify/repairs.ts';
+import type { Repairs } from './verify/repairs.ts';
 
 interface Options {
   readonly databaseUrl?: string;
@@ -37,8 +39,12 @@ await runScript(async () => {
   const books = await openBooks(placesOf(options));
   try {
     const verdicts = await judgeBooks(books);
-    if (options.json) print(JSON.stringify({ verdicts }, null, 2));
-    else verdicts.forEach(printVerdict);
+    const repairs = await readRepairs(books);
+    if (options.json) print(JSON.stringify({ verdicts, repairs }, null, 2));
+    else {
+      verdicts.forEach(printVerdict);
+      printRepairs(repairs);
+    }
     return verdicts.every(({ wrong }) => wrong.length === 0) ? 0 : 1;
   } finally {
     await books.close();
@@ -57,6 +63,14 @@ function placesOf(options: Options): Places {
   const demo = readDemoFile(loadEmbeddedConfig().dataDir);
   const gateway = { url: demo.gatewayUrl, key: demo.gatewayKey };
   return { databaseUrl: demo.databaseUrl, gateway, receiverBook, clientBook };
+}
+
+/** Not judged: a repair after a crash is right. A count that grows in quiet times asks for a person. */
+function printRepairs(repairs: readonly Repairs[]): void {
+  print(`  Repairs by the sweeps so far: ${repairs.length === 0 ? 'none' : ''}`);
+  for (const { kind, repaired, lastAt } of repairs) {
+    print(`       ${kind}: ${grouped(repaired)}, last at ${lastAt}`);
+  }
 }
 
 function printVerdict({ invariant, title, counted, wrong }: Verdict): void {
