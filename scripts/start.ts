@@ -260,8 +260,8 @@ Perennial is running (ready after ${seconds} s).
     password  ${demo.secret}
 
   Next, in another terminal:
-    npm run demo       a year of one subscription, in seconds
-    npm run merchant   more merchants and credentials
+    npm run demo       a year of one subscription and a link, in seconds
+    npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.
 `;
