@@ -58,7 +58,6 @@ const IDEMPOTENCY_KEY: JsonSchema = {
   required: false,
   description: 'A name of your own for this request: repeated, it is carried out once.',
   schema: { type: 'string', maxLength: 255, pattern: '^[a-zA-Z0-9\\-_:\\.]+$' },
-  example: 'order-1001',
 };
 
 function operationObject(book: SchemaBook, operation: Operation): JsonSchema {

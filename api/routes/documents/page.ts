@@ -24,6 +24,7 @@ export const DOCS_SCRIPT = `SwaggerUIBundle({
   deepLinking: true,
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,
+  showExtensions: true,
   persistAuthorization: false,
   validatorUrl: null,
 });
