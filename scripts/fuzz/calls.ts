@@ -12,8 +12,9 @@ export interface Call {
 interface ReportLine {
   ScenarioFinished?: {
     recorder: {
-      cases: Record<string, { value: { method: string; path: string } }>;
-      interactions: Record<string, { response: { status_code: number } | null }>;
+      /** Both are absent when nothing was sent. */
+      cases?: Record<string, { value: { method: string; path: string } }>;
+      interactions?: Record<string, { response: { status_code: number } | null }>;
     };
   };
 }
@@ -25,7 +26,7 @@ export async function readCalls(reportFile: string): Promise<Call[]> {
   for await (const line of createInterface({ input: createReadStream(reportFile) })) {
     const { ScenarioFinished: finished } = JSON.parse(line) as ReportLine;
     if (finished === undefined) continue;
-    const { cases, interactions } = finished.recorder;
+    const { cases = {}, interactions = {} } = finished.recorder;
     for (const [id, { response }] of Object.entries(interactions)) {
       const { method = '', path = '' } = cases[id]?.value ?? {};
       calls.push({ operation: `${method} ${path}`, status: response?.status_code ?? 0 });
