@@ -117,7 +117,7 @@ const SetupMethodEvent = z.object({
 });
 
 /** The body of an event, by the first part of its type. */
-export const EVENT_BODIES = {
+const EVENT_BODIES = {
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),

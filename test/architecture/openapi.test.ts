@@ -189,6 +189,39 @@ describe('the interface document', () => {
   });
 });
 
+describe('the check of answers against the document', () => {
+  const check = createDocumentCheck(document);
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'request-id': 'req_1' };
+  const created = (status: number, body: unknown, changes: Json = {}) =>
+    check.problemsOfCall('POST', '/customer/create', undefined, {
+      status,
+      headers: { ...headers, ...changes } as typeof headers,
+      text: JSON.stringify(body),
+    });
+
+  it('passes what is documented', () => {
+    expect(created(200, { customerId: 'cus_1' })).toEqual([]);
+  });
+
+  it.each([
+    ['a status', created(418, {})],
+    ['a field too many', created(200, { customerId: 'cus_1', name: 'Ada' })],
+    ['a field too few', created(200, {})],
+    ['a field of another type', created(200, { customerId: 1 })],
+    ['an error code of another operation', created(400, error('payment_outcome_pending'))],
+    ['a content type', created(200, { customerId: 'cus_1' }, { 'content-type': 'text/html' })],
+    ['a header that is missing', created(409, error('idempotency_key_in_use'))],
+    ['an event with a field too few', check.problemsOfEvent({ eventType: 'intent.created' })],
+    ['an event of an unknown type', check.problemsOfEvent({ eventType: 'intent.lost' })],
+  ])('finds %s', (_, problems) => {
+    expect(problems).not.toEqual([]);
+  });
+
+  function error(errorCode: string): Json {
+    return { errorCode, errorDescription: 'No.' };
+  }
+});
+
 describe('the examples of the document', () => {
   const check = createDocumentCheck(document);
   const examples = examplesIn(document);

@@ -77,6 +77,13 @@ export function createDocumentCheck(document: JsonSchema) {
 
   return {
     problemsAt,
+    /** What the document does not know of an event that was sent. */
+    problemsOfEvent(event: { readonly eventType: string }): string[] {
+      const { eventType } = event;
+      if (!Object.hasOwn(at('#/webhooks'), eventType)) return [`${eventType} is not documented`];
+      const pointer = `#/webhooks/${eventType}/post/requestBody/content/application~1json/schema`;
+      return problemsAt('answer', pointer, event).map((problem) => `${eventType} ${problem}`);
+    },
     /**
      * What the document does not know of this call; empty too when it does not tell of the route at
      * all. What was answered 2xx must have been asked for as the document says.

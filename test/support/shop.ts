@@ -12,6 +12,7 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createMerchantClient } from './merchant-client.ts';
+import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 import type { ReceivedWebhook } from './webhook-receiver.ts';
 import type { World } from './world.ts';
@@ -102,10 +103,13 @@ export async function openShop(world: World) {
       const sequences = receivedOf(subscriptionId).map(({ event }) => event.sequence);
       expect(sequences).toEqual(Array.from({ length: written?.events ?? 0 }, (_, i) => i + 1));
     },
+    /** Fails when an event was not as the interface document says. */
     async close(): Promise<void> {
       await receiver.close();
       server.close();
       server.closeAllConnections();
+      const check = defaultDocumentCheck();
+      expect(receiver.received.flatMap(({ event }) => check.problemsOfEvent(event))).toEqual([]);
     },
   };
 }

@@ -7,14 +7,14 @@ import type { ApiDeps } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
 
-const { resolve } = createRequire(import.meta.url);
+const require = createRequire(import.meta.url);
 
 /** What the page needs besides itself; served from this machine. */
 const ASSETS = {
-  'swagger-ui.css': { type: 'text/css', file: resolve('swagger-ui-dist/swagger-ui.css') },
+  'swagger-ui.css': { type: 'text/css', file: require.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
     type: 'text/javascript',
-    file: resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+    file: require.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
   },
 };
 
