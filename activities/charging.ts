@@ -71,9 +71,10 @@ export function createChargingActivities(deps: ChargingDeps) {
           : { kind: 'pending' };
       }
       const { subscriptionId } = input.state;
-      const settlement = await collect(deps, opened.attempt, subscriptionId, sendsUntil());
-      const wasUnknown = opened.attempt.state === 'UNKNOWN' || opened.attempt.state === 'REVIEW';
-      if (settlement.kind === 'unknown' && wasUnknown) {
+      const { lookups } = input.state.openAttempt;
+      const patience = { stopAt: sendsUntil(), lookups };
+      const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
+      if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
         await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
@@ -83,6 +84,11 @@ export function createChargingActivities(deps: ChargingDeps) {
       return settled;
     },
   };
+}
+
+/** Known to be unknown, or in review: asked once more in vain. */
+function isNothingNew({ state }: Attempt, { kind }: Settlement): boolean {
+  return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
 }
 
 /** One transaction: the attempt, its intent, the subscription, its events, the waiting command. */
@@ -96,14 +102,7 @@ async function settle(
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     await lockedState(tx, state);
-    const outcome: AttemptOutcome =
-      settlement.kind === 'declined'
-        ? {
-            kind: 'declined',
-            code: settlement.code,
-            retryPlan: await loadRetryPlan(tx, merchantId),
-          }
-        : { kind: settlement.kind };
+    const outcome = await outcomeOf(tx, merchantId, settlement);
     await settleAttempt(tx, attempt, settlement, input.nowAt);
     const change = applyOutcome(
       withIntent(state, attempt.intentId),
@@ -127,3 +126,24 @@ async function settle(
     return { kind: 'settled', outcome, intentId: attempt.intentId };
   });
 }
+
+async function outcomeOf(
+  tx: Db,
+  merchantId: string,
+  settlement: Settlement,
+): Promise<AttemptOutcome> {
+  switch (settlement.kind) {
+    case 'succeeded':
+      return { kind: 'succeeded', ...said(settlement) };
+    case 'declined': {
+      const retryPlan = await loadRetryPlan(tx, merchantId);
+      return { kind: 'declined', code: settlement.code, retryPlan, ...said(settlement) };
+    }
+    case 'review':
+      return { kind: 'review', reason: settlement.reason };
+    case 'unknown':
+      return { kind: 'unknown' };
+  }
+}
+
+const said = ({ byPerson }: { byPerson?: true }) => (byPerson ? { byPerson } : {});

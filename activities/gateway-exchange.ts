@@ -1,14 +1,11 @@
-import { markSending } from '../db/repositories/attempts.ts';
+import { findAttempt, markSending } from '../db/repositories/attempts.ts';
 import type { Attempt, Settlement } from '../db/repositories/attempts.ts';
+import { findDecision } from '../db/repositories/reviews.ts';
 import type { Db } from '../db/client.ts';
+import { isAskedLongEnough } from '../domain/lookup-delays.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
-import type {
-  ChargeOutcome,
-  LookupOutcome,
-  PaymentGateway,
-  UnknownOutcome,
-} from '../gateways/port.ts';
+import type { ChargeOutcome, LookupOutcome, PaymentGateway } from '../gateways/port.ts';
 
 export interface ExchangeDeps {
   db: Db;
@@ -43,27 +40,48 @@ export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway)
 
 /**
  * A request that the gateway refuses as such is our own fault or a wrong setting: nothing is known of
- * what it was about, and a person reads the reason.
+ * what it was about, repeating it does not help, and a person reads the reason.
  */
-export async function unlessRejected<T>(call: () => Promise<T>): Promise<T | UnknownOutcome> {
+export async function unlessRejected<T>(
+  call: () => Promise<T>,
+): Promise<T | { kind: 'rejected'; reason: string }> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof GatewayRejectedRequest) return { kind: 'unknown', reason: error.message };
+    if (error instanceof GatewayRejectedRequest) return { kind: 'rejected', reason: error.message };
     throw error;
   }
+}
+
+/**
+ * Not known: asked again by the ladder, until the waits before this question, the `lookups`-th, came
+ * to 24 h; then for a person.
+ */
+export function unknownAfter(lookups: number, reason: string) {
+  return isAskedLongEnough(lookups)
+    ? { kind: 'review' as const, reason: `asked for 24 h: ${reason}` }
+    : { kind: 'unknown' as const, reason };
+}
+
+/** How long and how often somebody has asked. */
+export interface Patience {
+  /** When to stop, by `performance.now()`. */
+  stopAt: number;
+  /** Questions in vain before. */
+  lookups: number;
 }
 
 /**
  * The attempt's outcome: from its row, or else from the gateway, which is sent the charge and asked
  * about it until `stopAt`. What may be there is asked for before it is sent again, always under the
  * same key and with the stored amount, so that running this again, or twice at once, charges once.
+ * Where asking leads nowhere the outcome is `review`.
  */
 export async function collect(
   { db, gateway }: ExchangeDeps,
   attempt: Attempt,
   subscriptionId: string | null,
-  stopAt: number,
+  patience: Patience,
 ): Promise<Settlement> {
   if (attempt.state === 'SUCCEEDED') {
     return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
@@ -72,7 +90,7 @@ export async function collect(
     const { errorCode, gatewayChargeId } = attempt;
     return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId };
   }
-  if (attempt.state === 'REVIEW') return { kind: 'unknown', reason: 'waits for a person' };
+  if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
 
   let mayBeThere = attempt.state !== 'CREATED';
   for (;;) {
@@ -84,22 +102,48 @@ export async function collect(
         return outcome;
       case 'absent':
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
-          return {
-            kind: 'unknown',
-            reason: 'not at the gateway, and its key is too old to resend',
-          };
+          return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }
         mayBeThere = false;
         continue;
+      case 'rejected':
+        return { kind: 'review', reason: outcome.reason };
+      case 'moved':
+        // Somebody settled it, or put it in review, while this one looked away.
+        return collect({ db, gateway }, outcome.attempt, subscriptionId, patience);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
         mayBeThere = mayBeThere || outcome.kind !== 'not_sent';
         const reason = outcome.kind === 'in_progress' ? 'still in progress' : outcome.reason;
-        if (!(await pauseBefore(stopAt))) return { kind: 'unknown', reason };
+        if (!(await pauseBefore(patience.stopAt))) return unknownAfter(patience.lookups, reason);
       }
     }
   }
+}
+
+/**
+ * An attempt in review is never sent again. What the gateway knows for certain counts more than a
+ * person's *not paid*; a person's *paid* is evidence that the gateway's key does not lead to.
+ */
+async function reviewed({ db, gateway }: ExchangeDeps, attempt: Attempt): Promise<Settlement> {
+  const { merchantId, id: subjectId } = attempt;
+  const decision = await findDecision(db, { merchantId, subjectId });
+  if (decision?.outcome === 'paid') {
+    return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
+  }
+  if (gateway.capabilities.lookup) {
+    const found = await unlessRejected(() => gateway.lookup({ key: attempt.gatewayKey }));
+    if (found.kind === 'succeeded' || found.kind === 'declined') return found;
+  }
+  return decision
+    ? {
+        kind: 'declined',
+        code: decision.code ?? 'processing_error',
+        gatewayChargeId: null,
+        byPerson: true,
+      }
+    : { kind: 'review', reason: attempt.reason ?? 'waits for a person' };
 }
 
 interface ChargeExchange extends ExchangeDeps {
@@ -111,7 +155,7 @@ interface ChargeExchange extends ExchangeDeps {
 async function sendOrAsk(
   exchange: ChargeExchange,
   mayBeThere: boolean,
-): Promise<ChargeOutcome | LookupOutcome> {
+): Promise<ChargeOutcome | LookupOutcome | { kind: 'moved'; attempt: Attempt }> {
   const { gateway, attempt } = exchange;
   if (!mayBeThere) return send(exchange);
   if (!gateway.capabilities.lookup) return { kind: 'absent' };
@@ -119,7 +163,9 @@ async function sendOrAsk(
 }
 
 async function send({ db, gateway, attempt, subscriptionId }: ChargeExchange) {
-  await markSending(db, attempt);
+  if (!(await markSending(db, attempt))) {
+    return { kind: 'moved' as const, attempt: await findAttempt(db, attempt) };
+  }
   failpoint('before_gateway');
   const outcome = await gateway.charge({
     key: attempt.gatewayKey,

@@ -1,6 +1,7 @@
 import { createChargingActivities } from './charging.ts';
 import type { ChargingDeps } from './charging.ts';
 import { withoutQueryData } from './failures.ts';
+import { createLateChargeActivities } from './late-charges.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 import type { MaintenanceDeps } from './maintenance.ts';
 import { createPaymentActivities } from './payments.ts';
@@ -25,6 +26,7 @@ export function createActivities(deps: ActivityDeps) {
     ...createChargingActivities(deps),
     ...createPaymentActivities(deps),
     ...createRefundActivities(deps),
+    ...createLateChargeActivities(deps),
     ...createSetupMethodActivities(deps),
     ...createTransitionActivities(deps),
     ...createWebhookActivities(deps),

@@ -8,10 +8,13 @@ import {
   takeOpenPayments,
   takeOpenRefunds,
 } from '../db/repositories/sweeps.ts';
+import { takeDecidedReviews } from '../db/repositories/reviews.ts';
 import { countRepairs } from '../db/repositories/sweep-counts.ts';
 import type { IntentRef } from '../domain/payment-intent.ts';
 import type { RefundRef } from '../domain/refund.ts';
+import type { AttemptRef } from '../domain/review.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import { followUp } from '../runtime/decided-reviews.ts';
 
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {
@@ -27,6 +30,9 @@ export interface Reviver {
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
+  wakePayment(ref: IntentRef): Promise<void>;
+  wakeRefund(ref: RefundRef): Promise<void>;
+  watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
 export interface MaintenanceDeps {
@@ -46,6 +52,7 @@ export type SweepReport = Record<
   | 'behindTheirClock'
   | 'openPayments'
   | 'openRefunds'
+  | 'decidedReviews'
   | 'stalledStreams'
   | 'failed',
   number
@@ -71,6 +78,7 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
         behindTheirClock: 0,
         openPayments: 0,
         openRefunds: 0,
+        decidedReviews: 0,
         stalledStreams: 0,
         failed: 0,
       };
@@ -107,6 +115,9 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
       );
       await each('openRefunds', await takeOpenRefunds(db, LIMIT), (ref) =>
         payments.resumeRefund(ref),
+      );
+      await each('decidedReviews', await takeDecidedReviews(db, LIMIT), (review) =>
+        followUp(review, reviver, payments),
       );
       await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
         reviver.wakeStream(stream),

@@ -27,18 +27,20 @@ export function createPaymentActivities(deps: PaymentDeps) {
      * asks about it. However often it is run, in whatever order processes die, an order is charged
      * once, a decline stays a decline, and while one try is undecided no other is opened. `pending`:
      * call again later. Throws, retryably, when the database or, before anything is charged, the
-     * gateway does not answer. `nowAt` is real time. Rules: D-35, D-36, D-40, D-41.
+     * gateway does not answer. `nowAt` is real time, `lookups` how often it was asked in vain. Rules: D-35, D-36, D-40, D-41.
      */
-    async chargePayment(input: PaymentOrder & { nowAt: number }): Promise<PaymentOutcome> {
-      const { nowAt, ...order } = input;
-      const stopAt = sendsUntil();
+    async chargePayment(
+      input: PaymentOrder & { nowAt: number; lookups?: number },
+    ): Promise<PaymentOutcome> {
+      const { nowAt, lookups = 0, ...order } = input;
+      const patience = { stopAt: sendsUntil(), lookups };
       failpoint('before_opening');
       const turn = await takeTurn(deps, order, nowAt);
       if (turn.kind === 'decided') return turn.outcome;
       if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
       const { intent, attempt } = turn;
       failpoint('after_opening');
-      const settlement = await collect(deps, attempt, intent.subscriptionId, stopAt);
+      const settlement = await collect(deps, attempt, intent.subscriptionId, patience);
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
       failpoint('after_settling');

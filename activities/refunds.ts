@@ -1,3 +1,4 @@
+import type { Db } from '../db/client.ts';
 import { findIntent } from '../db/repositories/payments.ts';
 import { streamOf } from '../db/repositories/intent-events.ts';
 import {
@@ -7,9 +8,17 @@ import {
   settleRefund,
 } from '../db/repositories/refunds.ts';
 import type { Refund, RefundSettlement } from '../db/repositories/refunds.ts';
+import { findDecision } from '../db/repositories/reviews.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { isKeyTooOld, pauseBefore, sendsUntil, unlessRejected } from './gateway-exchange.ts';
+import {
+  isKeyTooOld,
+  pauseBefore,
+  sendsUntil,
+  unknownAfter,
+  unlessRejected,
+} from './gateway-exchange.ts';
+import type { Patience } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
 /** Money on its way back. */
@@ -18,13 +27,17 @@ export function createRefundActivities(deps: PaymentDeps) {
     /**
      * Carries a refund one step on. Every send is under the refund's own key, so that running this
      * again, or twice at once, gives back once. `pending`: call again later. Throws, retryably, when
-     * the database does not answer. `nowAt` is real time. Rule: D-§7.
+     * the database does not answer. `nowAt` is real time, `lookups` how often it was asked in vain.
+     * Rule: D-§7.
      */
-    async refundPayment(input: RefundRef & { nowAt: number }): Promise<RefundOutcome> {
-      const { merchantId, refundId, nowAt } = input;
+    async refundPayment(
+      input: RefundRef & { nowAt: number; lookups?: number },
+    ): Promise<RefundOutcome> {
+      const { merchantId, refundId, nowAt, lookups = 0 } = input;
+      const patience = { stopAt: sendsUntil(), lookups };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
-      const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund);
+      const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, patience);
       if (!settlement) return decidedBefore(deps, refund);
       failpoint('before_settling_commits');
       const outcome = await settleRefund(deps.db, refund, settlement, nowAt);
@@ -43,19 +56,23 @@ async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {
   return outcome;
 }
 
-/** What the gateway says, asked for a few seconds; null when somebody decided the refund meanwhile. */
+/**
+ * What the gateway says, asked for a few seconds; null when somebody decided the refund meanwhile. One
+ * in review is not sent again: a person may be giving it back by hand.
+ */
 async function giveBack(
   { db, gateway }: PaymentDeps,
   refund: Refund,
+  { stopAt, lookups }: Patience,
 ): Promise<RefundSettlement | null> {
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
+  if (refund.state === 'REVIEW') return reviewed(db, refund);
   if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
-    return { kind: 'refused', reason: 'This gateway gives no refunds.' };
+    return notGiven(refund, 'This gateway gives no refunds.');
   }
-  const stopAt = sendsUntil();
   for (;;) {
     if (isKeyTooOld(refund.firstSentAt, gateway)) {
-      return { kind: 'unknown', reason: 'not decided, and its key is too old to resend' };
+      return { kind: 'review', reason: 'not decided, and its key is too old to resend' };
     }
     if (!(await markRefundSending(db, { merchantId, refundId: refund.id }))) return null;
     failpoint('before_gateway');
@@ -67,10 +84,30 @@ async function giveBack(
       case 'refunded':
         return outcome;
       case 'refused':
-        return { kind: 'refused', reason: `The gateway refused the refund: ${outcome.reason}.` };
+        return notGiven(refund, `The gateway refused the refund: ${outcome.reason}.`);
+      case 'rejected':
+        return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
       case 'unknown':
-        if (!(await pauseBefore(stopAt))) return { kind: 'unknown', reason: outcome.reason };
+        if (!(await pauseBefore(stopAt))) return unknownAfter(lookups, outcome.reason);
     }
+  }
+}
+
+/** Nobody asked for a late charge: that it cannot go back is not an answer but a person's task. */
+function notGiven(refund: Refund, reason: string): RefundSettlement {
+  return { kind: refund.lateAttemptId === null ? 'refused' : 'review', reason };
+}
+
+async function reviewed(db: Db, refund: Refund): Promise<RefundSettlement> {
+  const { merchantId, id: subjectId } = refund;
+  const decision = await findDecision(db, { merchantId, subjectId });
+  switch (decision?.outcome) {
+    case 'refunded':
+      return { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' };
+    case 'not_refunded':
+      return { kind: 'refused', reason: 'It could not be given back.' };
+    default:
+      return { kind: 'review', reason: refund.reason ?? 'waits for a person' };
   }
 }

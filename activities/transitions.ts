@@ -7,6 +7,7 @@ import {
 import type { Recorded, Snapshot, Transition } from '../db/repositories/subscriptions.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
+import { isOpenAttemptDecided } from '../db/repositories/reviews.ts';
 import { invalidInput } from './failures.ts';
 import { redeemToken } from './redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
@@ -36,11 +37,18 @@ export function createTransitionActivities(deps: TransitionDeps) {
       await recordClockReached(deps.db, ref, reachedAt);
     },
 
-    /** The row as it stands, for a workflow that lost its own certainty. */
-    async loadSubscription(ref: { merchantId: string; subscriptionId: string }): Promise<Snapshot> {
+    /**
+     * The row as it stands, for a workflow that lost its own certainty, and whether a person decided
+     * the attempt that is in review.
+     */
+    async loadSubscription(ref: {
+      merchantId: string;
+      subscriptionId: string;
+    }): Promise<Snapshot & { isReviewDecided?: boolean }> {
       const snapshot = await loadSnapshot(deps.db, ref);
       if (!snapshot) throw invalidInput(`no subscription ${ref.subscriptionId}`);
-      return snapshot;
+      const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);
+      return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;
     },
 
     /** See `redeemToken`. */

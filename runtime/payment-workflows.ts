@@ -10,7 +10,10 @@ import { DomainError } from '../domain/errors.ts';
 import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
-import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../workflows/payment/messages.ts';
+import type { AttemptRef } from '../domain/review.ts';
+import { LATE_CHARGE_WORKFLOW, lateChargeWorkflowId } from '../workflows/late-charge/messages.ts';
+import type { LateChargeInput } from '../workflows/late-charge/messages.ts';
+import { PAYMENT_WORKFLOW, paymentWorkflowId, poke } from '../workflows/payment/messages.ts';
 import type { PaymentInput } from '../workflows/payment/messages.ts';
 import { REFUND_WORKFLOW, refundWorkflowId } from '../workflows/refund/messages.ts';
 import type { RefundInput } from '../workflows/refund/messages.ts';
@@ -48,6 +51,11 @@ export interface PaymentWorkflows {
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
+  /** Has it ask now, started if need be: a person decided what was in review. */
+  wakePayment(ref: IntentRef): Promise<void>;
+  wakeRefund(ref: RefundRef): Promise<void>;
+  /** Looks for a while whether an attempt that was settled as not paid was charged after all. */
+  watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
 export interface PaymentWorkflowsDeps {
@@ -71,7 +79,7 @@ interface Start {
   workflowId: string;
   merchantId: string;
   memo: Record<string, string>;
-  input: PaymentInput | RefundInput | SetupMethodInput;
+  input: PaymentInput | RefundInput | SetupMethodInput | LateChargeInput;
 }
 
 /** What every one of them ends with; `paymentToken` says whose order it was. */
@@ -134,6 +142,24 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     return this.startUnlessRunning(refundStart(ref));
   }
 
+  wakePayment(ref: IntentRef): Promise<void> {
+    return this.poke(paymentStart({ ...ref, token: null }));
+  }
+
+  wakeRefund(ref: RefundRef): Promise<void> {
+    return this.poke(refundStart(ref));
+  }
+
+  watchLateCharge({ merchantId, attemptId }: AttemptRef): Promise<boolean> {
+    return this.startUnlessRunning({
+      type: LATE_CHARGE_WORKFLOW,
+      workflowId: lateChargeWorkflowId(attemptId),
+      merchantId,
+      memo: { merchantId, attemptId },
+      input: { merchantId, attemptId, lookups: 0 },
+    });
+  }
+
   /**
    * Starts the workflow, or joins the one that runs, until one has carried out this very order. What
    * the rows know is asked first, so that a repeat needs no workflow. Null after 25 s.
@@ -165,22 +191,32 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   private async start(
-    { type, workflowId, merchantId, memo, input }: Start,
+    start: Start,
     workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
   ): Promise<void> {
-    const options: WorkflowStartOptions = {
+    const options = { ...this.optionsOf(start), workflowIdConflictPolicy };
+    await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+      this.client.workflow.start(start.type, options),
+    );
+  }
+
+  private async poke(start: Start): Promise<void> {
+    const options = { ...this.optionsOf(start), signal: poke, signalArgs: [] as [] };
+    await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+      this.client.workflow.signalWithStart(start.type, options),
+    );
+  }
+
+  private optionsOf({ workflowId, merchantId, memo, input }: Start): WorkflowStartOptions {
+    return {
       workflowId,
       taskQueue: this.taskQueue,
       args: [input],
-      workflowIdConflictPolicy,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
       memo,
       priority: { fairnessKey: merchantId },
     };
-    await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-      this.client.workflow.start(type, options),
-    );
   }
 
   private async startUnlessRunning(start: Start): Promise<boolean> {

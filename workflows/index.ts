@@ -2,6 +2,7 @@
 export { subscription } from './subscription/workflow.ts';
 export { payment } from './payment/workflow.ts';
 export { refund } from './refund/workflow.ts';
+export { lateCharge } from './late-charge/workflow.ts';
 export { setupMethod } from './setup-method/workflow.ts';
 export { maintenance } from './maintenance/workflow.ts';
 export { webhookStream } from './webhook-stream/workflow.ts';

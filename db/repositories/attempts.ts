@@ -5,12 +5,18 @@ import { chargeKey } from '../../domain/payment-intent.ts';
 import { intentEvent } from '../../domain/subscription/change.ts';
 import type { Effects } from '../../domain/subscription/change.ts';
 import { withIntent } from '../../domain/subscription/apply-attempt.ts';
-import type { OpenAttempt, OwedCycle, SubscriptionState } from '../../domain/subscription/state.ts';
+import type {
+  OpenAttempt,
+  OwedCycle,
+  SubscriptionRef,
+  SubscriptionState,
+} from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
 import { paymentAttempts } from '../schema/payment-attempts.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
+import { closeReview, openReview } from './reviews.ts';
 import { appendDrafts } from './subscription-events.ts';
 import { recordTransition } from './subscriptions.ts';
 import type { Recorded, Transition } from './subscriptions.ts';
@@ -76,7 +82,7 @@ function isSameAttempt(current: SubscriptionState, state: ChargeableState): bool
  * The subscription's row as it stands, kept so until the transaction ends. Taken before anything else
  * by whoever opens or settles an attempt, so that two runs of one subscription queue, never deadlock.
  */
-export async function lockedState(tx: Db, state: SubscriptionState): Promise<SubscriptionState> {
+export async function lockedState(tx: Db, state: SubscriptionRef): Promise<SubscriptionState> {
   const [row] = await tx
     .select({ state: subscriptions.state })
     .from(subscriptions)
@@ -217,28 +223,52 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
   return method;
 }
 
-/** The request is about to leave the process; from here on only the gateway knows. */
-export async function markSending(db: Db, attempt: Attempt): Promise<void> {
-  await db
+/**
+ * The request is about to leave the process; from here on only the gateway knows. False when the
+ * attempt is settled or in review: then nothing may be sent.
+ */
+export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
+  const sending = await db
     .update(paymentAttempts)
     .set({
       state: 'SENDING',
       firstSentAt: sql`coalesce(${paymentAttempts.firstSentAt}, now())`,
       lastSentAt: sql`now()`,
     })
-    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)))
+    .returning({ id: paymentAttempts.id });
+  return sending.length > 0;
+}
+
+/** The attempt as it stands. */
+export async function findAttempt(
+  db: Db,
+  ref: Pick<Attempt, 'merchantId' | 'id'>,
+): Promise<Attempt> {
+  const [attempt] = await db.select().from(paymentAttempts).where(isAttempt(ref));
+  if (!attempt) throw new Error(`no attempt ${ref.id}`);
+  return attempt;
 }
 
 const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
+const STATES = {
+  succeeded: 'SUCCEEDED',
+  declined: 'DECLINED',
+  unknown: 'UNKNOWN',
+  review: 'REVIEW',
+} as const;
 
+/** `byPerson`: a person decided it in review. `review`: only a person can find out. */
 export type Settlement =
-  | { kind: 'succeeded'; gatewayChargeId: string }
-  | { kind: 'declined'; code: string; gatewayChargeId: string | null }
-  | { kind: 'unknown'; reason: string };
+  | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
+  | { kind: 'declined'; code: string; gatewayChargeId: string | null; byPerson?: true }
+  | { kind: 'unknown'; reason: string }
+  | { kind: 'review'; reason: string };
 
 /**
  * Writes the attempt's outcome and its intent's, inside the caller's transaction. A settled attempt
- * is never changed. `nowAt` is business time.
+ * is never changed, and one in REVIEW only by a decision. `nowAt` is business time.
  */
 export async function settleAttempt(
   tx: Db,
@@ -246,18 +276,29 @@ export async function settleAttempt(
   settlement: Settlement,
   nowAt: number,
 ): Promise<void> {
-  const isDecided = settlement.kind !== 'unknown';
-  const states = { succeeded: 'SUCCEEDED', declined: 'DECLINED', unknown: 'UNKNOWN' } as const;
-  await tx
+  const isDecided = settlement.kind === 'succeeded' || settlement.kind === 'declined';
+  const changed = await tx
     .update(paymentAttempts)
     .set({
-      state: states[settlement.kind],
+      state: STATES[settlement.kind],
       gatewayChargeId: isDecided ? settlement.gatewayChargeId : null,
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
-      reason: settlement.kind === 'unknown' ? settlement.reason : null,
+      reason: isDecided ? null : settlement.reason,
       settledAt: isDecided ? sql`now()` : null,
     })
-    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+    .where(
+      and(
+        isAttempt(attempt),
+        inArray(paymentAttempts.state, isDecided ? UNDECIDED_STATES : OPEN_STATES),
+      ),
+    )
+    .returning({ merchantId: paymentAttempts.merchantId, subjectId: paymentAttempts.id });
+  for (const subject of changed) {
+    if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
+    // What a person settled as not paid is looked for at the gateway a while longer.
+    const isWatched = settlement.kind === 'declined' && settlement.byPerson;
+    if (isDecided && !isWatched) await closeReview(tx, subject);
+  }
   if (!isDecided) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx
@@ -276,7 +317,7 @@ export async function settleAttempt(
     );
 }
 
-function isAttempt(attempt: Attempt) {
+function isAttempt(attempt: Pick<Attempt, 'merchantId' | 'id'>) {
   return and(
     eq(paymentAttempts.merchantId, attempt.merchantId),
     eq(paymentAttempts.id, attempt.id),

@@ -96,6 +96,8 @@ export async function settlePayment(
     switch (settlement.kind) {
       case 'unknown':
         return { kind: 'pending' };
+      case 'review':
+        return { kind: 'pending', needsPerson: true };
       case 'declined': {
         const { code } = settlement;
         const failed = intentEvent('intent.failed', intent.id, at, 'FAILED', code);

@@ -1,4 +1,4 @@
-import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { isId } from '../../domain/ids.ts';
 import { formatAmount } from '../../domain/money.ts';
@@ -11,6 +11,7 @@ import { refunds } from '../schema/refunds.ts';
 import { businessNow } from './business-time.ts';
 import { appendIntentEvent } from './intent-events.ts';
 import { lockIntent } from './payments.ts';
+import { closeReview, openReview } from './reviews.ts';
 
 export type Refund = typeof refunds.$inferSelect;
 
@@ -27,6 +28,7 @@ export type InsertedRefund =
   | { kind: 'refused'; code: ErrorCode; message: string };
 
 const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 
 /**
  * Writes a refund, inside the caller's transaction: only of a paid intent, and with what was refunded
@@ -72,7 +74,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
 
 const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
-/** What was given back or is on its way: everything that was not refused. */
+/** What was given back of the payment or is on its way: everything that was not refused. */
 async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
   const [row] = await tx
     .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
@@ -82,6 +84,7 @@ async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promi
         eq(refunds.merchantId, merchantId),
         eq(refunds.intentId, intentId),
         ne(refunds.state, 'REFUSED'),
+        isNull(refunds.lateAttemptId),
       ),
     );
   return Number(row?.sum ?? 0);
@@ -147,7 +150,7 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
 
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
-  | { kind: 'refused' | 'unknown'; reason: string };
+  | { kind: 'refused' | 'unknown' | 'review'; reason: string };
 
 /**
  * Records what a refund came to, once: the refund, its intent and its event, in one transaction. One
@@ -168,15 +171,7 @@ export async function settleRefund(
     const known = refundOutcomeOf(current);
     if (known) return known;
     if (settlement.kind !== 'refunded') {
-      const { reason } = settlement;
-      const state = settlement.kind === 'refused' ? 'REFUSED' : 'UNKNOWN';
-      await tx
-        .update(refunds)
-        .set({ state, reason, updatedAt: sql`now()` })
-        .where(isOpenRefund(ref));
-      return settlement.kind === 'refused'
-        ? { kind: 'refused', message: reason }
-        : { kind: 'pending' };
+      return recordNotGiven(tx, refund, settlement.kind, settlement.reason);
     }
     const at = await businessNow(tx, intent, nowAt);
     const { gatewayRefundId } = settlement;
@@ -189,7 +184,10 @@ export async function settleRefund(
         refundedAt: at,
         updatedAt: sql`now()`,
       })
-      .where(isOpenRefund(ref));
+      .where(isUndecidedRefund(ref));
+    await closeReview(tx, { merchantId, subjectId: refund.id });
+    // A late charge paid nothing, so its going back takes nothing away from the intent.
+    if (refund.lateAttemptId !== null) return { kind: 'refunded' };
     const refundedMinor = intent.refundedMinor + refund.amountMinor;
     const status = refundedMinor === intent.amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
     await tx
@@ -208,6 +206,31 @@ export async function settleRefund(
   });
 }
 
+async function recordNotGiven(
+  tx: Db,
+  { merchantId, id }: Refund,
+  kind: 'refused' | 'unknown' | 'review',
+  reason: string,
+): Promise<RefundOutcome> {
+  const state = ({ refused: 'REFUSED', unknown: 'UNKNOWN', review: 'REVIEW' } as const)[kind];
+  const ref = { merchantId, refundId: id };
+  await tx
+    .update(refunds)
+    .set({ state, reason, updatedAt: sql`now()` })
+    .where(kind === 'refused' ? isUndecidedRefund(ref) : isOpenRefund(ref));
+  const subject = { merchantId, subjectId: id };
+  switch (kind) {
+    case 'refused':
+      await closeReview(tx, subject);
+      return { kind, message: reason };
+    case 'review':
+      await openReview(tx, subject, reason);
+      return { kind: 'pending', needsPerson: true };
+    case 'unknown':
+      return { kind: 'pending' };
+  }
+}
+
 /** What a refund was settled to; null while it is open. */
 export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
   if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
@@ -219,6 +242,10 @@ export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
 
 function isRefund(ref: RefundRef) {
   return and(eq(refunds.merchantId, ref.merchantId), eq(refunds.id, ref.refundId));
+}
+
+function isUndecidedRefund(ref: RefundRef) {
+  return and(isRefund(ref), inArray(refunds.state, UNDECIDED_STATES));
 }
 
 function isOpenRefund(ref: RefundRef) {

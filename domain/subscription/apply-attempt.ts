@@ -1,6 +1,6 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { isDeclineCode, stopsAutomaticRetries } from '../declines.ts';
-import { lookupDelayMs } from '../lookup-delays.ts';
+import { lookupDelayMs, REVIEW_DELAY_MS } from '../lookup-delays.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
@@ -11,13 +11,40 @@ import type { CommandResult } from './commands.ts';
 import { cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
-/** What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. */
+/**
+ * What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. `byPerson`: not
+ * the gateway said so. `review`: only a person can find out.
+ */
 export type AttemptOutcome =
-  | { kind: 'succeeded' }
-  | { kind: 'declined'; code: string; retryPlan: RetryPlan }
-  | { kind: 'unknown' };
+  | { kind: 'succeeded'; byPerson?: true }
+  | { kind: 'declined'; code: string; retryPlan: RetryPlan; byPerson?: true }
+  | { kind: 'unknown' }
+  | { kind: 'review'; reason: string };
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
+
+/** The attempt is to be settled now, not when the gateway is asked next: a person decided it. */
+export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
+  const { openAttempt } = state;
+  return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
+}
+
+/**
+ * The gateway made a charge after all that a person had settled as not made. It pays no cycle; only
+ * the timeline tells of it.
+ */
+export function applyLateCharge(
+  state: SubscriptionState,
+  charge: { amountMinor: number; currency: string; gatewayKey: string },
+  now: number,
+): Change {
+  const line = {
+    at: now,
+    what: `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`,
+    why: `${charge.gatewayKey} had been settled as not paid; it is given back`,
+  };
+  return { state: next(state, {}, line), events: [], effects: {} };
+}
 
 /** The cycle that falls due now, owed from here on; an owed one stays as it is. */
 export function owe(
@@ -106,14 +133,21 @@ export function applyOutcome(
     );
     return { state: after, events: [], effects: {} };
   }
+  if (outcome.kind === 'review') {
+    const reviewed = postponed({ ...openAttempt, reviewReason: outcome.reason }, realNow);
+    const line = { at: now, what: 'a payment needs a person', why: outcome.reason };
+    return { state: next(state, { openAttempt: reviewed }, line), events: [], effects: {} };
+  }
   return outcome.kind === 'succeeded'
-    ? paid(state, owed, openAttempt, now)
+    ? paid(state, owed, openAttempt, outcome, now)
     : declined(state, owed, openAttempt, outcome, now);
 }
 
 /** The gateway was asked once more and could not say: ask later. Not a transition of its own. */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
-  const lookupAt = realNow + lookupDelayMs(attempt.lookups);
+  const delayMs =
+    attempt.reviewReason === undefined ? lookupDelayMs(attempt.lookups) : REVIEW_DELAY_MS;
+  const lookupAt = realNow + delayMs;
   return { ...attempt, lookups: attempt.lookups + 1, lookupAt };
 }
 
@@ -121,6 +155,7 @@ function paid(
   state: SubscriptionState,
   owed: OwedCycle,
   attempt: OpenAttempt,
+  outcome: Extract<AttemptOutcome, { kind: 'succeeded' }>,
   now: number,
 ): Change {
   const cyclesCharged = state.cyclesCharged + 1;
@@ -146,7 +181,7 @@ function paid(
     {
       at: now,
       what: `cycle ${owed.cycleNumber} paid, ${formatAmount(owed.amountMinor, state.terms.currency)}`,
-      why: reasonOf(attempt),
+      why: reasonOf(attempt, outcome),
     },
   );
   const cycle = {
@@ -224,7 +259,7 @@ function declined(
     {
       at: now,
       what: `cycle ${owed.cycleNumber} declined (${outcome.code})`,
-      why: reasonOf(attempt),
+      why: reasonOf(attempt, outcome),
     },
   );
   return {
@@ -274,7 +309,7 @@ export function resultOf(
   outcome: AttemptOutcome,
   after: SubscriptionState,
 ): CommandResult | null {
-  if (outcome.kind === 'unknown') return null;
+  if (outcome.kind === 'unknown' || outcome.kind === 'review') return null;
   const errorCode = outcome.kind === 'declined' ? outcome.code : null;
   const success = errorCode === null;
   if (attempt.trigger !== 'manual_retry') {
@@ -290,7 +325,7 @@ export function resultOf(
   };
 }
 
-function reasonOf(attempt: OpenAttempt): string {
+function reasonOf(attempt: OpenAttempt, { byPerson }: { byPerson?: true }): string {
   const reasons: Record<AttemptTrigger, string> = {
     checkout: 'the payer paid in the checkout',
     scheduled: 'its date had come',
@@ -300,5 +335,6 @@ function reasonOf(attempt: OpenAttempt): string {
     one_time: 'the merchant asked for a one-time charge',
     tokenised: 'the merchant charged a saved method',
   };
-  return `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
+  const reason = `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
+  return byPerson ? `${reason}; a person settled it` : reason;
 }

@@ -1,5 +1,5 @@
 import { calendarDate } from './state.ts';
-import type { SubscriptionState } from './state.ts';
+import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** What a subscription does next when nobody asks it anything. */
 export type Step =
@@ -32,7 +32,7 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
   if (open) {
     return realNow >= open.lookupAt
       ? { do: 'settleAttempt' }
-      : { do: 'wait', until: open.lookupAt, time: 'real', reason: 'ask the gateway again' };
+      : { do: 'wait', until: open.lookupAt, time: 'real', reason: waitReason(open) };
   }
   if (state.status === 'ENDED') return { do: 'finish' };
 
@@ -41,6 +41,10 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
   if (!first) return { do: 'wait', until: null, time: 'own', reason: 'a command' };
   if (now < first.at) return { do: 'wait', until: first.at, time: 'own', reason: first.reason };
   return first.step;
+}
+
+function waitReason({ reviewReason }: OpenAttempt): string {
+  return reviewReason === undefined ? 'ask the gateway again' : 'ask the gateway; a person is told';
 }
 
 /**

@@ -33,6 +33,9 @@ function minute(at: number): string {
 
 /** One sentence: what is being waited for. */
 function sentence(state: SubscriptionState): string {
+  if (state.openAttempt?.reviewReason !== undefined) {
+    return `**a person has to settle a payment** (${state.openAttempt.reviewReason}): \`npm run review -- list\`; meanwhile the gateway is asked once a day`;
+  }
   if (state.openAttempt && state.openAttempt.lookups > 0) {
     return 'a payment was sent and its outcome is not known yet; the gateway is asked until it is';
   }

@@ -73,6 +73,8 @@ export interface OpenAttempt {
   lookups: number;
   /** Real time, also on a test clock: a gateway does not live by our clocks. */
   lookupAt: number;
+  /** Set once a person has to settle it: why. The gateway is asked once a day from then on. */
+  reviewReason?: string;
 }
 
 /** One line of "what happened and why", newest last; the oldest fall off. */

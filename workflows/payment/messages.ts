@@ -1,3 +1,4 @@
+import { defineSignal } from '@temporalio/workflow';
 import type { CardToken, IntentRef, PaymentOutcome } from '../../domain/payment-intent.ts';
 
 /** The registered type of the workflow; never changes. */
@@ -6,6 +7,9 @@ export const PAYMENT_WORKFLOW = 'payment';
 export function paymentWorkflowId(intentId: string): string {
   return `payment/${intentId}`;
 }
+
+/** Ask now, not when the timer fires: a person decided it. Changes nothing by itself. */
+export const poke = defineSignal('poke');
 
 /** One run's argument, handed on by continue-as-new. Ids and a one-time token, nothing personal. */
 export interface PaymentInput extends IntentRef {

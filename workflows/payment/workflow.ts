@@ -20,7 +20,7 @@ export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const goOn = makeContinueAsNewFunc<typeof payment>();
   const outcome = await untilDecided({
     what: `payment \`${intentId}\``,
-    ask: (nowAt) => chargePayment({ merchantId, intentId, token, nowAt }),
+    ask: (nowAt, asked) => chargePayment({ merchantId, intentId, token, nowAt, lookups: asked }),
     lookups,
     continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
   });

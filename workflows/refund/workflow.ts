@@ -20,7 +20,7 @@ export async function refund(input: RefundInput): Promise<RefundResult> {
   const goOn = makeContinueAsNewFunc<typeof refund>();
   const outcome = await untilDecided({
     what: `refund \`${refundId}\``,
-    ask: (nowAt) => refundPayment({ merchantId, refundId, nowAt }),
+    ask: (nowAt, asked) => refundPayment({ merchantId, refundId, nowAt, lookups: asked }),
     lookups,
     continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
   });

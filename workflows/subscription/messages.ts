@@ -103,6 +103,7 @@ export function clearedAttributesOf(state: SubscriptionState): SearchAttributeUp
 }
 
 function lastOutcome(state: SubscriptionState): string {
+  if (state.openAttempt?.reviewReason !== undefined) return 'review';
   if (state.openAttempt && state.openAttempt.lookups > 0) return 'unknown';
   if (state.owed?.lastDeclineCode) return state.owed.lastDeclineCode;
   return state.cyclesCharged > 0 ? 'paid' : 'none';

@@ -9,6 +9,7 @@ import {
   owe,
   postponed,
   resultOf,
+  settleNow,
   withIntent,
 } from '../../domain/subscription/apply-attempt.ts';
 import { applyCheckoutExpiry, applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
@@ -188,14 +189,15 @@ export class Steps {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
     try {
-      const { state } = await run.activities.records.loadSubscription.executeWithOptions(
+      const found = await run.activities.records.loadSubscription.executeWithOptions(
         { summary: 'read the row again' },
         [{ merchantId, subscriptionId }],
       );
-      if (state.version > run.state.version) {
-        run.adopt(state);
+      if (found.state.version > run.state.version) {
+        run.adopt(found.state);
         this.deliveries.request();
       }
+      if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       run.isInDoubt = false;
       return true;
     } catch (error) {

@@ -1,0 +1,71 @@
+import type { Db } from '../db/client.ts';
+import { findAttempt } from '../db/repositories/attempts.ts';
+import { bookLateCharge, lateWatch } from '../db/repositories/late-charges.ts';
+import { closeReview } from '../db/repositories/reviews.ts';
+import { isLastLateLook } from '../domain/review.ts';
+import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
+import type { PaymentGateway } from '../gateways/port.ts';
+import { unlessRejected } from './gateway-exchange.ts';
+import type { PaymentResumption, Reviver } from './maintenance.ts';
+
+export interface LateChargeDeps {
+  db: Db;
+  gateway: PaymentGateway;
+  reviver: Pick<Reviver, 'revive'>;
+  payments: Pick<PaymentResumption, 'resumeRefund'>;
+}
+
+/** Charges that were settled as not made, and were. */
+export function createLateChargeActivities(deps: LateChargeDeps) {
+  return {
+    /**
+     * Asks the gateway once more about an attempt that a person settled as not paid. A charge it turns
+     * out to have made is booked beside the payment, told of in the timeline and given back, however
+     * often this is run. Throws, retryably, when the database or Temporal does not answer. `nowAt` is
+     * real time; `looks` how often it was asked before.
+     */
+    async lookForLateCharge(
+      input: AttemptRef & { nowAt: number; looks: number },
+    ): Promise<LateChargeOutcome> {
+      const { nowAt, looks, ...ref } = input;
+      const watch = await lateWatch(deps.db, ref);
+      switch (watch.kind) {
+        case 'over':
+          return { kind: 'absent' };
+        case 'waiting':
+          return { kind: 'pending' };
+        case 'found':
+          return book(deps, ref, watch.gatewayChargeId, nowAt);
+        case 'watched': {
+          const { gatewayKey } = watch.attempt;
+          const found = await ask(deps.gateway, gatewayKey);
+          if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
+          const isCertain = found.kind === 'absent' || found.kind === 'declined';
+          if (!isCertain || !isLastLateLook(looks)) return { kind: 'pending' };
+          await closeReview(deps.db, { merchantId: ref.merchantId, subjectId: ref.attemptId });
+          return { kind: 'absent' };
+        }
+      }
+    },
+  };
+}
+
+/** A gateway that cannot be asked has nothing more to say. */
+async function ask(gateway: PaymentGateway, key: string) {
+  if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
+  return unlessRejected(() => gateway.lookup({ key }));
+}
+
+async function book(
+  { db, reviver, payments }: LateChargeDeps,
+  { merchantId, attemptId }: AttemptRef,
+  gatewayChargeId: string,
+  nowAt: number,
+): Promise<LateChargeOutcome> {
+  const attempt = await findAttempt(db, { merchantId, id: attemptId });
+  const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
+  // Its workflow reads the row again, and so the line of the timeline.
+  if (subscription) await reviver.revive(subscription);
+  await payments.resumeRefund({ merchantId, refundId });
+  return { kind: 'found', refundId, gatewayChargeId };
+}

@@ -1,0 +1,250 @@
+import { and, asc, eq, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import { formatInstant } from '../../domain/calendar.ts';
+import type { ReviewOutcome } from '../../domain/review.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import type { Db } from '../client.ts';
+import { paymentAttempts } from '../schema/payment-attempts.ts';
+import { paymentIntents } from '../schema/payment-intents.ts';
+import { paymentReviews } from '../schema/payment-reviews.ts';
+import { refunds } from '../schema/refunds.ts';
+
+export type Review = typeof paymentReviews.$inferSelect;
+
+/** An attempt or a refund. */
+export interface SubjectRef {
+  merchantId: string;
+  subjectId: string;
+}
+
+/** A person is needed, inside the caller's transaction. Again is once. */
+export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promise<void> {
+  await tx
+    .insert(paymentReviews)
+    .values({ ...ref, reason })
+    .onConflictDoNothing();
+}
+
+/** Nothing is left to do about it. Of one that never was in review, nothing happens. */
+export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
+  await tx
+    .update(paymentReviews)
+    .set({ closedAt: sql`now()` })
+    .where(and(isReview(ref), isNull(paymentReviews.closedAt)));
+}
+
+/** What a person decided; null while nobody did. */
+export async function findDecision(
+  db: Db,
+  ref: SubjectRef,
+): Promise<(Review & { outcome: ReviewOutcome }) | null> {
+  const [row] = await db.select().from(paymentReviews).where(isReview(ref));
+  return row?.outcome ? { ...row, outcome: row.outcome } : null;
+}
+
+/** Whether a person decided the attempt that is open in `state`, and nobody booked it yet. */
+export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
+  const { merchantId, owed, openAttempt } = state;
+  if (!owed || openAttempt?.reviewReason === undefined) return false;
+  const [attempt] = await db
+    .select({ subjectId: paymentAttempts.id })
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, owed.intentId),
+        eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
+      ),
+    );
+  return attempt !== undefined && (await findDecision(db, { merchantId, ...attempt })) !== null;
+}
+
+/** Something in REVIEW, or a decision about it, with what a person has to know. */
+export interface ListedReview extends Review {
+  state: string;
+  intentId: string;
+  subscriptionId: string | null;
+  cycleNumber: number | null;
+  amountMinor: number;
+  currency: string;
+  gateway: string | null;
+  /** The key that the gateway saw. */
+  gatewayKey: string;
+}
+
+/** What waits for a person, oldest first; with `settled`, what was settled too. */
+export async function listReviews(
+  db: Db,
+  options: { settled: boolean; limit: number },
+): Promise<ListedReview[]> {
+  return select(db, options.settled ? undefined : isNull(paymentReviews.outcome), options.limit);
+}
+
+/** One of them, by the attempt's or the refund's id. */
+export async function findReview(db: Db, subjectId: string): Promise<ListedReview | null> {
+  const [found] = await select(db, eq(paymentReviews.subjectId, subjectId), 1);
+  return found ?? null;
+}
+
+async function select(db: Db, which: SQL | undefined, limit: number): Promise<ListedReview[]> {
+  const rows = await db
+    .select({
+      review: paymentReviews,
+      attempt: paymentAttempts,
+      refund: refunds,
+      intent: paymentIntents,
+    })
+    .from(paymentReviews)
+    .leftJoin(
+      paymentAttempts,
+      and(
+        eq(paymentAttempts.merchantId, paymentReviews.merchantId),
+        eq(paymentAttempts.id, paymentReviews.subjectId),
+      ),
+    )
+    .leftJoin(
+      refunds,
+      and(
+        eq(refunds.merchantId, paymentReviews.merchantId),
+        eq(refunds.id, paymentReviews.subjectId),
+      ),
+    )
+    .innerJoin(
+      paymentIntents,
+      and(
+        eq(paymentIntents.merchantId, paymentReviews.merchantId),
+        eq(paymentIntents.id, sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`),
+      ),
+    )
+    // What the gateway settled by itself meanwhile needs nobody.
+    .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
+    .orderBy(asc(paymentReviews.sinceAt))
+    .limit(limit);
+  return rows.flatMap(({ review, attempt, refund, intent }) => {
+    const subject = attempt ?? refund;
+    if (!subject) return [];
+    return [
+      {
+        ...review,
+        state: subject.state,
+        intentId: intent.id,
+        subscriptionId: intent.subscriptionId,
+        cycleNumber: intent.cycleNumber,
+        amountMinor: subject.amountMinor,
+        currency: subject.currency,
+        gateway: attempt?.gateway ?? null,
+        gatewayKey: subject.gatewayKey,
+      },
+    ];
+  });
+}
+
+const inReview = () => or(eq(paymentAttempts.state, 'REVIEW'), eq(refunds.state, 'REVIEW'));
+
+export interface Decision {
+  outcome: ReviewOutcome;
+  /** The gateway's name for the charge or refund that was found. */
+  gatewayId: string | null;
+  /** Decline code, of `declined`. */
+  code: string | null;
+  by: string;
+  note: string;
+}
+
+export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
+
+/**
+ * Writes what a person found, once: only of what is in REVIEW and nobody decided. Whoever is second,
+ * or comes after the gateway's own answer, is refused and told why. The workflow books it.
+ */
+export async function decideReview(
+  db: Db,
+  subjectId: string,
+  decision: Decision,
+): Promise<Decided> {
+  const refused = (message: string): Decided => ({ ok: false, message });
+  return db.transaction(async (tx): Promise<Decided> => {
+    const [held] = await tx
+      .select()
+      .from(paymentReviews)
+      .where(eq(paymentReviews.subjectId, subjectId))
+      .for('update');
+    if (!held) return refused(`${subjectId} is not in REVIEW and never was.`);
+    const found = await findReview(tx, subjectId);
+    if (held.decidedAt !== null) {
+      const at = formatInstant(held.decidedAt);
+      return refused(
+        `${subjectId} was settled already: ${held.outcome} by ${held.decidedBy}, ${at}.`,
+      );
+    }
+    if (found?.state !== 'REVIEW') {
+      return refused(`${subjectId} is not in REVIEW any more: the gateway has answered.`);
+    }
+    const twin = decision.outcome === 'paid' && (await chargeOwner(tx, found, decision.gatewayId));
+    if (twin) return refused(`Charge ${decision.gatewayId} is what attempt ${twin} was paid by.`);
+    const { outcome, gatewayId, code, by, note } = decision;
+    await tx
+      .update(paymentReviews)
+      .set({
+        outcome,
+        gatewayId,
+        code,
+        decidedBy: by,
+        note,
+        decidedAt: sql`now()`,
+        updatedAt: sql`now()`,
+      })
+      .where(isReview(held));
+    return { ok: true, review: { ...found, outcome, gatewayId, code, decidedBy: by, note } };
+  });
+}
+
+/** One charge pays once. */
+async function chargeOwner(tx: Db, review: ListedReview, gatewayChargeId: string | null) {
+  if (gatewayChargeId === null) return null;
+  const [owner] = await tx
+    .select({ id: paymentAttempts.id })
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
+        ne(paymentAttempts.id, review.subjectId),
+      ),
+    );
+  return owner?.id ?? null;
+}
+
+/**
+ * Decisions that are not done with, a minute after they were looked at last: not booked yet, or of an
+ * attempt that a late charge may still be found for. Marked like open payments.
+ */
+export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
+  const due = db
+    .select({ row: sql`${paymentReviews}.ctid` })
+    .from(paymentReviews)
+    .where(
+      and(
+        isNull(paymentReviews.closedAt),
+        sql`${paymentReviews.outcome} is not null`,
+        lt(paymentReviews.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(paymentReviews.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  const taken = await db
+    .update(paymentReviews)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${paymentReviews}.ctid in (${due})`)
+    .returning({ subjectId: paymentReviews.subjectId });
+  if (taken.length === 0) return [];
+  const ids = taken.map(({ subjectId }) => subjectId);
+  return select(db, inArray(paymentReviews.subjectId, ids), limit);
+}
+
+function isReview(ref: SubjectRef) {
+  return and(
+    eq(paymentReviews.merchantId, ref.merchantId),
+    eq(paymentReviews.subjectId, ref.subjectId),
+  );
+}
