@@ -42,8 +42,8 @@ describe('GET /docs', () => {
     const page = await visit('/docs');
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    const named = [...page.text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url);
-    expect(named.toSorted()).toEqual([...PAGE_FILES, '/openapi.json', 'data:,'].toSorted());
+    const named = [...page.text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => String(url));
+    expect(new Set(named)).toEqual(new Set([...PAGE_FILES, '/openapi.json', 'data:,']));
   });
 
   it('has a policy under which a browser asks nobody else [D-§7]', async () => {

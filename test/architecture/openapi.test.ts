@@ -192,10 +192,10 @@ describe('the interface document', () => {
 describe('the check of answers against the document', () => {
   const check = createDocumentCheck(document);
   const headers = { 'content-type': 'application/json; charset=utf-8', 'request-id': 'req_1' };
-  const created = (status: number, body: unknown, changes: Json = {}) =>
+  const created = (status: number, body: unknown, changes: Record<string, string> = {}) =>
     check.problemsOfCall('POST', '/customer/create', undefined, {
       status,
-      headers: { ...headers, ...changes } as typeof headers,
+      headers: { ...headers, ...changes },
       text: JSON.stringify(body),
     });
 
