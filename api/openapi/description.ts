@@ -1,8 +1,9 @@
+import { CURRENCIES } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
 
 /** What a merchant must know before the first call: `info.description`, in Markdown. */
 export function describeApi(testCards: readonly PublishedTestCard[]): string {
-  return `${ESSENTIALS}\n\n${testCardTable(testCards)}`;
+  return [ESSENTIALS, testCardTable(testCards), currencyTable()].join('\n\n');
 }
 
 const ESSENTIALS = `
@@ -37,9 +38,10 @@ nothing is kept: the same key repeated gives the final answer.
 
 ## Money and time
 
-Amounts are integers in the smallest unit of the currency (1999 is 19.99 USD; 1999 is 1,999 JPY).
-Dates in requests and in events are epoch milliseconds. Fields of format \`date-time\` are ISO 8601 in
-UTC. Billing dates are counted from the first one: 31 January, 28 February, 31 March.
+Amounts are integers in the smallest unit of the currency (1999 is 19.99 USD, and 1,999 JPY); the
+currencies and the bounds of amounts in them are listed below. Dates in requests and in events are
+epoch milliseconds. Fields of format \`date-time\` are ISO 8601 in UTC. Billing dates are counted from
+the first one: 31 January, 28 February, 31 March.
 
 ## A subscription
 
@@ -74,5 +76,22 @@ included.
 
 function testCardTable(testCards: readonly PublishedTestCard[]): string {
   const rows = testCards.map(({ number, label }) => `| ${number} | ${label} |`);
-  return ['## Test cards', '', '| Number | |', '|---|---|', ...rows].join('\n');
+  return folded('Test cards', ['| Number | |', '|---|---|', ...rows]);
+}
+
+/** Rules: D-02, D-03. */
+function currencyTable(): string {
+  const active = [...CURRENCIES.values()].filter((currency) => currency.active);
+  return folded('Currencies and their bounds, in the smallest unit', [
+    '| Code | Digits | Least | Most |',
+    '|---|---|---|---|',
+    ...active.map(
+      ({ code, exponent, minimum, maximum }) =>
+        `| ${code} | ${exponent} | ${minimum} | ${maximum} |`,
+    ),
+  ]);
+}
+
+function folded(title: string, lines: readonly string[]): string {
+  return ['<details>', `<summary>${title}</summary>`, '', ...lines, '', '</details>'].join('\n');
 }
