@@ -3,7 +3,7 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|chaos|verify|fuzz|bench:create [arguments]
+//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|verify|fuzz|bench:create [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -38,6 +38,7 @@ const COMMANDS = {
   demo: tsx('scripts/demo.ts'),
   merchant: tsx('scripts/merchant.ts'),
   chaos: tsx('scripts/chaos.ts'),
+  mutants: tsx('scripts/mutants.ts'),
   verify: tsx('scripts/verify.ts'),
   fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),

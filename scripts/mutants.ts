@@ -1,0 +1,154 @@
+// npm run mutants: plants defects of reliability, one at a time, in a copy of this checkout, and runs
+// the tests that must notice. A defect that nothing notices fails the run, and so does a test that
+// fails without one. Nothing here is touched, and nothing of the defects is ever in a build.
+
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { print, runScript, styled } from './client/terminal.ts';
+import { MUTANTS } from './mutants/planted.ts';
+import type { Mutant } from './mutants/planted.ts';
+
+/** A run that hangs has noticed nothing. */
+const RUN_WITHIN_MS = 10 * 60_000;
+
+interface Outcome {
+  readonly failed: readonly string[];
+  readonly passed: number;
+}
+
+const program = new Command('mutants')
+  .description('Plants defects in a copy of this checkout; the tests must notice each.')
+  .option('--only <text>', 'those whose defect has this text')
+  .option('--report <file>', 'write the table as Markdown');
+
+await runScript(async () => {
+  const { only = '', report } = program.parse().opts<{ only?: string; report?: string }>();
+  const chosen = MUTANTS.filter(({ defect }) => defect.includes(only));
+  const folder = mkdtempSync(join(tmpdir(), 'perennial-mutants-'));
+  try {
+    copyCheckout(folder);
+    const lines: string[] = [];
+    let isFine = true;
+    for (const [project, test] of testsOf(chosen)) {
+      const { failed, passed } = await runTest(folder, project, test);
+      const isGreen = failed.length === 0 && passed > 0;
+      isFine &&= isGreen;
+      print(`  ${mark(isGreen)} without a defect: ${test}, ${passed} tests`);
+      for (const title of failed) print(`       ${title}`);
+    }
+    for (const mutant of chosen) {
+      const undo = plant(folder, mutant);
+      const { failed } = await runTest(folder, mutant.project, mutant.test).finally(undo);
+      const [first] = failed;
+      isFine &&= first !== undefined;
+      const noticed = first === undefined ? 'NOBODY NOTICED' : `${failed.length}: ${first}`;
+      print(`  ${mark(first !== undefined)} ${mutant.defect}\n       ${styled('dim', noticed)}`);
+      lines.push(`| ${mutant.defect} | \`${mutant.file}\` | ${failed.length} | ${first ?? '-'} |`);
+    }
+    if (report !== undefined) writeFileSync(report, table(lines));
+    print();
+    return isFine ? 0 : 1;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+function mark(isFine: boolean): string {
+  return isFine ? styled('green', '✓') : styled('red', '✗');
+}
+
+/** What git knows of, as it is now. */
+function copyCheckout(folder: string): void {
+  const listed = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' });
+  for (const file of listed.split('\0').filter(Boolean)) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    cpSync(file, join(folder, file));
+  }
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+}
+
+/** Each test file once, with its project. */
+function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
+  const tests = new Map(mutants.map(({ project, test }) => [test, project] as const));
+  return [...tests].map(([test, project]) => [project, test]);
+}
+
+/** Plants a defect; the answer takes it out again. */
+function plant(folder: string, { file, find, replace, defect }: Mutant): () => void {
+  const path = join(folder, file);
+  const text = readFileSync(path, 'utf8');
+  if (text.split(find).length !== 2) {
+    throw new Error(`"${defect}": its place is not, or not once, in ${file}`);
+  }
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
+  return () => writeFileSync(path, text);
+}
+
+async function runTest(folder: string, project: string, test: string): Promise<Outcome> {
+  const results = join(folder, 'results.json');
+  rmSync(results, { force: true });
+  await new Promise<void>((done, fail) => {
+    const child = spawn(
+      process.execPath,
+      [
+        'node_modules/vitest/vitest.mjs',
+        'run',
+        `--project=${project}`,
+        test,
+        '--reporter=json',
+        `--outputFile.json=${results}`,
+      ],
+      { cwd: folder, stdio: 'ignore' },
+    );
+    const timer = setTimeout(() => child.kill('SIGKILL'), RUN_WITHIN_MS);
+    child.once('error', fail);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      done();
+    });
+  });
+  return readResults(results);
+}
+
+interface VitestResults {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+/** Only a test that ran and failed has noticed something; a file that does not compile has not. */
+function readResults(file: string): Outcome {
+  const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  return {
+    failed: tests.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
+    passed: tests.filter(({ status }) => status === 'passed').length,
+  };
+}
+
+function table(lines: readonly string[]): string {
+  return [
+    '# Planted defects',
+    '`npm run mutants` plants each of these, alone, in a copy of the checkout and runs the tests that must',
+    'notice. None is ever in a build.',
+    '',
+    '| Defect | Where | Tests that fail | The first of them |',
+    '|---|---|---|---|',
+    ...lines,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,147 @@
+/** A defect of reliability that somebody could write, and the tests that must notice. */
+export interface Mutant {
+  /** What is wrong with it. */
+  readonly defect: string;
+  readonly file: string;
+  /** Found exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+  readonly project: 'unit' | 'api' | 'workflows' | 'integration' | 'harm';
+  readonly test: string;
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    defect: 'every send of an attempt has a fresh gateway key',
+    file: 'activities/gateway-exchange.ts',
+    find: '    key: attempt.gatewayKey,\n    gatewayMethodId',
+    replace: '    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
+    project: 'harm',
+    test: 'test/harm/double-charge.test.ts',
+  },
+  {
+    defect: 'events are written outside the transaction of their cause',
+    file: 'db/repositories/subscriptions.ts',
+    find: 'await appendDrafts(tx, ref, change.events);',
+    replace: 'void appendDrafts(db, ref, change.events).catch(() => undefined);',
+    project: 'harm',
+    test: 'test/harm/double-charge.test.ts',
+  },
+  {
+    defect: 'each date is computed from the one before',
+    file: 'domain/calendar.ts',
+    find: '  const anchor = civilOf(anchorAt);\n  const month = anchor.month +',
+    replace:
+      '  if (index > 1) return cycleAt(cycleAt(anchorAt, unit, count, index - 1), unit, count, 1);\n' +
+      '  const anchor = civilOf(anchorAt);\n  const month = anchor.month +',
+    project: 'unit',
+    test: 'test/unit/calendar.test.ts',
+  },
+  {
+    defect: 'two attempts of one intent may be open at once',
+    file: 'db/migrations/0000_initial.sql',
+    find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
+    replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
+    project: 'harm',
+    test: 'test/harm/double-charge.test.ts',
+  },
+  {
+    defect: 'an intent may be paid twice',
+    file: 'db/migrations/0000_initial.sql',
+    find: 'CREATE UNIQUE INDEX "payment_attempt__one_success__uq"',
+    replace: 'CREATE INDEX "payment_attempt__one_success__uq"',
+    project: 'harm',
+    test: 'test/harm/double-charge.test.ts',
+  },
+  {
+    defect: 'a failure of ours is kept under its idempotency key',
+    file: 'api/idempotency.ts',
+    find: 'const isDefinite = status === 400 && !retryable;',
+    replace: 'const isDefinite = status >= 400 || retryable;',
+    project: 'api',
+    test: 'test/api/idempotency.test.ts',
+  },
+  {
+    defect: 'the cooldown is forgotten at continue-as-new',
+    file: 'workflows/subscription/workflow.ts',
+    find: 'return next({ state, clock: clock.snapshot',
+    replace: 'return next({ state: { ...state, cooldownUntilAt: null }, clock: clock.snapshot',
+    project: 'workflows',
+    test: 'test/workflows/subscription-life.test.ts',
+  },
+  {
+    defect: 'a command is judged when it comes, and not when its turn comes',
+    file: 'workflows/subscription/commands.ts',
+    find: '  if (!verdict.ok) {\n    run.inbox.answerFirst(verdict);',
+    replace: "  if (!verdict.ok && verdict.message === '') {\n    run.inbox.answerFirst(verdict);",
+    project: 'integration',
+    test: 'test/integration/subscription-hazards.test.ts',
+  },
+  {
+    defect: 'a run that was overtaken writes over the row',
+    file: 'db/repositories/subscriptions.ts',
+    find: '.where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))',
+    replace: '.where(isRow(ref))',
+    project: 'harm',
+    test: 'test/harm/double-charge.test.ts',
+  },
+  {
+    defect: 'a command is carried out as often as it is sent',
+    file: 'db/repositories/subscriptions.ts',
+    find: 'const known = command && (await findCommand(tx, ref, command.commandId));',
+    replace:
+      "const known = command && (await findCommand(tx, ref, ''));\n" +
+      '    if (command) command.commandId += `:${performance.now()}`;',
+    project: 'integration',
+    test: 'test/integration/subscription-hazards.test.ts',
+  },
+  {
+    defect: 'an edit changes what is owed already',
+    file: 'domain/subscription/apply-command.ts',
+    find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved),',
+    replace: 'owed: state.owed && { ...state.owed, amountMinor: terms.amountMinor },',
+    project: 'unit',
+    test: 'test/unit/subscription.test.ts',
+  },
+  {
+    defect: 'a manual retry moves the automatic ones',
+    file: 'domain/subscription/apply-attempt.ts',
+    find: "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];",
+    replace:
+      "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method', 'manual_retry'];",
+    project: 'integration',
+    test: 'test/integration/manual-retry.test.ts',
+  },
+  {
+    defect: 'a test clock jumps to its target',
+    file: 'workflows/subscription/clock.ts',
+    find: 'isReached ? until : targetAt)',
+    replace: 'isReached ? targetAt : targetAt)',
+    project: 'integration',
+    test: 'test/integration/test-clock.test.ts',
+  },
+  {
+    defect: 'refunds on their way do not count against what was paid',
+    file: 'db/repositories/refunds.ts',
+    find: "ne(refunds.state, 'REFUSED'),",
+    replace: "eq(refunds.state, 'SUCCEEDED'),",
+    project: 'harm',
+    test: 'test/harm/double-refund.test.ts',
+  },
+  {
+    defect: 'a delivery that was answered 500 counts as delivered',
+    file: 'activities/webhook-lane.ts',
+    find: 'httpStatus >= 200 && httpStatus < 300',
+    replace: 'httpStatus >= 200 && httpStatus < 600',
+    project: 'harm',
+    test: 'test/harm/lost-webhook.test.ts',
+  },
+  {
+    defect: 'the last use of a link can be sold twice',
+    file: 'db/repositories/subscription-links.ts',
+    find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
+    replace: '',
+    project: 'api',
+    test: 'test/api/link-page.test.ts',
+  },
+];
