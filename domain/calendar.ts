@@ -19,7 +19,7 @@ export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
 };
 
 /** Largest number of cycles. Rule: D-06. */
-const CYCLE_COUNT_MAX = 1200;
+export const CYCLE_COUNT_MAX = 1200;
 
 /** Longest trial, in years. Rule: D-06. */
 const TRIAL_YEARS_MAX = 10;

@@ -13,6 +13,7 @@ export function dictionariesOf(records: Records): string {
   const values = {
     ...records,
     amounts: [101, 500, 1_999, 4_900],
+    counts: [1, 2, 12],
     currencies: ['USD', 'EUR', 'GBP', 'jpy'],
     instants: [1, 30, 400].map((days) => Date.now() + days * DAY_MS),
   };
@@ -30,6 +31,9 @@ export function dictionariesOf(records: Records): string {
     'body.testClockId': 'testClocks',
     'body.amount': 'amounts',
     'body.newAmount': 'amounts',
+    'body.intervalCount': 'counts',
+    'body.cycleCount': 'counts',
+    'body.newCycleCount': 'counts',
     'body.currency': 'currencies',
     'body.newNextPaymentDate': 'instants',
     'body.expiryDate': 'instants',

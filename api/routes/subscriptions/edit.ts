@@ -5,19 +5,19 @@ import {
   intervalCountProblem,
 } from '../../../domain/calendar.ts';
 import type { EditCommand } from '../../../domain/subscription/commands.ts';
-import { instant, optional, problemsError, readFields, wholeNumber } from '../../fields.ts';
+import { instant, optional, problemsError, readFields } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { amount } from '../../payment-fields.ts';
-import { SubscriptionIdBody } from './schema.ts';
+import { cycleCountField, intervalCountField, SubscriptionIdBody } from './schema.ts';
 
 /** Rule: IF-4.6. */
 export const EditSubscriptionShape = {
   ...SubscriptionIdBody,
   newAmount: optional(amount),
-  newCycleCount: optional(wholeNumber(1)),
+  newCycleCount: optional(cycleCountField),
   newNextPaymentDate: optional(instant),
   interval: optional(z.enum(INTERVAL_UNITS)),
-  intervalCount: optional(wholeNumber(1)),
+  intervalCount: optional(intervalCountField),
 };
 
 type Given = Partial<Fields<typeof EditSubscriptionShape>>;

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import {
+  CYCLE_COUNT_MAX,
+  INTERVAL_COUNT_MAX,
   INTERVAL_UNITS,
   cycleCountProblem,
   intervalCountProblem,
@@ -28,6 +30,12 @@ const productPage = z.object({
   description: optional(description),
 });
 
+/** The bounds of the other units are lower, and come with the interval. Rule: D-06. */
+export const intervalCountField = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
+
+/** Rule: D-06. */
+export const cycleCountField = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
+
 /** Rule: IF-4.3; `customerId` and `testClockId` are extensions (D-11, D-60). */
 export const CreateSubscriptionShape = {
   amount,
@@ -35,8 +43,8 @@ export const CreateSubscriptionShape = {
   customerDetails,
   callbackUrl: httpUrl(),
   interval: z.enum(INTERVAL_UNITS),
-  intervalCount: wholeNumber(1),
-  cycleCount: wholeNumber(1),
+  intervalCount: intervalCountField,
+  cycleCount: cycleCountField,
   receiptId: optional(receiptId),
   description: optional(description),
   cancelUrl: optional(httpUrl()),
