@@ -304,6 +304,21 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
   };
 }
 
+/**
+ * Settings of an operator's commands. `databaseUrl` is undefined where none is given: then they work
+ * on what `npm start` left in `dataDir`.
+ *
+ * @throws ConfigError naming every problem at once.
+ */
+export function loadOperatorConfig(environment: Environment = processEnvironment()) {
+  const env = read([...TEMPORAL, 'DATA_DIR'], environment);
+  return {
+    databaseUrl: readOptional(['DATABASE_URL'], environment).DATABASE_URL,
+    dataDir: resolve(env.DATA_DIR),
+    ...temporalSettings(env),
+  };
+}
+
 function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   return {
     temporalAddress: env.TEMPORAL_ADDRESS,

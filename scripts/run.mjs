@@ -3,7 +3,7 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|verify|fuzz|bench:create [arguments]
+//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|review|verify|fuzz|bench:create [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -39,6 +39,7 @@ const COMMANDS = {
   merchant: tsx('scripts/merchant.ts'),
   chaos: tsx('scripts/chaos.ts'),
   mutants: tsx('scripts/mutants.ts'),
+  review: tsx('scripts/review.ts'),
   verify: tsx('scripts/verify.ts'),
   fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),

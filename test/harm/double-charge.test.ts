@@ -113,7 +113,7 @@ async function februaryInput({ ref }: Life) {
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
-  test('that refuses the request itself leaves the outcome open, and says why [D-40]', async () => {
+  test('that refuses the request itself leaves it to a person, and says why [D-40]', async () => {
     const life = await paidForJanuary();
     const input = await februaryInput(life);
     const refusing = createChargingActivities({
@@ -124,22 +124,18 @@ describe('a gateway', () => {
         lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
       },
     });
-    expect(await refusing.chargeAttempt(input)).toMatchObject({ outcome: { kind: 'unknown' } });
-    expect(await life.attempts()).toEqual(['1 UNKNOWN']);
-    expect(await life.february()).toEqual([]);
-    const [attempt] = await world.db
-      .select({ reason: paymentAttempts.reason })
-      .from(paymentAttempts)
-      .where(eq(paymentAttempts.state, 'UNKNOWN'));
-    expect(attempt?.reason).toBe('the gateway refused the request: 401 key_unknown');
-    // Once the setting is right, the same attempt is paid, once.
-    const state = await world.state(life.ref);
-    const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
-    expect(await world.activities.chargeAttempt(again)).toMatchObject({
-      outcome: { kind: 'succeeded' },
+    const reason = 'the gateway refused the request: 401 key_unknown';
+    expect(await refusing.chargeAttempt(input)).toMatchObject({
+      outcome: { kind: 'review', reason },
     });
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await life.attempts()).toEqual(['1 REVIEW']);
+    // Once the setting is right it is asked for, and never sent again.
+    const state = await world.state(life.ref);
+    expect(state.openAttempt?.reviewReason).toBe(reason);
+    const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
+    expect(await world.activities.chargeAttempt(again)).toEqual({ kind: 'pending' });
+    expect(await life.february()).toEqual([]);
+    expect(await life.attempts()).toEqual(['1 REVIEW']);
   });
 
   test('that cannot be asked gets the same key again [D-40]', async () => {

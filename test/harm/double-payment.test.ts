@@ -205,14 +205,14 @@ describe('an outcome that stays unknown', () => {
     const input = { ...direct(ref), nowAt: Date.now() };
     expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending' });
     await world.control('DELETE', '/control/faults');
-    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending' });
+    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
     expect(await payments.book(ref)).toEqual([]);
     const [attempt] = await world.db
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.intentId, ref.intentId));
     expect(attempt).toMatchObject({
-      state: 'UNKNOWN',
+      state: 'REVIEW',
       reason: 'not at the gateway, and its key is too old to resend',
     });
   }, 60_000);

@@ -1,0 +1,155 @@
+// npm run review: what the gateway does not tell of and a person has to settle. Works on the database
+// of DATABASE_URL and on TEMPORAL_ADDRESS, or on those of `npm start`, which has to be running. Without
+// Temporal a decision is written all the same and booked by the sweep.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { Command } from 'commander';
+import { createDb } from '../db/client.ts';
+import type { Db } from '../db/client.ts';
+import { paymentRows } from '../db/repositories/payment-charges.ts';
+import { decideReview, findReview, listReviews } from '../db/repositories/reviews.ts';
+import type { ListedReview } from '../db/repositories/reviews.ts';
+import { subscriptionRows } from '../db/repositories/subscriptions.ts';
+import { readDemoFile } from '../embedded/demo-file.ts';
+import { loadOperatorConfig } from '../runtime/config.ts';
+import { followUp } from '../runtime/decided-reviews.ts';
+import { createLogger } from '../runtime/logger.ts';
+import { createPaymentWorkflows } from '../runtime/payment-workflows.ts';
+import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+import { createTemporalClient } from '../runtime/temporal.ts';
+import { print } from './client/terminal.ts';
+import { decisionOf } from './review/decision.ts';
+import type { SettleOptions } from './review/decision.ts';
+import { reviewData, reviewLines } from './review/listing.ts';
+
+/** As many as a person reads. */
+const LIMIT = 1_000;
+const BOOKED_WITHIN_MS = 10_000;
+
+const program = new Command('review')
+  .description('Payments and refunds that only a person can settle.')
+  .showHelpAfterError();
+
+program
+  .command('list')
+  .description('what waits for a person, oldest first')
+  .option('--settled', 'what was settled too, with who, when and why')
+  .option('--json', 'print JSON instead of text')
+  .action((options: { settled?: boolean; json?: boolean }) =>
+    run(async ({ db }) => {
+      const found = await listReviews(db, { settled: options.settled === true, limit: LIMIT });
+      if (options.json) print(JSON.stringify(found.map(reviewData), null, 2));
+      else if (found.length === 0) print('Nothing waits for a person.');
+      else found.flatMap(reviewLines).forEach((line) => print(line));
+    }),
+  );
+program
+  .command('settle <id>')
+  .description('say what became of an attempt (att_…) or a refund (rf_…); once, for good')
+  .option('--paid <gatewayChargeId>', 'the gateway made this charge')
+  .option('--declined <code>', 'the gateway declined it')
+  .option('--not-charged', 'nothing was charged')
+  .option('--refunded <gatewayRefundId>', 'of a refund: the gateway gave it back')
+  .option('--not-refunded', 'of a refund: nothing was given back')
+  .requiredOption('--by <name>', 'who says so')
+  .requiredOption('--note <text>', 'what it is based on')
+  .option('--json', 'print JSON instead of text')
+  .action((id: string, options: SettleOptions & { json?: boolean }) =>
+    run((place) => settle(place, id, options)),
+  );
+
+await program.parseAsync();
+
+async function settle(
+  place: Place,
+  id: string,
+  options: SettleOptions & { json?: boolean },
+): Promise<void> {
+  const decision = decisionOf(id, options);
+  const decided = await decideReview(place.db, id, decision);
+  if (!decided.ok) throw new Error(decided.message);
+  const isBooked = await haveBooked(place, decided.review);
+  if (options.json) print(JSON.stringify({ id, ...decision, isBooked }, null, 2));
+  else {
+    print(`${id} is settled: ${decision.outcome}, by ${decision.by}.`);
+    print(
+      isBooked
+        ? 'It is booked.'
+        : 'It is not booked yet: the sweep sees to it, at the latest a minute after Temporal and a worker run.',
+    );
+  }
+}
+
+/** Has the decision booked, and a late charge looked for. False: the sweep does what is left. */
+async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
+  const temporal = createTemporalClient(place);
+  const { taskQueuePrefix } = place;
+  const { client } = temporal;
+  const logger = createLogger({ name: 'review', level: 'silent' });
+  const rows = subscriptionRows(place.db);
+  const subscriptions = createSubscriptionWorkflows({ client, rows, taskQueuePrefix, logger });
+  const payments = createPaymentWorkflows({
+    client,
+    rows: paymentRows(place.db),
+    taskQueuePrefix,
+  });
+  try {
+    await followUp(review, subscriptions, payments);
+    const booked = await untilBooked(place.db, review.subjectId);
+    if (booked && booked.closedAt === null) await followUp(booked, subscriptions, payments);
+    return booked !== null;
+  } catch {
+    return false;
+  } finally {
+    await temporal.close();
+  }
+}
+
+async function untilBooked(db: Db, id: string): Promise<ListedReview | null> {
+  const giveUpAt = performance.now() + BOOKED_WITHIN_MS;
+  do {
+    const review = await findReview(db, id);
+    if (review && review.state !== 'REVIEW') return review;
+    await pause(200);
+  } while (performance.now() < giveUpAt);
+  return null;
+}
+
+interface Place {
+  readonly db: Db;
+  readonly temporalAddress: string;
+  readonly temporalNamespace: string;
+  readonly taskQueuePrefix: string;
+}
+
+/** Runs one command; a failure is one line and code 1. */
+async function run(command: (place: Place) => Promise<void>): Promise<void> {
+  try {
+    const { databaseUrl, ...temporal } = placeOf();
+    const database = createDb({
+      url: databaseUrl,
+      poolSize: 2,
+      applicationName: 'perennial-review',
+    });
+    try {
+      await command({ db: database.db, ...temporal });
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    console.error(error instanceof Error ? reasonOf(error) : String(error));
+    process.exitCode = 1;
+  }
+}
+
+/** A database error's own message is its statement; what led to it says why. */
+function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+}
+
+function placeOf() {
+  const { databaseUrl, dataDir, ...temporal } = loadOperatorConfig();
+  return databaseUrl === undefined
+    ? { ...temporal, ...readDemoFile(dataDir) }
+    : { ...temporal, databaseUrl };
+}
