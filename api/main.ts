@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import { paymentRows } from '../db/repositories/payment-charges.ts';
@@ -16,6 +15,7 @@ import { createTemporalClient } from '../runtime/temporal.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createApp } from './app.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
+import { createApiServer } from './server.ts';
 
 /** Connections to Postgres. A request holds one for a few milliseconds. */
 const POOL_SIZE = 20;
@@ -72,10 +72,10 @@ const app = createApp({
     endpointProblem(endpoint, { allowLoopback: config.webhookAllowLoopback }),
 });
 
-const handle = app.callback();
-const server = createServer(
+const server = createApiServer(
+  app,
+  { logger, now: Date.now, random: randomBytes },
   { requestTimeout: RECEIVE_WITHIN_MS, keepAliveTimeout: KEEP_ALIVE_MS },
-  (request, response) => void handle(request, response),
 );
 
 const shutdown = onShutdown(

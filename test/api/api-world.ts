@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { request } from 'undici';
 import { createApp } from '../../api/app.ts';
 import type { RateLimits } from '../../api/middleware/rate-limit.ts';
+import { createApiServer } from '../../api/server.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
@@ -99,8 +99,7 @@ export async function createApiWorld({
     sealing: createSealing(randomBytes(32)),
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
   });
-  const koa = app.callback();
-  const server = createServer((incoming, response) => void koa(incoming, response));
+  const server = createApiServer(app, { logger, now, random: randomBytes });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 

@@ -1,0 +1,72 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createApiWorld } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+
+let world: ApiWorld;
+
+beforeAll(async () => {
+  world = await createApiWorld();
+});
+afterAll(() => world.close());
+
+/** What comes back for these bytes until the connection is closed. */
+function exchange(bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => (text += chunk.toString()));
+    socket.on('close', () => resolve(text));
+    socket.on('error', reject);
+    socket.write(bytes);
+  });
+}
+
+test.each([
+  ['no HTTP at all', 'GARBAGE\r\n\r\n', 'The request is not valid HTTP.'],
+  ['a broken header', 'GET /health HTTP/1.1\r\nHost: x\r\nBroken Header\r\n\r\n', null],
+  ['a method of its own', 'FOO /health HTTP/1.1\r\nHost: x\r\n\r\n', null],
+  [
+    'an address of 20 kB',
+    `GET /payments?offset=${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'The address and the headers are too long.',
+  ],
+])(
+  '%s is refused like everything else, with an id that the log has [IF-7, D-§8]',
+  async (...row) => {
+    const [, bytes, reason] = row;
+    const [head = '', body = ''] = (await exchange(bytes)).split('\r\n\r\n');
+    const [status, ...headers] = head.split('\r\n');
+
+    expect(status).toBe('HTTP/1.1 400 Bad Request');
+    expect(JSON.parse(body)).toEqual({
+      errorCode: 'bad_request',
+      errorDescription: reason ?? 'The request is not valid HTTP.',
+    });
+    expect(headers).toContain('Content-Type: application/json; charset=utf-8');
+    expect(headers).toContain(`Content-Length: ${body.length}`);
+    const id = headers.find((header) => header.startsWith('Request-Id: '))?.slice(12);
+    expect(id).toMatch(/^req_[0-9A-Za-z]{22}$/);
+    expect(world.logLines.find(({ requestId }) => requestId === id)).toMatchObject({ status: 400 });
+  },
+);
+
+test('an expectation that nobody knows changes nothing about a request [IF-7, D-§8]', async () => {
+  const answer = await exchange(
+    'GET /health HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n',
+  );
+  expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
+  expect(answer).toMatch(/\r\nRequest-Id: req_[0-9A-Za-z]{22}\r\n/);
+  expect(answer).toMatch(/\{"status":"ok"\}$/);
+});
+
+test('a body that breaks off half-way in its framing gets one answer, not two [IF-7]', async () => {
+  const { keyId, secret } = world.merchant;
+  const answer = await exchange(
+    'POST /customer/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+      `Authorization: Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}\r\n` +
+      'Transfer-Encoding: chunked\r\n\r\n5\r\n{"cus\r\nno length\r\n',
+  );
+  expect(answer.match(/HTTP\/1\.1 /g)).toEqual(['HTTP/1.1 ']);
+  expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
+});
