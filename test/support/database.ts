@@ -13,10 +13,9 @@ const TEMPLATE_DATABASE = 'perennial_template';
 
 /**
  * A fresh database with the current schema and no rows, of its own name, on the run's Postgres
- * server. Call it in `beforeAll` and `drop` in `afterAll`.
+ * server or another with that template. Call it in `beforeAll` and `drop` in `afterAll`.
  */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  const serverUrl = inject('postgresUrl');
+export async function createTestDatabase(serverUrl = inject('postgresUrl')): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   await administer(serverUrl, `create database ${name} template ${TEMPLATE_DATABASE}`);
   const url = new URL(serverUrl);

@@ -112,9 +112,13 @@ export async function createWorld(
     retryPlan?: RetryPlan;
     /** Puts something between the server and the real activities, e.g. a failure. */
     wrap?: (activities: Activities) => Activities;
+    /** False: nobody here runs activities; processes with this world's `environment` do. */
+    runsActivities?: boolean;
+    /** A Postgres of one's own instead of the run's: its administrative database. */
+    postgresUrl?: string;
   } = {},
 ) {
-  const database = await createTestDatabase();
+  const database = await createTestDatabase(options.postgresUrl);
   const { db, close: closeDb } = createDb({
     url: database.url,
     poolSize: 10,
@@ -145,7 +149,8 @@ export async function createWorld(
     rows: paymentRows(db),
     taskQueuePrefix,
   });
-  const sealing = createSealing(randomBytes(32));
+  const encryptionKey = randomBytes(32);
+  const sealing = createSealing(encryptionKey);
   const activities = createActivities({
     db,
     gateway,
@@ -167,6 +172,7 @@ export async function createWorld(
 
   const startWorkers = async () => {
     const shared = { connection: place.nativeConnection, namespace: 'default' };
+    const activityQueues = options.runsActivities === false ? [] : ['charges', 'webhooks'];
     const workers = await Promise.all([
       Worker.create({
         ...shared,
@@ -175,8 +181,9 @@ export async function createWorld(
         // How long a workflow waits for a worker that was stopped before another may take it.
         stickyQueueScheduleToStartTimeout: '1s',
       }),
-      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}charges`, activities: wrapped }),
-      Worker.create({ ...shared, taskQueue: `${taskQueuePrefix}webhooks`, activities: wrapped }),
+      ...activityQueues.map((queue) =>
+        Worker.create({ ...shared, taskQueue: taskQueuePrefix + queue, activities: wrapped }),
+      ),
     ]);
     const running = Promise.all(workers.map((worker) => worker.run()));
     return {
@@ -200,6 +207,18 @@ export async function createWorld(
     databaseUrl: database.url,
     client: place.client,
     gatewayPlace: { url: gatewayServer.url, key: GATEWAY_KEY },
+    /** Settings of a process that works in this world. */
+    environment: {
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      TASK_QUEUE_PREFIX: taskQueuePrefix,
+      GATEWAY_URL: gatewayServer.url,
+      GATEWAY_KEY,
+      ENCRYPTION_KEY: encryptionKey.toString('base64'),
+      WEBHOOK_ALLOW_LOOPBACK: 'true',
+      MAINTENANCE: 'off',
+      LOG_LEVEL: 'warn',
+    },
     async stopWorkers() {
       await workers?.stop();
       workers = null;

@@ -1,0 +1,269 @@
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { issueCredential } from '../../db/repositories/credentials.ts';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { freePort } from '../../embedded/ports.ts';
+import type { Failpoint } from '../../runtime/failpoints.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { startOurProcess } from '../support/our-process.ts';
+import type { OurProcess } from '../support/our-process.ts';
+import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/**
+ * The API's rows of the crash table in docs/architecture.md. Each: a process of its own that dies at
+ * the named point, and then the same request, with the same key, to one that lives.
+ */
+
+const PEPPER = 'pepper-of-the-killed-api-0000000000001';
+const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let payments: Payments;
+let authorization: string;
+let living: Api;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  payments = paymentsIn(world);
+  const { db, merchantId } = world;
+  const credential = { merchantId, mode: 'test', pepper: PEPPER, nowAt: Date.now() } as const;
+  const { keyId, secret } = await issueCredential(db, credential);
+  authorization = `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
+  living = await startApi();
+});
+
+afterAll(async () => {
+  await living.stop();
+  await world.close();
+  await server.close();
+});
+
+interface Api extends OurProcess {
+  readonly url: string;
+}
+
+/** One that dies at `point`, the first time it comes there, or one that lives. */
+async function startApi(point?: Failpoint): Promise<Api> {
+  const port = await freePort();
+  const api = await startOurProcess('api/main.ts', {
+    ...world.environment,
+    API_PORT: String(port),
+    CREDENTIAL_PEPPER: PEPPER,
+    SESSION_KEY: 'session-key-of-the-killed-api-000000001',
+    ...(point ? { FAILPOINT: point } : {}),
+  });
+  return { ...api, url: `http://127.0.0.1:${port}` };
+}
+
+interface Request {
+  readonly path: string;
+  readonly body: object;
+  readonly key: string;
+}
+
+async function send(api: Api, { path, body, key }: Request) {
+  const response = await fetch(api.url + path, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  const isReplayed = response.headers.get('idempotent-replayed') === 'true';
+  return { status: response.status, text, isReplayed };
+}
+
+/** The process dies at the point while it serves the request, and the client gets no answer. */
+async function dieAt(point: Failpoint, request: Request): Promise<void> {
+  const api = await startApi(point);
+  await expect(send(api, request)).rejects.toThrow('fetch failed');
+  expect(await api.gone).toMatchObject({ code: null, signal: 'SIGKILL' });
+}
+
+/** What the living one answers now, given again byte for byte to whoever asks once more. */
+async function answerOf(request: Request): Promise<{ text: string; isReplayed: boolean }> {
+  const { status, ...answer } = await send(living, request);
+  expect(status, answer.text).toBe(200);
+  expect(await send(living, request)).toEqual({ status: 200, text: answer.text, isReplayed: true });
+  return answer;
+}
+
+/** While the dead one's lease runs, nobody knows that it is dead. Then it is over. */
+async function outliveLease(request: Request): Promise<void> {
+  expect(await send(living, request)).toMatchObject({
+    status: 409,
+    text: expect.stringContaining('idempotency_key_in_use') as string,
+  });
+  await world.db
+    .update(idempotencyKeys)
+    .set({ lockedUntil: Date.now() })
+    .where(eq(idempotencyKeys.key, request.key));
+}
+
+const stateOfKey = async ({ key }: Request) => {
+  const [row] = await world.db
+    .select({ state: idempotencyKeys.state })
+    .from(idempotencyKeys)
+    .where(eq(idempotencyKeys.key, key));
+  return row?.state ?? null;
+};
+
+const sweep = () => repairsOf(world);
+
+describe('an API that dies while it creates a subscription', () => {
+  const createRequest = (receiptId: string): Request => ({
+    path: '/subscription/create',
+    body: {
+      amount: 1_999,
+      currency: 'USD',
+      customerDetails: ADA,
+      callbackUrl: 'https://merchant.example/back',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+      receiptId,
+    },
+    key: randomUUID(),
+  });
+  const made = (receiptId: string) =>
+    world.db
+      .select({ id: subscriptions.id, workflowStartedAt: subscriptions.workflowStartedAt })
+      .from(subscriptions)
+      .where(eq(subscriptions.receiptId, receiptId));
+
+  test('before it commits has done nothing, and the repeat does it once [D-17]', async () => {
+    const request = createRequest('before-commit');
+    await dieAt('before_claim_commits', request);
+    expect(await made('before-commit')).toEqual([]);
+    expect(await stateOfKey(request)).toBeNull();
+
+    const { text, isReplayed } = await answerOf(request);
+    expect(isReplayed).toBe(false);
+    const [subscription, ...others] = await made('before-commit');
+    expect(others).toEqual([]);
+    expect(JSON.parse(text)).toMatchObject({ subscriptionId: subscription?.id });
+    expect(await payments.story(subscription?.id ?? '')).toEqual([
+      'intent.created CREATED',
+      'subscription.created CREATED',
+    ]);
+    expect(await sweep()).toEqual({});
+  });
+
+  test('before the workflow starts leaves it to the sweep; the repeat has the answer [D-17, design §5]', async () => {
+    const request = createRequest('after-commit');
+    await dieAt('after_commit', request);
+    const { text, isReplayed } = await answerOf(request);
+    expect(isReplayed).toBe(true);
+    const subscriptionId = String((JSON.parse(text) as Record<string, unknown>)['subscriptionId']);
+    expect(await made('after-commit')).toEqual([{ id: subscriptionId, workflowStartedAt: null }]);
+
+    await world.db
+      .update(subscriptions)
+      .set({ insertedAt: sql`now() - interval '3 seconds'` })
+      .where(eq(subscriptions.id, subscriptionId));
+    expect(await sweep()).toEqual({ neverStarted: 1 });
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    expect((await handle.describe()).status.name).toBe('RUNNING');
+    expect(await sweep()).toEqual({});
+    expect(await payments.story(subscriptionId)).toEqual([
+      'intent.created CREATED',
+      'subscription.created CREATED',
+    ]);
+  });
+});
+
+describe('an API that dies while it charges a saved card', () => {
+  const chargeRequest = async (): Promise<Request & { customerId: string }> => {
+    const { customerId, ...session } = await payments.setup();
+    const saved = await world.payments.saveMethod({ ...session, ...(await payments.card()) });
+    if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
+    const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
+    return { path: '/payments/charge-tokenised-pm', body, key: randomUUID(), customerId };
+  };
+  const intentsOf = async ({ customerId }: { customerId: string }) =>
+    world.db
+      .select({ intentId: paymentIntents.id, status: paymentIntents.status })
+      .from(paymentIntents)
+      .where(eq(paymentIntents.customerId, customerId));
+
+  /** However it came about: one intent, one attempt, one charge, one story; and it stays so. */
+  async function expectChargedOnce(request: Request & { customerId: string }, text: string) {
+    const { intentId } = JSON.parse(text) as { intentId: string };
+    expect(JSON.parse(text)).toEqual({ intentId, status: 'SUCCESS' });
+    expect(await sweep()).toEqual({});
+    expect(await intentsOf(request)).toEqual([{ intentId, status: 'SUCCESS' }]);
+    const ref = { merchantId: world.merchantId, intentId };
+    expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+    expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
+    expect(await payments.story(intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+    ]);
+  }
+
+  test.each([
+    ['after_claim', 'nothing is written', []],
+    ['before_hand_over', 'its intent is written', ['CREATED']],
+    ['before_answer_stored', 'it was paid', ['SUCCESS']],
+  ] as const)(
+    'at %s: %s, the key is held for 45 s, and the repeat charges once [D-17, D-40]',
+    async (point, _, left) => {
+      const request = await chargeRequest();
+      await dieAt(point, request);
+      expect((await intentsOf(request)).map(({ status }) => status)).toEqual(left);
+      expect(await stateOfKey(request)).toBe('IN_FLIGHT');
+      await outliveLease(request);
+      const { text, isReplayed } = await answerOf(request);
+      expect(isReplayed).toBe(false);
+      await expectChargedOnce(request, text);
+    },
+  );
+
+  test('after the answer is kept: the repeat has it at once [D-17]', async () => {
+    const request = await chargeRequest();
+    await dieAt('after_answer_stored', request);
+    expect(await stateOfKey(request)).toBe('DONE');
+    const { text, isReplayed } = await answerOf(request);
+    expect(isReplayed).toBe(true);
+    await expectChargedOnce(request, text);
+  });
+});
+
+describe('an API that dies while it passes a command on', () => {
+  test.each([
+    ['before_hand_over', 'ACTIVE'],
+    ['before_answer_stored', 'ENDED'],
+  ] as const)(
+    'at %s: the subscription is %s, and the repeat cancels once [D-16, D-17]',
+    async (point, left) => {
+      const ref = await world.create({ createdAt: Date.now() });
+      await world.workflows.execute(ref, checkoutCommand(await world.token()));
+      const { subscriptionId } = ref;
+      const path = '/subscription/merchant/cancel';
+      const request = { path, body: { subscriptionId }, key: randomUUID() };
+      await dieAt(point, request);
+      expect((await world.state(ref)).status).toBe(left);
+      await outliveLease(request);
+      expect((await answerOf(request)).isReplayed).toBe(false);
+      expect((await world.state(ref)).status).toBe('ENDED');
+      expect(await payments.story(subscriptionId)).toEqual([
+        'intent.created CREATED',
+        'subscription.created CREATED',
+        'intent.success SUCCESS',
+        'subscription.cycle_charged ACTIVE',
+        'subscription.active ACTIVE',
+        'subscription.ended ENDED',
+      ]);
+      expect(await world.book(ref)).toHaveLength(1);
+      expect(await sweep()).toEqual({});
+    },
+  );
+});

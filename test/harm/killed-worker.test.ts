@@ -1,0 +1,322 @@
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import { startOurProcess } from '../support/our-process.ts';
+import type { OurProcess } from '../support/our-process.ts';
+import { payOnPage } from '../support/payer.ts';
+import { paymentsIn } from '../support/payments.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { openShop } from '../support/shop.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+
+/**
+ * The worker's rows of the crash tables in docs/architecture.md. Each: a merchant's request over
+ * HTTP, a worker process that dies at the named point while it carries it out, and another worker
+ * that goes on. Rows run side by side, each in a world of its own.
+ */
+
+/** A new worker sees after 5 s that the old one is dead; the API answers PENDING after 25 s. */
+const ANSWERED_WITHIN_MS = 60_000;
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+type Life = Awaited<ReturnType<typeof openLife>>;
+
+/** A merchant with an API, and nobody who runs activities: their processes come and go. */
+async function openLife() {
+  const world = await createWorld(server, { runsActivities: false });
+  const shop = await openShop(world);
+  const workers: OurProcess[] = [];
+  const { merchantId } = world;
+
+  const startWorker = async (failpoint = ''): Promise<OurProcess> => {
+    const worker = await startOurProcess('worker.ts', {
+      ...world.environment,
+      WORKER_QUEUES: 'charges,webhooks',
+      FAILPOINT: failpoint,
+    });
+    workers.push(worker);
+    return worker;
+  };
+  return {
+    world,
+    shop,
+    payments: paymentsIn(world),
+    merchantId,
+    startWorker,
+    /** The body of the answer to a POST, repeated with its key while there is none, or none yet. */
+    async answerTo(path: string, body: object, key: string): Promise<Json> {
+      return vi.waitFor(
+        async () => {
+          const answer = await shop.merchant.post<Json>(path, body, key);
+          expect(answer['status']).not.toBe('PENDING');
+          return answer;
+        },
+        { timeout: ANSWERED_WITHIN_MS, interval: 250 },
+      );
+    },
+    /** `sequence type`, a line for each webhook received of a stream. */
+    received: (field: string, id: string) =>
+      shop.receiver.received
+        .filter(({ event }) => event[field] === id)
+        .map(({ event }) => `${event.sequence} ${event.eventType}`),
+    async close() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      await shop.close();
+      await world.close();
+    },
+  };
+}
+
+type Json = Record<string, unknown>;
+
+async function inLife(live: (life: Life) => Promise<void>): Promise<void> {
+  const life = await openLife();
+  try {
+    await live(life);
+  } finally {
+    await life.close();
+  }
+}
+
+const KILLED = { code: null, signal: 'SIGKILL' };
+
+/** A card that was saved before, and its owner. */
+async function savedCard({ world, payments }: Life) {
+  const { customerId, ...session } = await payments.setup();
+  const order = { ...session, ...(await payments.card()), nowAt: Date.now() };
+  const saved = await world.activities.saveSetupMethod(order);
+  if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
+  return { customerId, pmId: saved.paymentMethodId };
+}
+
+/** A sweep when the dead process's leases have run out and its events have waited for a while. */
+async function sweepLater({ world }: Life): Promise<Record<string, number>> {
+  await world.db.delete(deliveryLeases);
+  await world.db
+    .update(webhookDeliveries)
+    .set({ nextAttemptAt: Date.now() - 60_000 })
+    .where(eq(webhookDeliveries.state, 'PENDING'));
+  return repairsOf(world);
+}
+
+describe.concurrent('a worker that dies while it charges a saved card', () => {
+  test.each([
+    ['before_opening', [], [], {}],
+    ['after_opening', ['1 CREATED'], [], {}],
+    ['before_gateway', ['1 SENDING'], [], {}],
+    ['after_gateway', ['1 SENDING'], ['succeeded 2500 x1'], {}],
+    ['before_settling_commits', ['1 SENDING'], ['succeeded 2500 x1'], {}],
+    ['after_settling', ['1 SUCCEEDED'], ['succeeded 2500 x1'], { stalledStreams: 1 }],
+  ] as const)(
+    '%s leaves %j and in the book %j; it is charged once [D-40]',
+    (point, attempts, book, repairs) =>
+      inLife(async (life) => {
+        const { world, shop, payments, merchantId } = life;
+        const body = { ...(await savedCard(life)), currency: 'USD', amount: 2_500 };
+        const key = randomUUID();
+        const mortal = await life.startWorker(point);
+        const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
+        expect(await mortal.gone).toMatchObject(KILLED);
+        const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
+          sql`select id from payment_intent`,
+        )) as unknown as [{ id: string }];
+        const ref: IntentRef = { merchantId, intentId };
+        expect(await payments.attempts(ref)).toEqual(attempts);
+        expect(await payments.book(ref)).toEqual(book);
+
+        await life.startWorker();
+        const paid = { intentId, status: 'SUCCESS' };
+        await first;
+        expect(await life.answerTo(CHARGE, body, key)).toEqual(paid);
+        expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+        expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
+
+        // Nobody woke the stream when the process died between its two steps.
+        const told = ['1 intent.created', '2 intent.success'];
+        const repaired = point === 'after_settling' ? await sweepLater(life) : {};
+        expect(repaired).toEqual(repairs);
+        await vi.waitFor(() => expect(life.received('intentId', intentId)).toEqual(told), 30_000);
+        expect(await payments.story(intentId)).toHaveLength(2);
+      }),
+  );
+});
+
+const CHARGE = '/payments/charge-tokenised-pm';
+
+describe.concurrent('a worker that dies while it charges a renewal', () => {
+  test.each([
+    ['after_opening', ['1 SUCCEEDED', '1 CREATED'], 1],
+    ['after_gateway', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['before_settling_commits', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['after_settling', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
+  ] as const)(
+    '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
+    (point, attempts, charges) =>
+      inLife(async (life) => {
+        const { world, shop, merchantId } = life;
+        // The first charge is paid by the same process, which dies at the second.
+        const mortal = await life.startWorker(`${point}:2`);
+        const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
+          '/test-clock/create',
+          { now: Date.parse('2027-01-31T09:30:00Z') },
+        );
+        const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
+          '/subscription/create',
+          { ...TERMS, testClockId },
+        );
+        await payOnPage(String(fwdUrl));
+        const ref = { merchantId, subscriptionId: String(subscriptionId) };
+        await shop.expectAllDelivered(ref.subscriptionId);
+
+        const body = { testClockId, to: Date.parse('2027-03-01T00:00:00Z') };
+        const key = randomUUID();
+        const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
+        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await attemptStates(life)).toEqual(attempts);
+        expect(await world.book(ref)).toHaveLength(charges);
+
+        await life.startWorker();
+        await first;
+        expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+        expect(await attemptStates(life)).toEqual(['1 SUCCEEDED', '1 SUCCEEDED']);
+        const book = await world.book(ref);
+        expect(
+          book.map(({ outcome, amountMinor, sentCount }) => [outcome, amountMinor, sentCount]),
+        ).toEqual([
+          ['succeeded', 1_999, 1],
+          ['succeeded', 1_999, 1],
+        ]);
+        await shop.expectAllDelivered(ref.subscriptionId);
+        expect(life.received('subscriptionId', ref.subscriptionId)).toEqual([
+          '1 intent.created',
+          '2 subscription.created',
+          '3 intent.checkout_opened',
+          '4 intent.success',
+          '5 subscription.cycle_charged',
+          '6 subscription.active',
+          '7 intent.created',
+          '8 intent.success',
+          '9 subscription.cycle_charged',
+        ]);
+        expect(await repairsOf(world)).toEqual({});
+      }),
+  );
+});
+
+const ADVANCE = '/test-clock/advance';
+const TERMS = {
+  amount: 1_999,
+  currency: 'USD',
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  callbackUrl: 'https://merchant.example/back',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+};
+
+const attemptStates = async ({ world }: Life) => {
+  const rows = await world.db.execute<{ line: string }>(
+    sql`select attempt_number || ' ' || state as line from payment_attempt order by id`,
+  );
+  return rows.map(({ line }) => line);
+};
+
+describe.concurrent('a worker that dies', () => {
+  test('after the gateway gave money back has it found; it is given back once [D-40]', () =>
+    inLife(async (life) => {
+      const { world, shop, payments, merchantId } = life;
+      const ref = await payments.payment('hosted');
+      const token = await payments.card();
+      await world.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
+      const body = { xIntentId: ref.intentId, amount: 900 };
+      const key = randomUUID();
+      const mortal = await life.startWorker('after_gateway');
+      const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);
+      expect(await mortal.gone).toMatchObject(KILLED);
+      const refundStates = () =>
+        world.db.execute(sql`select state, amount_minor::int as amount from refund`);
+      expect([...(await refundStates())]).toEqual([{ state: 'SENDING', amount: 900 }]);
+      expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 900']);
+
+      await life.startWorker();
+      await first;
+      const answer = await life.answerTo(REFUND, body, key);
+      expect(answer).toMatchObject({ intentId: ref.intentId, amount: 900, currency: 'USD' });
+      expect([...(await refundStates())]).toEqual([{ state: 'SUCCEEDED', amount: 900 }]);
+      expect(await payments.book({ merchantId, intentId: ref.intentId })).toEqual([
+        'succeeded 5000 x1 back 900',
+      ]);
+    }));
+
+  test('after a cancel is recorded has it answered from the record [D-16, D-17]', () =>
+    inLife(async (life) => {
+      const { world, shop, payments } = life;
+      const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
+        '/subscription/create',
+        TERMS,
+      );
+      const body = { subscriptionId };
+      const key = randomUUID();
+      const mortal = await life.startWorker('after_transition');
+      const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
+      expect(await mortal.gone).toMatchObject(KILLED);
+      const ref = { merchantId: life.merchantId, subscriptionId };
+      expect((await world.state(ref)).status).toBe('ENDED');
+
+      await life.startWorker();
+      await first;
+      expect(await life.answerTo(CANCEL, body, key)).toEqual({});
+      expect(await payments.story(subscriptionId)).toEqual([
+        'intent.created CREATED',
+        'subscription.created CREATED',
+        'subscription.ended ENDED',
+      ]);
+      expect(await world.book(ref)).toEqual([]);
+    }));
+
+  test('after a receiver got an event sends it once more, the same bytes, in order [D-54]', () =>
+    inLife(async (life) => {
+      const { shop } = life;
+      const mortal = await life.startWorker('after_delivery');
+      const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
+        '/subscription/create',
+        TERMS,
+      );
+      await life.world.workflows.wakeStream({
+        merchantId: life.merchantId,
+        streamId: subscriptionId,
+      });
+      expect(await mortal.gone).toMatchObject(KILLED);
+      expect(life.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
+
+      await life.startWorker();
+      expect(await sweepLater(life)).toEqual({ stalledStreams: 1 });
+      await vi.waitFor(
+        () =>
+          expect(life.received('subscriptionId', subscriptionId)).toEqual([
+            '1 intent.created',
+            '1 intent.created',
+            '2 subscription.created',
+          ]),
+        30_000,
+      );
+      const [once, again] = shop.receiver.received;
+      expect(again?.rawBody.equals(once?.rawBody ?? Buffer.alloc(0))).toBe(true);
+      expect(again?.headers['webhook-id']).toBe(once?.headers['webhook-id']);
+    }));
+});
+
+const REFUND = '/payments/merchant/refund';
+const CANCEL = '/subscription/merchant/cancel';
