@@ -30,11 +30,13 @@ export const DATABASE_WRITE = {
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
 
 /** One pass over what should not be there. The next pass comes in seconds: no retries. */
 export const SWEEP = {
   startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
