@@ -101,7 +101,8 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `
 max-time = ${seconds}
-workers = 2
+# Two threads parse Python at once, and some versions of it do not survive that.
+workers = 1
 continue-on-failure = true
 request-timeout = 40
 rate-limit = "auto"
