@@ -72,6 +72,19 @@ test('an update is 204 without a body, and is what the list shows [IF-4.15, D-16
   expect((await row(id)).sealedPreviousSigner).toBeNull();
 });
 
+test('an update that sends back what the list shows keeps the secret [IF-2.6, D-55]', async () => {
+  const id = await create();
+  const { sealedSigner } = await row(id);
+  const shown = { eventSigner: '<SIGNING_SECRET>', endpoint: ENDPOINT, subscribedEventTypes: [] };
+  expect((await world.call('PUT', `/webhook/${id}`, { body: shown })).status).toBe(204);
+  expect(await row(id)).toMatchObject({ sealedSigner, sealedPreviousSigner: null, eventTypes: [] });
+  // A new configuration has none that this could stand for.
+  expect((await world.call('POST', '/webhook', { body: shown })).json).toEqual({
+    errorCode: 'bad_request',
+    errorDescription: 'eventSigner: must be a secret of your own',
+  });
+});
+
 test('a new secret leaves the old one beside it for 24 hours [D-53]', async () => {
   const id = await create();
   const { sealedSigner } = await row(id);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../../domain/events.ts';
 import { readFields } from '../../fields.ts';
-import type { Fields } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
@@ -29,14 +29,28 @@ export const WebhookShape = {
 
 export type WebhookBody = Fields<typeof WebhookShape>;
 
-/** @throws DomainError `bad_request` naming every offending field. */
+/** What reads show in place of every secret. Rule: D-55. */
+export const SHOWN_SIGNER = '<SIGNING_SECRET>';
+
+/**
+ * A configuration as it is to be. `isNew`: there is no secret yet that {@link SHOWN_SIGNER}, sent back
+ * as it was read, could stand for.
+ *
+ * @throws DomainError `bad_request` naming every offending field.
+ */
 export function readWebhook(
   body: unknown,
   endpointProblem: (endpoint: string) => string | undefined,
+  { isNew }: { isNew: boolean },
 ): WebhookBody {
-  return readFields(WebhookShape, body, ({ endpoint }) => {
+  return readFields(WebhookShape, body, ({ endpoint, eventSigner: signer }) => {
+    const problems: Problem[] = [];
+    if (isNew && signer === SHOWN_SIGNER) {
+      problems.push({ field: 'eventSigner', message: 'must be a secret of your own' });
+    }
     const message = endpoint === undefined ? undefined : endpointProblem(endpoint);
-    return message === undefined ? [] : [{ field: 'endpoint', message }];
+    if (message !== undefined) problems.push({ field: 'endpoint', message });
+    return problems;
   });
 }
 
