@@ -158,6 +158,16 @@ describe('a refund', () => {
       refundedAmount: 500,
     });
     expect(await world.state(life)).toEqual(before);
+
+    // While the clock advances, where it was last is known late: no event lies before another.
+    await world.db.execute(raw`update subscription set clock_reached_at = created_at`);
+    const again = await payments.refund(paid, 100);
+    expect(await world.payments.refund(again.ref)).toEqual({ kind: 'refunded' });
+    expect((await payments.told(life.subscriptionId)).at(-1)).toMatchObject({
+      sequence: 7,
+      eventTime: laterAt,
+      refundedAmount: 100,
+    });
   });
 });
 
