@@ -80,7 +80,6 @@ const refundAmount = z
         : typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
     { error: 'must be an integer of at least 1 in the smallest currency unit' },
   )
-  .meta({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9]\\d{0,15}$' })
   .meta({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9][0-9]{0,15}$' })
   .transform(Number);
 
