@@ -7,7 +7,7 @@
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -71,6 +71,11 @@ async function installPackages() {
   const platform = `${process.platform}-${process.arch}`;
   const mark = `${lockHash} ${platform}\n`;
   if (existsSync(LOCK_MARK) && readFileSync(LOCK_MARK, 'utf8') === mark) return;
+  if (lstatSync('node_modules', { throwIfNoEntry: false })?.isSymbolicLink()) {
+    fail(
+      'node_modules is a link to another folder and does not match package-lock.json; nothing was installed.',
+    );
+  }
   const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
   console.log(`packages ${why}; installing them with npm ci (about half a minute)`);
   rmSync(LOCK_MARK, { force: true });
