@@ -25,8 +25,9 @@ export const DAY = 24 * HOUR;
 /** What the gateway says to the next attempts, then `succeeded` for ever. */
 export type Reply =
   | { kind: 'succeeded' }
-  | { kind: 'declined'; code: string }
-  | { kind: 'unknown' };
+  | { kind: 'declined'; code: string; byPerson?: true }
+  | { kind: 'unknown' }
+  | { kind: 'review'; reason: string };
 
 export interface Send {
   key: string;
@@ -188,7 +189,10 @@ export class Simulation {
       });
     }
     const reply = this.replies.shift() ?? { kind: 'succeeded' };
-    if (reply.kind === 'unknown' && attempt.lookups > 0) {
+    const isKnown =
+      (reply.kind === 'unknown' && attempt.lookups > 0) ||
+      (reply.kind === 'review' && attempt.reviewReason !== undefined);
+    if (isKnown) {
       this.state = { ...this.state, openAttempt: postponed(attempt, this.now) };
       return null;
     }

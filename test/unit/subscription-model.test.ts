@@ -37,6 +37,7 @@ const replies: fc.Arbitrary<Reply[]> = fc.array(
     { weight: 3, arbitrary: fc.constant<Reply>({ kind: 'declined', code: 'card_declined' }) },
     { weight: 1, arbitrary: fc.constant<Reply>({ kind: 'declined', code: 'stolen_card' }) },
     { weight: 2, arbitrary: fc.constant<Reply>({ kind: 'unknown' }) },
+    { weight: 1, arbitrary: fc.constant<Reply>({ kind: 'review', reason: 'nobody knows' }) },
   ),
   { maxLength: 4 },
 );

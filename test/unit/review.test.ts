@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { isAskedLongEnough, lookupDelayMs } from '../../domain/lookup-delays.ts';
+import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
+import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
+import { decide, wakeAt } from '../../domain/subscription/decide.ts';
+import { describe as inWords } from '../../domain/subscription/describe.ts';
+import { decisionOf } from '../../scripts/review/decision.ts';
+import { DAY, HOUR, Simulation } from '../support/simulation.ts';
+import { attributesOf } from '../../workflows/subscription/messages.ts';
+
+const REASON = 'the gateway refused the request: 401 key_unknown';
+const REVIEW = { kind: 'review', reason: REASON } as const;
+
+/** Its second cycle was declined on 10 February, and the retry four hours later needs a person. */
+function inReview(): Simulation {
+  const life = new Simulation('2027-01-10T00:00:00Z');
+  life.pay();
+  life.replies.push({ kind: 'declined', code: 'card_declined' }, REVIEW);
+  life.runTo('2027-02-10T04:00:00Z');
+  return life;
+}
+
+const lastOutcome = (life: Simulation) =>
+  attributesOf(life.state).find(({ key }) => key.name === 'LastOutcome')?.value;
+
+describe('asking the gateway', () => {
+  test('goes on for 24 hours: the 29 waits before the last question come to 24 h 21 min 40 s [design §4]', () => {
+    const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
+    expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
+    expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
+  });
+
+  test('about a late charge is done after 10 min, 1 h, 6 h, 1, 3 and 7 days, then daily [design §4]', () => {
+    let at = 0;
+    const looks = Array.from({ length: 8 }, (_, n) => (at += lateLookDelayMs(n)) / HOUR);
+    expect(looks).toEqual([1 / 6, 1, 6, 24, 72, 168, 192, 216]);
+    expect([0, 5, 6, 7].map(isLastLateLook)).toEqual([false, false, true, true]);
+  });
+});
+
+describe('a payment in review', () => {
+  test('is said in timeline, details and search attribute, with the reason [design §4]', () => {
+    const life = inReview();
+    expect(life.state.log.at(-1)).toEqual({
+      at: Date.parse('2027-02-10T04:00:00Z'),
+      what: 'a payment needs a person',
+      why: REASON,
+    });
+    expect(inWords(life.state)).toContain('a person has to settle a payment');
+    expect(inWords(life.state)).toContain(REASON);
+    expect(lastOutcome(life)).toBe('review');
+  });
+
+  test('is asked about once a day, and a decision at once [design §4]', () => {
+    const life = inReview();
+    const nextDay = Date.parse('2027-02-11T04:00:00Z');
+    expect(wakeAt(life.state)).toBe(nextDay);
+    life.replies.push(REVIEW, { kind: 'unknown' });
+    life.runTo('2027-02-13T00:00:00Z');
+    expect(life.state.openAttempt).toMatchObject({ lookups: 3, lookupAt: nextDay + 2 * DAY });
+    const decided = settleNow(life.state, life.now);
+    expect(decide(decided, life.now, life.now)).toEqual({ do: 'settleAttempt' });
+    expect(life.state.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
+  });
+
+  test('lets edit, pause and cancel through, and no second attempt [D-31]', () => {
+    const life = inReview();
+    expect(life.command('edit', { newAmountMinor: 2_500 }).verdict).toEqual({ ok: true });
+    expect(life.command('manualRetry', {}).verdict).toMatchObject({
+      code: 'payment_outcome_pending',
+    });
+    expect(life.command('pause', {}).verdict).toEqual({ ok: true });
+    expect(life.command('cancel', { reason: 'cancelled' }).verdict).toEqual({ ok: true });
+    expect(life.state).toMatchObject({ status: 'ENDED', openAttempt: { reviewReason: REASON } });
+    expect(decide(life.state, life.now, life.now)).toMatchObject({ do: 'wait', time: 'real' });
+    // Settled as paid after the end it is booked all the same.
+    life.runTo(life.now + 2 * DAY);
+    expect(life.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
+    expect(life.sends).toHaveLength(3);
+  });
+
+  test('that a person settles as not charged goes on in its dunning, and says who decided [D-30]', () => {
+    const life = inReview();
+    life.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
+    life.runTo('2027-02-10T05:00:00Z');
+    life.state = settleNow(life.state, life.now);
+    life.runTo('2027-02-10T05:00:00Z');
+    expect(life.state).toMatchObject({
+      status: 'UNPAID',
+      openAttempt: null,
+      owed: {
+        lastDeclineCode: 'processing_error',
+        retriesUsed: 2,
+        nextRetryAt: Date.parse('2027-02-10T12:00:00Z'),
+      },
+    });
+    expect(life.state.log.at(-1)).toMatchObject({
+      what: 'cycle 2 declined (processing_error)',
+      why: 'the retry plan said so (attempt 2); a person settled it',
+    });
+    expect(lastOutcome(life)).toBe('processing_error');
+  });
+
+  test('that was charged after all is told of, and pays nothing [design §4]', () => {
+    const life = inReview();
+    const charge = { amountMinor: 1_999, currency: 'USD', gatewayKey: 'charge:in_2:2' };
+    const { state, events } = applyLateCharge(life.state, charge, life.now);
+    expect(state).toEqual({
+      ...life.state,
+      version: life.state.version + 1,
+      log: [...life.state.log, state.log.at(-1)],
+    });
+    expect(events).toEqual([]);
+    expect(state.log.at(-1)).toEqual({
+      at: life.now,
+      what: 'a late charge came to light, 19.99 USD',
+      why: 'charge:in_2:2 had been settled as not paid; it is given back',
+    });
+  });
+});
+
+describe('a decision', () => {
+  const by = { by: 'Ada', note: 'bank statement' };
+  const OF_ATTEMPT = '--paid <gatewayChargeId>, --declined <code> or --not-charged';
+
+  test.each([
+    ['nothing at all', 'att_1', {}, `Give exactly one of ${OF_ATTEMPT}.`],
+    ['two', 'att_1', { paid: 'ch_1', notCharged: true }, `Give exactly one of ${OF_ATTEMPT}.`],
+    ["a refund's word", 'att_1', { refunded: 're_1' }, `Of att_1 you can say ${OF_ATTEMPT}.`],
+    [
+      "a charge's word",
+      'rf_1',
+      { paid: 'ch_1' },
+      'Of rf_1 you can say --refunded <gatewayRefundId> or --not-refunded.',
+    ],
+    ['an empty id', 'att_1', { paid: ' ' }, '--by, --note and the id of a charge or refund must'],
+    ['no such code', 'att_1', { declined: 'toString' }, '--declined takes one of: card_declined'],
+  ])('that says %s is refused [design §4]', (_, id, options, message) => {
+    expect(() => decisionOf(id, { ...options, ...by })).toThrow(message);
+  });
+
+  test('is what was found, by whom and why [design §4]', () => {
+    expect(decisionOf('att_1', { declined: 'card_declined', ...by })).toEqual({
+      outcome: 'declined',
+      gatewayId: null,
+      code: 'card_declined',
+      ...by,
+    });
+    expect(decisionOf('rf_1', { refunded: 're_1', ...by })).toMatchObject({
+      outcome: 'refunded',
+      gatewayId: 're_1',
+    });
+  });
+});

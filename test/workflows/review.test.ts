@@ -1,0 +1,297 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { decideReview, listReviews } from '../../db/repositories/reviews.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { refunds } from '../../db/schema/refunds.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import {
+  LATE_CHARGE_WORKFLOW,
+  lateChargeWorkflowId,
+} from '../../workflows/late-charge/messages.ts';
+import { poke } from '../../workflows/payment/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
+import { checkoutCommand, createWorld, startTimeSkippingServer } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** Seconds of the questions of a day, from the first send on. */
+const LADDER = [
+  0,
+  10,
+  40,
+  100,
+  400,
+  1_300,
+  ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
+];
+
+let env: TestWorkflowEnvironment;
+let world: World;
+
+/** When the gateway was asked, in workflow time, and which of the questions it really hears. */
+const askedAt: number[] = [];
+let isHeard: (question: number) => boolean = () => true;
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env, { wrap: overheard });
+});
+
+afterAll(async () => {
+  await world.close();
+  await env.teardown();
+});
+
+beforeEach(() => {
+  askedAt.length = 0;
+  isHeard = () => true;
+});
+
+/** A question that is not heard costs no 6 s of insisting and comes to what it would have come to. */
+function overheard(activities: Activities): Activities {
+  const hear = async <T>(at: number, ask: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
+    askedAt.push(at);
+    return isHeard(askedAt.length - 1) ? ask() : { kind: 'pending' };
+  };
+  return {
+    ...activities,
+    chargeAttempt: (input) => hear(input.realNowAt, () => activities.chargeAttempt(input)),
+    chargePayment: (input) => hear(input.nowAt, () => activities.chargePayment(input)),
+    lookForLateCharge: (input) => hear(input.nowAt, () => activities.lookForLateCharge(input)),
+  };
+}
+
+/** Seconds of every timer of a run, in order. */
+async function timers(handle: WorkflowHandle): Promise<number[]> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
+    timer ? [Number(timer.startToFireTimeout?.seconds)] : [],
+  );
+}
+
+const seconds = () => askedAt.map((at) => Math.round((at - (askedAt[0] ?? 0)) / 1_000));
+
+async function gatewayIsAway(effect: 'done' | 'none'): Promise<void> {
+  const all = { match: {}, count: 1_000 };
+  const charge = { ...all, operation: 'charge', fault: 'lose_answer', effect };
+  await world.control('POST', '/control/faults', charge);
+  await world.control('POST', '/control/faults', {
+    ...all,
+    operation: 'lookup',
+    fault: 'error_500',
+  });
+}
+
+const gatewayIsBack = () => world.control('DELETE', '/control/faults');
+
+/** Its second cycle was declined; the gateway goes away before the retry four hours later. */
+async function unpaid() {
+  const createdAt = await env.currentTimeMs();
+  const ref = await world.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const { subscriptionId } = ref;
+  await world.control('POST', '/control/declines', {
+    subscriptionId,
+    code: 'card_declined',
+    count: 1,
+  });
+  await env.sleep(DAY + HOUR);
+  await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'), 20_000);
+  askedAt.length = 0;
+  return ref;
+}
+
+const command = (ref: SubscriptionRef, kind: string, fields: object = {}) =>
+  world.workflows.execute(ref, {
+    ...fields,
+    kind,
+    commandId: `${kind}:${Math.random()}`,
+  } as Parameters<World['workflows']['execute']>[1]);
+
+const waitForState = (ref: SubscriptionRef, expected: object) =>
+  vi.waitFor(async () => expect(await world.state(ref)).toMatchObject(expected), {
+    timeout: 30_000,
+    interval: 50,
+  });
+
+describe('a gateway that is away', () => {
+  test('for an hour leaves every command answered, and a late success is booked [design §4]', async () => {
+    const ref = await unpaid();
+    await gatewayIsAway('done');
+    isHeard = (question) => question === 0 || question > 5;
+    await env.sleep(3 * HOUR + 5 * 60_000);
+    await waitForState(ref, { openAttempt: { trigger: 'automatic_retry' } });
+    await env.sleep(10 * 60_000);
+    expect(await command(ref, 'manualRetry')).toMatchObject({
+      kind: 'refused',
+      code: 'payment_outcome_pending',
+    });
+    const done = { kind: 'result', result: { kind: 'done' } };
+    expect(await command(ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
+    expect(await command(ref, 'pause')).toEqual(done);
+    await env.sleep(50 * 60_000);
+    expect(await command(ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
+    await gatewayIsBack();
+    await env.sleep(HOUR);
+    await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    expect(seconds()).toEqual([0, 10, 40, 100, 400, 1_300, 4_900]);
+    expect((await world.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
+      ['succeeded', 1],
+      ['declined', 1],
+      ['succeeded', 1],
+    ]);
+  }, 90_000);
+
+  test('for a day needs a person: asked by the ladder, then once a day, then settled [design §4]', async () => {
+    const ref = await unpaid();
+    await gatewayIsAway('none');
+    isHeard = (question) => question === 0 || question >= 29;
+    await env.sleep(3 * HOUR + 25 * HOUR);
+    await waitForState(ref, { openAttempt: { reviewReason: expect.stringMatching(/^asked for/) } });
+    expect(seconds()).toEqual(LADDER);
+    const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
+    expect(waiting).toMatchObject({
+      ...ref,
+      state: 'REVIEW',
+      cycleNumber: 2,
+      amountMinor: 1_999,
+      reason: 'asked for 24 h: the gateway answered 500',
+    });
+    await env.sleep(2 * DAY);
+    expect(seconds().slice(29)).toEqual([87_700, 87_700 + 86_400, 87_700 + 2 * 86_400]);
+    expect((await world.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
+
+    const decision = { gatewayId: null, code: null, by: 'Ada', note: 'not in the bank statement' };
+    const id = waiting?.subjectId ?? '';
+    const outcome = 'not_charged' as const;
+    expect(await decideReview(world.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
+    await gatewayIsBack();
+    await world.workflows.revive(ref);
+    // The retry plan's next date is past by now: it is tried again at once, under a new key.
+    await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    const told = (await world.events(ref)).map((event) => event['eventType']).slice(-4);
+    expect(told).toEqual([
+      'intent.failed',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    expect((await world.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
+  }, 90_000);
+
+  test('for a day puts a payment outside a cycle in review, asked about once a day [design §4]', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await gatewayIsAway('none');
+    isHeard = (question) => question === 0 || question >= 29;
+    const input = { ...ref, token: null, lookups: 0 };
+    const workflowId = `payment/${ref.intentId}`;
+    const taskQueue = `${world.taskQueuePrefix}billing`;
+    const handle = await env.client.workflow.start('payment', {
+      workflowId,
+      taskQueue,
+      args: [input],
+    });
+    await env.sleep(25 * HOUR + DAY);
+    expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
+    expect(await timers(handle)).toEqual([
+      ...LADDER.slice(1).map((at, n) => at - (LADDER[n] ?? 0)),
+      86_400,
+      86_400,
+    ]);
+    await gatewayIsBack();
+    const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
+    expect(waiting).toMatchObject({ ...ref, subscriptionId: null, amountMinor: 5_000 });
+    await decideReview(world.db, waiting?.subjectId ?? '', {
+      outcome: 'paid',
+      gatewayId: 'ch_seen_by_a_person',
+      code: null,
+      by: 'Ada',
+      note: 'in the bank statement',
+    });
+    await handle.signal(poke);
+    expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+    expect(await payments.story(ref.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+    ]);
+    expect(await listReviews(world.db, { settled: false, limit: 10 })).toEqual([]);
+  }, 90_000);
+});
+
+describe('what a person settled as not charged', () => {
+  async function settledAsNotCharged() {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await gatewayIsAway('none');
+    const input = { ...ref, token: null, nowAt: Date.now(), lookups: 29 };
+    expect(await world.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
+    const [attempt] = await world.db
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.intentId, ref.intentId));
+    if (!attempt) throw new Error('no attempt');
+    const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
+    await decideReview(world.db, attempt.id, { ...decision, outcome: 'not_charged' });
+    await gatewayIsBack();
+    expect(await world.activities.chargePayment(input)).toEqual({
+      kind: 'declined',
+      errorCode: 'processing_error',
+    });
+    const { merchantId, id: attemptId } = attempt;
+    askedAt.length = 0;
+    const handle = await env.client.workflow.start(LATE_CHARGE_WORKFLOW, {
+      workflowId: lateChargeWorkflowId(attemptId),
+      taskQueue: `${world.taskQueuePrefix}billing`,
+      args: [{ merchantId, attemptId, lookups: 0 }],
+    });
+    return { payments, ref, attempt, handle };
+  }
+
+  test('is looked for at the gateway for a week and then left alone [design §4]', async () => {
+    const { payments, ref, handle } = await settledAsNotCharged();
+    expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
+    expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
+    expect(await payments.book(ref)).toEqual([]);
+    expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
+  }, 60_000);
+
+  test('and was charged by a second route is booked beside the payment and given back [design §4]', async () => {
+    const { payments, ref, attempt, handle } = await settledAsNotCharged();
+    await env.sleep(2 * HOUR);
+    // The request that everybody thought lost arrives.
+    const arrived = await world.gateway.charge({
+      key: attempt.gatewayKey,
+      gatewayMethodId: attempt.gatewayMethodId,
+      amountMinor: attempt.amountMinor,
+      currency: attempt.currency,
+      reference: { ...ref, subscriptionId: null, paymentMethodId: attempt.paymentMethodId },
+    });
+    expect(arrived.kind).toBe('succeeded');
+    const { outcome } = (await handle.result()) as { outcome: { refundId: string } };
+    expect(outcome).toMatchObject({ ...arrived, kind: 'found' });
+    await vi.waitFor(
+      async () =>
+        expect(await payments.refundRow(outcome)).toMatchObject({
+          state: 'SUCCEEDED',
+          gatewayKey: `refund:${attempt.id}`,
+          lateAttemptId: attempt.id,
+          amountMinor: 5_000,
+        }),
+      20_000,
+    );
+    expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);
+    expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
+    expect(await payments.intent(ref)).toMatchObject({ status: 'FAILED', refundedMinor: 0 });
+    const [again] = await world.db.select().from(refunds).where(eq(refunds.intentId, ref.intentId));
+    expect(again?.id).toBe(outcome.refundId);
+    expect(await payments.story(ref.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.failed FAILED',
+    ]);
+  }, 60_000);
+});
