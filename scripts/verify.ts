@@ -73,7 +73,7 @@ function printRepairs(repairs: readonly Repairs[]): void {
   }
 }
 
-function printVerdict({ invariant, title, counted, wrong }: Verdict): void {
+function printVerdict({ invariant, title, counted, wrong, forPerson }: Verdict): void {
   const isFine = wrong.length === 0;
   const mark =
     counted === null ? styled('dim', '·') : styled(isFine ? 'green' : 'red', isFine ? '✓' : '✗');
@@ -81,4 +81,5 @@ function printVerdict({ invariant, title, counted, wrong }: Verdict): void {
     counted === null ? 'not judged: its book was not given' : `${grouped(counted)} looked at`;
   print(`  ${mark} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
   for (const line of wrong) print(`       ${line}`);
+  for (const line of forPerson) print(`     ${styled('yellow', '!')} ${line}`);
 }

@@ -10,4 +10,6 @@ export interface Check {
   readonly counted: string;
   /** Rows with a column `wrong`: a sentence each. None when all is well. */
   readonly wrong: string;
+  /** What it finds is in order, and waits for a person. */
+  readonly isForPerson?: true;
 }

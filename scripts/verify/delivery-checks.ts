@@ -3,6 +3,9 @@ import type { Check } from './check.ts';
 /** Longer than a killed worker's lease and the sweeps that come after it. */
 const REPAIRED = `interval '10 minutes'`;
 
+/** The gateway is asked for a day; then a person is, which is no longer open but in review. */
+const ASKED = `interval '26 hours'`;
+
 /** Invariants 5, 6 and 7. */
 export const deliveryChecks: readonly Check[] = [
   {
@@ -69,13 +72,16 @@ export const deliveryChecks: readonly Check[] = [
         coalesce(first_sent_at, created_at), coalesce(' (' || reason || ')', '')) as wrong
       from payment_attempt
       where state in ('CREATED', 'SENDING', 'UNKNOWN')
-        and coalesce(last_sent_at, first_sent_at, created_at) < now() - interval '2 hours'`,
+        and coalesce(last_sent_at, first_sent_at, created_at)
+          < now() - case state when 'UNKNOWN' then ${ASKED} else interval '2 hours' end`,
   },
   {
     invariant: 7,
     counted: `select count(*) as n from refund where state in ('CREATED', 'SENDING', 'UNKNOWN')`,
     wrong: `select format('refund %s is %s since %s', id, state, created_at) as wrong from refund
-      where state in ('CREATED', 'SENDING', 'UNKNOWN') and updated_at < now() - interval '2 hours'`,
+      where state in ('CREATED', 'SENDING', 'UNKNOWN')
+        and coalesce(first_sent_at, updated_at)
+          < now() - case state when 'UNKNOWN' then ${ASKED} else interval '2 hours' end`,
   },
   {
     invariant: 7,

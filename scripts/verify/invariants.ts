@@ -3,6 +3,7 @@ import type { Check } from './check.ts';
 import { chargingChecks } from './charging-checks.ts';
 import { subscriptionChecks } from './subscription-checks.ts';
 import { deliveryChecks } from './delivery-checks.ts';
+import { reviewChecks } from './review-checks.ts';
 
 const INVARIANTS: readonly string[] = [
   'what is owed was charged exactly once, in every book',
@@ -21,6 +22,8 @@ export interface Verdict {
   /** Null when no book that it needs was given. */
   readonly counted: number | null;
   readonly wrong: readonly string[];
+  /** In order, but a person has to settle it: `npm run review`. */
+  readonly forPerson: readonly string[];
 }
 
 /** At most this many sentences of one check are kept; the first ones tell the story. */
@@ -28,7 +31,7 @@ const WRONG_MAX = 20;
 
 /** Asks everything that the given books can answer. Changes nothing. */
 export async function judgeBooks(books: Books): Promise<Verdict[]> {
-  const checks = [...chargingChecks, ...subscriptionChecks, ...deliveryChecks];
+  const checks = [...chargingChecks, ...subscriptionChecks, ...deliveryChecks, ...reviewChecks];
   const verdicts: Verdict[] = [];
   for (const [index, title] of INVARIANTS.entries()) {
     const invariant = index + 1;
@@ -37,13 +40,14 @@ export async function judgeBooks(books: Books): Promise<Verdict[]> {
     );
     let counted: number | null = null;
     const wrong: string[] = [];
+    const forPerson: string[] = [];
     for (const check of mine) {
       const [row] = await books.ask<{ n: string }>(check.counted);
       counted = (counted ?? 0) + Number(row?.n ?? 0);
       const found = await books.ask<{ wrong: string }>(`${check.wrong} limit ${WRONG_MAX}`);
-      wrong.push(...found.map((line) => line.wrong));
+      (check.isForPerson ? forPerson : wrong).push(...found.map((line) => line.wrong));
     }
-    verdicts.push({ invariant, title, counted, wrong });
+    verdicts.push({ invariant, title, counted, wrong, forPerson });
   }
   return verdicts;
 }

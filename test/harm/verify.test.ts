@@ -227,12 +227,33 @@ const DAMAGES: Damage[] = [
   },
   {
     name: 'an attempt that stays open',
-    harm: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '3 hours'
+    harm: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours'
       where intent_id = ${SECOND_PAID}`,
     undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,
       /^7: attempt charge:in_\w+:1 is UNKNOWN since /,
+    ],
+  },
+  {
+    name: 'a late charge that nobody gives back',
+    harm: `insert into late_charge (merchant_id, attempt_id, gateway_charge_id, amount_minor, currency)
+      select merchant_id, id, 'ch_late', amount_minor, currency from payment_attempt
+      where intent_id = ${SECOND_PAID}`,
+    undo: `delete from late_charge`,
+    found: [/^1: late charge ch_late of attempt charge:in_\w+:1 has no refund$/],
+  },
+  {
+    name: 'a decision that nobody books',
+    harm: `insert into payment_review (merchant_id, subject_id, reason, outcome, decided_at)
+      select merchant_id, id, 'why', 'not_charged', now() - interval '1 hour' from payment_attempt
+      where intent_id = ${SECOND_PAID};
+      update payment_attempt set state = 'REVIEW' where intent_id = ${SECOND_PAID}`,
+    undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID};
+      delete from payment_review`,
+    found: [
+      /^1: in_\w+ is SUCCESS with 0 attempts/,
+      /^7: att_\w+ was settled \(not_charged\) at .* and is not booked$/,
     ],
   },
   {

@@ -26,6 +26,6 @@ export async function lateCharge(input: LateChargeInput): Promise<LateChargeResu
     delayMs: lateLookDelayMs,
     continueAsNew: (looks) => goOn({ ...input, lookups: looks }),
   });
-  if (outcome.kind === 'found') log.error('late charge found, it is given back', { ...outcome });
+  if (outcome.kind === 'found') log.warn('late charge found, it is given back', { ...outcome });
   return { outcome };
 }
