@@ -1,8 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { decideReview } from '../../db/repositories/reviews.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';
@@ -103,6 +108,38 @@ async function unpaid() {
   return { clock, ref };
 }
 
+/** The gateway refuses a request without a method as such. One at a time has that name. */
+async function spoilMethod(id: string | null): Promise<void> {
+  await world.db
+    .update(paymentMethods)
+    .set({ gatewayMethodId: 'gone' })
+    .where(eq(paymentMethods.gatewayMethodId, ''));
+  await world.db
+    .update(paymentMethods)
+    .set({ gatewayMethodId: '' })
+    .where(eq(paymentMethods.id, id ?? ''));
+}
+
+async function inReview() {
+  return vi.waitFor(async () => {
+    const [attempt] = await world.db
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.state, 'REVIEW'));
+    if (!attempt) throw new Error('none in review yet');
+    return attempt;
+  }, 10_000);
+}
+
+const settle = (attemptId: string) =>
+  decideReview(world.db, attemptId, {
+    outcome: 'not_charged',
+    gatewayId: null,
+    code: null,
+    by: 'Ada',
+    note: 'nothing there',
+  });
+
 describe('record', () => {
   test('in real time: checkout, sleep, renewal', async () => {
     const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
@@ -172,6 +209,56 @@ describe('record', () => {
     await world.control('DELETE', '/control/faults');
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 40_000);
     expect(await keepSubscription('unknown-outcome', ref)).toBeGreaterThan(0);
+  });
+
+  test('an outcome that a person settles, and a charge that comes to light later', async () => {
+    const { ref } = await unpaid();
+    await spoilMethod((await world.state(ref)).paymentMethodId);
+    await send(ref, { kind: 'manualRetry' });
+    const attempt = await inReview();
+    await send(ref, { kind: 'edit', newAmountMinor: 2_500 } as Command);
+    await settle(attempt.id);
+    await world.workflows.revive(ref);
+    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 10_000);
+    expect(await keepSubscription('review', ref)).toBeGreaterThan(0);
+
+    const watched = { merchantId: ref.merchantId, attemptId: attempt.id };
+    const workflowId = lateChargeWorkflowId(attempt.id);
+    await world.payments.watchLateCharge(watched);
+    const handle = world.client.workflow.getHandle(workflowId);
+    await vi.waitFor(async () => {
+      expect((await handle.describe()).historyLength).toBeGreaterThan(10);
+    }, 10_000);
+    const { owed, paymentMethodId } = await world.state(ref);
+    const card = await world.gateway.saveMethod({
+      key: 'of-the-late-charge',
+      token: await world.token(),
+      session: checkoutCommand('').checkoutSessionId,
+    });
+    if (card.kind !== 'saved' || !owed) throw new Error('no card to charge');
+    const { amountMinor, currency, gatewayKey: key } = attempt;
+    await world.gateway.charge({
+      key,
+      gatewayMethodId: card.card.gatewayMethodId,
+      amountMinor,
+      currency,
+      reference: { ...ref, intentId: owed.intentId, paymentMethodId: paymentMethodId ?? '' },
+    });
+    await handle.signal('poke');
+    await handle.result();
+    expect(await keep('late-charge', workflowId)).toBe(1);
+  });
+
+  test('a payment that a person settles', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await spoilMethod((await payments.intent(ref)).paymentMethodId);
+    const paying = world.payments.pay({ ...ref, token: null });
+    const attempt = await inReview();
+    await settle(attempt.id);
+    await world.payments.wakePayment(ref);
+    expect((await paying).kind).toBe('declined');
+    expect(await keep('payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
   test('signals of an operator, and the cancel button', async () => {
