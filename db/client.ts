@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
+import { LastingSocket } from './lasting-socket.ts';
 
 /** A database or a transaction of it: what every repository function takes first. */
 export type Db = PostgresJsDatabase;
@@ -30,6 +31,9 @@ export function createDb(options: DbOptions): DbHandle {
     idle_timeout: 60,
     // Notices go nowhere: there is nobody to act on "relation already exists".
     onnotice: () => undefined,
+    // Asking for array types at each connect fails outside of any query when Postgres is starting.
+    fetch_types: false,
+    ...{ socket: openSocket },
     connection: {
       application_name: options.applicationName,
       TimeZone: 'UTC',
@@ -41,4 +45,11 @@ export function createDb(options: DbOptions): DbHandle {
     db: drizzle({ client }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
   };
+}
+
+/** Not part of the driver's types: it is called for each connection, with its own settings. */
+function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
+  const socket = new LastingSocket();
+  if (path) return socket.connect(path);
+  return socket.connect(port[0] ?? 5432, host[0] ?? 'localhost');
 }
