@@ -23,10 +23,12 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
   async (status) => {
     const life = await lifeIn(world, status);
     const before = await readLife(world, life);
+    expect(before).toHaveProperty('updatePaymentMethodLink');
+    const { updatePaymentMethodLink: _, ...kept } = before;
     const answer = await pause(life);
     expect([answer.status, answer.text]).toEqual([200, '{}']);
     expect(await readLife(world, life)).toEqual({
-      ...before,
+      ...kept,
       status: 'PAUSED',
       nextPaymentDate: null,
     });

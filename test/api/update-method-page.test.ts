@@ -51,7 +51,7 @@ async function obey(path: string, { subscriptionId }: Life): Promise<void> {
 }
 
 test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
-  'a subscription that is %s reads with a link, a fresh one each time [IF-2.3, D-33]',
+  'a subscription that is %s reads with a link, the same one all day [IF-2.3, D-33]',
   async (status) => {
     const life = await lifeIn(world, status);
     const first = await linkOf(life);
@@ -60,8 +60,13 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
         `^${PUBLIC_URL}/update-method/[0-9A-Za-z]{22}\\.[0-9A-Za-z]{22}\\.[0-9a-z]+\\.[\\w-]{22}$`,
       ),
     );
-    world.clock.aheadMs += 1;
+    const { aheadMs } = world.clock;
+    // A minute before the day ends.
+    world.clock.aheadMs += DAY_MS - ((Date.now() + aheadMs) % DAY_MS) - 60_000;
+    expect(await linkOf(life)).toBe(first);
+    world.clock.aheadMs = aheadMs + DAY_MS;
     expect(await linkOf(life)).not.toBe(first);
+    world.clock.aheadMs = aheadMs;
   },
 );
 
@@ -261,7 +266,9 @@ test.each([
     // given: a link that was good once; only a subscription that began has one to read
     const life = await lifeIn(world, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
     const url =
-      status === 'CREATED' ? updateMethodLink(SIGNER, life.ref, Date.now()) : await linkOf(life);
+      status === 'CREATED'
+        ? updateMethodLink(SIGNER, { ...life.ref, paymentMethodId: null }, Date.now())
+        : await linkOf(life);
     if (status === 'PAUSED') await obey('/subscription/merchant/pause', life);
     if (status === 'ENDED') await obey('/subscription/merchant/cancel', life);
 
@@ -276,11 +283,12 @@ test.each([
   },
 );
 
-test('a link lives 30 days in real time; then it is 410 and takes no card [D-33]', async () => {
+test('a link lives 30 days in real time, to the end of the last; then it is 410 and takes no card [D-33]', async () => {
   const { life, look, comeBack, path } = await open('ACTIVE');
   world.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
-  world.clock.aheadMs += 60_001;
+  // The rest of the day, and the moment within an hour that tells links apart.
+  world.clock.aheadMs += DAY_MS + 3_600_000 + 60_000;
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
   expect(page.text).toContain('Ask Acme Ltd for a new link.');
@@ -326,17 +334,18 @@ test('the link of a checkout opens no update, and the link of an update no check
   }
 });
 
-test('after five cards the page is locked, and a new link from the merchant opens it again [reliability §4]', async () => {
+test('after five cards the page is locked, and the link of the next day opens it again [reliability §4]', async () => {
   const { life, give, comeBack, path } = await open('ACTIVE');
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
   const locked = await give('payment_token=tok_stolen_card_lock_5');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
   expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
   expect(await lastFourOf(life)).toBe('4242');
-  world.clock.aheadMs += 1;
+  world.clock.aheadMs += DAY_MS;
   const fresh = visit(world, await linkOf(life));
   await fresh.give('payment_token=tok_good_anew_1111');
   expect(await lastFourOf(life)).toBe('1111');
+  world.clock.aheadMs -= DAY_MS;
 });
 
 test('a fifth card that was kept though its payment was declined is told of [D-30]', async () => {

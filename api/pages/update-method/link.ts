@@ -2,8 +2,10 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { base62, isId } from '../../../domain/ids.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 
-/** How long a link works, in real time also for a subscription on a test clock. Rule: D-33. */
-const LIFE_MS = 30 * 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How long a link works at least, in real time also for one on a test clock. Rule: D-33. */
+const LIFE_MS = 30 * DAY_MS;
 
 /** What a link says of itself; true because it is signed. */
 export interface UpdateLink extends SubscriptionRef {
@@ -12,16 +14,26 @@ export interface UpdateLink extends SubscriptionRef {
 
 type Signer = { readonly sessionKey: string };
 
+/** A subscription and the method it has: another method has another link. */
+export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
+
 /**
  * The page where a payer gives a subscription another method, as a URL that works for 30 days from
- * `nowAt` (real time). It says whose it is and is signed, so nothing is stored for it. Rule: D-33.
+ * `nowAt` (real time), and for the rest of that day. It says whose it is and is signed, so nothing is
+ * stored for it. All reads of a day give the same link, until the method is replaced. Rule: D-33.
  */
 export function updateMethodLink(
   deps: Signer & { readonly publicUrl: string },
-  ref: SubscriptionRef,
+  subscription: Updatable,
   nowAt: number,
 ): string {
-  return deps.publicUrl + updateMethodPath(updateToken(deps, ref, nowAt + LIFE_MS));
+  const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
+  // The page of a link shows what came of it; the moment tells the next one apart.
+  const digest = createHash('sha256')
+    .update(subscription.paymentMethodId ?? '')
+    .digest();
+  const expiresAt = tomorrowAt + LIFE_MS + (digest.readUInt32BE() % HOUR_MS);
+  return deps.publicUrl + updateMethodPath(updateToken(deps, subscription, expiresAt));
 }
 
 export function updateMethodPath(token: string): string {

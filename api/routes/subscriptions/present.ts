@@ -13,8 +13,7 @@ type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
  * The answer of the read operation. A field without a value is omitted, except the two dates that
- * D-34 calls null. Each call makes a fresh link to the page for another method. Rules: IF-2.3, D-10a,
- * D-33, D-34.
+ * D-34 calls null. Rules: IF-2.3, D-10a, D-33, D-34.
  */
 export function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
