@@ -102,12 +102,8 @@ function notGiven(refund: Refund, reason: string): RefundSettlement {
 async function reviewed(db: Db, refund: Refund): Promise<RefundSettlement> {
   const { merchantId, id: subjectId } = refund;
   const decision = await findDecision(db, { merchantId, subjectId });
-  switch (decision?.outcome) {
-    case 'refunded':
-      return { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' };
-    case 'not_refunded':
-      return { kind: 'refused', reason: 'It could not be given back.' };
-    default:
-      return { kind: 'review', reason: refund.reason ?? 'waits for a person' };
-  }
+  if (!decision) return { kind: 'review', reason: refund.reason ?? 'waits for a person' };
+  return decision.outcome === 'refunded'
+    ? { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' }
+    : { kind: 'refused', reason: 'It could not be given back.' };
 }

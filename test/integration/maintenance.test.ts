@@ -40,6 +40,7 @@ const NOTHING = {
   behindTheirClock: 0,
   openPayments: 0,
   openRefunds: 0,
+  decidedReviews: 0,
   stalledStreams: 0,
   failed: 0,
 };

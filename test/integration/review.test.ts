@@ -118,7 +118,8 @@ async function judged() {
     receiverBook: null,
     clientBook: null,
   });
-  const verdicts = await judgeBooks(books).finally(() => books.close());
+  const verdicts = await judgeBooks(books);
+  await books.close();
   return {
     wrong: verdicts.flatMap(({ wrong }) => wrong),
     forPerson: verdicts.flatMap(({ forPerson }) => forPerson),
