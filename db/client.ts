@@ -25,7 +25,7 @@ export interface DbOptions {
  * caller's own retry is better than a stuck connection.
  */
 export function createDb(options: DbOptions): DbHandle {
-  const client = postgres(options.url, {
+  const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {
     max: options.poolSize,
     connect_timeout: 5,
     idle_timeout: 60,
@@ -33,14 +33,15 @@ export function createDb(options: DbOptions): DbHandle {
     onnotice: () => undefined,
     // Asking for array types at each connect fails outside of any query when Postgres is starting.
     fetch_types: false,
-    ...{ socket: openSocket },
+    socket: openSocket,
     connection: {
       application_name: options.applicationName,
       TimeZone: 'UTC',
       statement_timeout: 15_000,
       lock_timeout: 5_000,
     },
-  });
+  };
+  const client = postgres(options.url, settings);
   return {
     db: drizzle({ client }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),

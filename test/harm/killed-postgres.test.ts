@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { migrate } from '../../db/migrate.ts';
+import { freePort } from '../../embedded/ports.ts';
+import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
+import { supervise } from '../../embedded/services.ts';
+import type { SupervisedService } from '../../embedded/services.ts';
+import { sendTestClock, subscriptionsOnClock } from '../../db/repositories/test-clocks.ts';
+import { openBooks } from '../../scripts/verify/books.ts';
+import { judgeBooks } from '../../scripts/verify/invariants.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/**
+ * Postgres of its own, durable, killed in the middle of charging: a trigger holds the transaction
+ * open where money is written, and while it stands there its backend is killed with SIGKILL, on which
+ * Postgres throws every connection out and recovers from its log. POSTGRES_KILLS=50 for the long run.
+ */
+
+/** Each takes about 2.5 s, so the usual run has a few. */
+const KILLS = Number(process.env['POSTGRES_KILLS'] ?? 8);
+const SUBSCRIPTIONS = 8;
+const KILLING_FOR_MS = 10_000 + KILLS * 5_000;
+const HELD_OPEN_MS = 60;
+const TEMPLATE_DATABASE = 'perennial_template';
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let folder: string;
+let postgresServer: SupervisedService;
+let world: World;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'perennial-killed-postgres-'));
+  const settings = {
+    dataFolder: join(folder, 'postgres'),
+    logFile: join(folder, 'postgres.log'),
+    port: await freePort(),
+    password: 'test',
+    isDurable: true,
+  };
+  postgresServer = supervise(
+    postgresService(settings, () => undefined),
+    { report: () => undefined },
+  );
+  await postgresServer.start();
+  await ensureDatabase(postgresUrl(settings, TEMPLATE_DATABASE));
+  await migrate(postgresUrl(settings, TEMPLATE_DATABASE));
+  server = await connectDevServer();
+  world = await createWorld(server, { postgresUrl: postgresUrl(settings, 'postgres') });
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+  await postgresServer.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Where a charge's transactions are held: its opening, its settling, the row behind it, its events. */
+const PLACES = ['payment_attempt', 'payment_intent', 'subscription', 'outbox_event'] as const;
+
+const HOLD = `
+  create function hold_open() returns trigger language plpgsql as $$
+  begin
+    perform pg_sleep(${HELD_OPEN_MS / 1_000});
+    return new;
+  end $$;
+  ${PLACES.map(
+    (table) => `create trigger hold_open after insert or update on ${table}
+      for each row execute function hold_open();`,
+  ).join('\n')}`;
+const LET_GO = 'drop function hold_open cascade';
+
+/** How often it was killed: at each place in turn, as far as something stands there. */
+async function killWhileCharging(): Promise<number> {
+  const until = performance.now() + KILLING_FOR_MS;
+  let kills = 0;
+  for (let turn = 0; kills < KILLS && performance.now() < until; turn += 1) {
+    const place = PLACES[turn % PLACES.length] ?? PLACES[0];
+    const pid = await backendAt(place);
+    if (pid === null) continue;
+    process.kill(pid, 'SIGKILL');
+    kills += 1;
+  }
+  return kills;
+}
+
+/** A backend that stands in the middle of a transaction, writing a row of that table. */
+async function backendAt(table: string): Promise<number | null> {
+  // A new connection each time: the one before was thrown out with all others.
+  const sql = postgres(world.databaseUrl, {
+    max: 1,
+    connect_timeout: 2,
+    fetch_types: false,
+    onnotice: () => undefined,
+  });
+  try {
+    for (let look = 0; look < 200; look += 1) {
+      const [row] = await sql<{ pid: number }[]>`
+        select pid from pg_stat_activity
+        where application_name = 'test-world' and wait_event = 'PgSleep'
+          and query ~ ${`(insert into|update) "?${table}"? `}
+        limit 1`;
+      if (row) return row.pid;
+      await sleep(5);
+    }
+    return null;
+  } catch {
+    await sleep(50);
+    return null;
+  } finally {
+    await sql.end({ timeout: 0 });
+  }
+}
+
+async function execute(statement: string): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const sql = postgres(world.databaseUrl, {
+        max: 1,
+        fetch_types: false,
+        onnotice: () => undefined,
+      });
+      try {
+        await sql.unsafe(statement);
+      } finally {
+        await sql.end({ timeout: 1 });
+      }
+    },
+    { timeout: 30_000, interval: 200 },
+  );
+}
+
+test(
+  `Postgres killed ${KILLS} times in the middle of charging: every cycle is charged once [D-40, design §4]`,
+  async () => {
+    const createdAt = Date.parse('2027-01-01T00:00:00Z');
+    const clock = await world.createClock(createdAt);
+    for (let n = 0; n < SUBSCRIPTIONS; n += 1) {
+      const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 36 } });
+      await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    }
+    const { merchantId } = world;
+    const target = { merchantId, id: clock, createdAt: 0 };
+    const targetAt = Date.parse('2028-01-15T00:00:00Z');
+    await execute(HOLD);
+    await sendTestClock(world.db, { ...target, targetAt }, targetAt);
+    for (const subscriptionId of await subscriptionsOnClock(world.db, { ...target, targetAt })) {
+      await world.workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
+    }
+
+    const killed = await killWhileCharging();
+    await execute(LET_GO);
+    expect(killed).toBe(KILLS);
+
+    await world.advance(clock, targetAt);
+    const books = await openBooks({
+      databaseUrl: world.databaseUrl,
+      gateway: world.gatewayPlace,
+      receiverBook: null,
+      clientBook: null,
+    });
+    const verdicts = await judgeBooks(books);
+    await books.close();
+    expect(verdicts.flatMap(({ wrong }) => wrong)).toEqual([]);
+    const { charges } = await world.control('GET', '/control/charges');
+    // 13 months of each: once and no more.
+    expect(charges.map(({ outcome }) => outcome)).toEqual(
+      Array.from({ length: 13 * SUBSCRIPTIONS }, () => 'succeeded'),
+    );
+  },
+  KILLING_FOR_MS + 120_000,
+);
