@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { createPaymentActivities } from '../../activities/payments.ts';
+import { decideReview } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
@@ -289,6 +291,46 @@ describe('a refund in review', () => {
     const second = await payments.refund(paid, 5_000);
     expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
   }, 60_000);
+});
+
+test('a process that slept through review and decision sends nothing when it wakes [design §4]', async () => {
+  const payments = paymentsIn(world);
+  const ref = await payments.tokenised();
+  let sent = 0;
+  const activities = createPaymentActivities({
+    db: world.db,
+    wakeStream: async () => undefined,
+    gateway: {
+      ...world.gateway,
+      charge: async () => {
+        sent += 1;
+        return { kind: 'unknown', reason: 'no answer' };
+      },
+      lookup: async () => {
+        // While it waits for this answer, another process gives up and a person decides.
+        const [attempt] = await world.db
+          .update(paymentAttempts)
+          .set({ state: 'REVIEW' })
+          .where(eq(paymentAttempts.intentId, ref.intentId))
+          .returning();
+        const subjectId = attempt?.id ?? '';
+        await world.db
+          .insert(paymentReviews)
+          .values({ ...ref, subjectId, reason: REASON })
+          .onConflictDoNothing();
+        const decision = { gatewayId: null, code: 'card_declined', by: 'Ada', note: 'none' };
+        await decideReview(world.db, subjectId, { ...decision, outcome: 'declined' });
+        return { kind: 'absent' };
+      },
+    },
+  });
+  const input = { ...ref, token: null, nowAt: Date.now() };
+  expect(await activities.chargePayment(input)).toEqual({
+    kind: 'declined',
+    errorCode: 'card_declined',
+  });
+  expect(sent).toBe(1);
+  expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
 });
 
 test('what never was in review cannot be settled [design §4]', async () => {
