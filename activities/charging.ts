@@ -72,7 +72,8 @@ export function createChargingActivities(deps: ChargingDeps) {
       }
       const { subscriptionId } = input.state;
       const { lookups } = input.state.openAttempt;
-      const patience = { stopAt: sendsUntil(), lookups };
+      const isOver = input.state.status === 'ENDED';
+      const patience = { stopAt: sendsUntil(), lookups, isOver };
       const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
       if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);

@@ -63,13 +63,23 @@ export function unknownAfter(lookups: number, reason: string) {
     : { kind: 'unknown' as const, reason };
 }
 
-/** How long and how often somebody has asked. */
+/** How long and how often somebody has asked, and whether anything may still be sent. */
 export interface Patience {
   /** When to stop, by `performance.now()`. */
   stopAt: number;
   /** Questions in vain before. */
   lookups: number;
+  /** What it was for is over: what the gateway has not got, it does not get any more. Rule: D-§4. */
+  isOver?: boolean;
 }
+
+/** Nothing was charged, and nothing will be; that the gateway gets it late after all is looked for. */
+const WITHDRAWN = {
+  kind: 'declined',
+  code: 'processing_error',
+  gatewayChargeId: null,
+  isWithdrawn: true,
+} as const;
 
 /**
  * The attempt's outcome: from its row, or else from the gateway, which is sent the charge and asked
@@ -93,6 +103,10 @@ export async function collect(
   if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
 
   let mayBeThere = attempt.state !== 'CREATED';
+  if (patience.isOver && !mayBeThere) return WITHDRAWN;
+  if (patience.isOver && !gateway.capabilities.lookup) {
+    return { kind: 'review', reason: 'it ended, and the gateway cannot be asked what it has' };
+  }
   for (;;) {
     const exchange = { db, gateway, attempt, subscriptionId };
     const outcome = await unlessRejected(() => sendOrAsk(exchange, mayBeThere));
@@ -101,6 +115,7 @@ export async function collect(
       case 'declined':
         return outcome;
       case 'absent':
+        if (patience.isOver) return WITHDRAWN;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }

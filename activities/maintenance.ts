@@ -7,6 +7,7 @@ import {
   overdue,
   takeOpenPayments,
   takeOpenRefunds,
+  withdrawUnheard,
 } from '../db/repositories/sweeps.ts';
 import { takeDecidedReviews } from '../db/repositories/reviews.ts';
 import { countRepairs } from '../db/repositories/sweep-counts.ts';
@@ -50,6 +51,7 @@ export type SweepReport = Record<
   | 'lost'
   | 'overdue'
   | 'behindTheirClock'
+  | 'withdrawn'
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
@@ -76,6 +78,7 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
         lost: 0,
         overdue: 0,
         behindTheirClock: 0,
+        withdrawn: 0,
         openPayments: 0,
         openRefunds: 0,
         decidedReviews: 0,
@@ -110,6 +113,8 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
       await each('behindTheirClock', await behindTheirClock(db, LIMIT), (one) =>
         reviver.advanceClock(one, one.targetAt),
       );
+      report.withdrawn = await withdrawUnheard(db);
+      if (report.withdrawn > 0) await countRepairs(db, 'withdrawn', report.withdrawn);
       await each('openPayments', await takeOpenPayments(db, LIMIT), (ref) =>
         payments.resumePayment(ref),
       );

@@ -16,7 +16,7 @@ import { paymentAttempts } from '../schema/payment-attempts.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
-import { closeReview, openReview } from './reviews.ts';
+import { closeReview, openReview, watchWithdrawn } from './reviews.ts';
 import { appendDrafts } from './subscription-events.ts';
 import { recordTransition } from './subscriptions.ts';
 import type { Recorded, Transition } from './subscriptions.ts';
@@ -259,10 +259,19 @@ const STATES = {
   review: 'REVIEW',
 } as const;
 
-/** `byPerson`: a person decided it in review. `review`: only a person can find out. */
+/**
+ * `byPerson`: a person decided it in review. `isWithdrawn`: the gateway had not got it when what it was
+ * for was over. `review`: only a person can find out.
+ */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
-  | { kind: 'declined'; code: string; gatewayChargeId: string | null; byPerson?: true }
+  | {
+      kind: 'declined';
+      code: string;
+      gatewayChargeId: string | null;
+      byPerson?: true;
+      isWithdrawn?: true;
+    }
   | { kind: 'unknown'; reason: string }
   | { kind: 'review'; reason: string };
 
@@ -297,6 +306,12 @@ export async function settleAttempt(
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
     // What a person settled as not paid is looked for at the gateway a while longer.
     const isWatched = settlement.kind === 'declined' && settlement.byPerson;
+    // So is what was sent, did not arrive, and may still be on its way.
+    const mayArrive = attempt.state !== 'CREATED';
+    if (settlement.kind === 'declined' && settlement.isWithdrawn && mayArrive) {
+      await watchWithdrawn(tx, subject);
+      continue;
+    }
     if (isDecided && !isWatched) await closeReview(tx, subject);
   }
   if (!isDecided) return;

@@ -25,6 +25,25 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
     .onConflictDoNothing();
 }
 
+/**
+ * An attempt that was over before the gateway got it needs nobody, but a charge that arrives late has
+ * to be found: as if a person had said that nothing was charged. Inside the caller's transaction.
+ */
+export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
+  const reason = 'the subscription ended before the gateway had got the charge';
+  await tx
+    .insert(paymentReviews)
+    .values({
+      ...ref,
+      reason,
+      outcome: 'not_charged',
+      decidedBy: 'perennial',
+      note: reason,
+      decidedAt: sql`now()`,
+    })
+    .onConflictDoNothing();
+}
+
 /** Nothing is left to do about it. Of one that never was in review, nothing happens. */
 export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
   await tx

@@ -1,4 +1,5 @@
 import { and, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import type { Db } from '../client.ts';
@@ -7,6 +8,7 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { refunds } from '../schema/refunds.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
+import { WITHDRAWN } from './refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
@@ -100,6 +102,41 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
     .set({ updatedAt: sql`now()` })
     .where(sql`${paymentIntents}.ctid in (${open})`)
     .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
+}
+
+/**
+ * Charges and refunds that a merchant asked for without a key, in a process that died before it handed
+ * them over: nobody can ask for them again and nobody was answered, so they are never carried out.
+ * Whoever opens an attempt or sends a refund looks at the row first. How many. Rule: D-17.
+ */
+export async function withdrawUnheard(db: Db): Promise<number> {
+  const isUnheard = (id: SQL, merchantId: SQL) => sql`not exists (
+    select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
+      and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
+  const charges = await db
+    .update(paymentIntents)
+    .set({ status: 'CANCELLED', updatedAt: sql`now()` })
+    .where(
+      and(
+        inArray(paymentIntents.kind, ['one_time', 'tokenised']),
+        eq(paymentIntents.status, 'CREATED'),
+        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+        isUnheard(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
+      ),
+    )
+    .returning({ id: paymentIntents.id });
+  const given = await db
+    .update(refunds)
+    .set({ state: 'REFUSED', reason: WITHDRAWN, updatedAt: sql`now()` })
+    .where(
+      and(
+        eq(refunds.state, 'CREATED'),
+        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+        isUnheard(sql`${refunds.id}`, sql`${refunds.merchantId}`),
+      ),
+    )
+    .returning({ id: refunds.id });
+  return charges.length + given.length;
 }
 
 /** Refunds that should be decided and made no progress for a minute. Marked like open payments. */

@@ -38,6 +38,7 @@ const NOTHING = {
   lost: 0,
   overdue: 0,
   behindTheirClock: 0,
+  withdrawn: 0,
   openPayments: 0,
   openRefunds: 0,
   decidedReviews: 0,

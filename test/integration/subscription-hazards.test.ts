@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
@@ -281,49 +282,68 @@ describe('a gateway', () => {
     ]);
   });
 
-  test('that is away leaves the subscription open to commands, and is asked until it answers [D-31]', async () => {
-    const { ref } = await unpaid();
-    const match = { subscriptionId: ref.subscriptionId };
-    for (const operation of ['charge', 'lookup']) {
-      await world.control('POST', '/control/faults', {
-        operation,
-        fault: 'error_500',
-        ...(operation === 'charge' ? { effect: 'none' } : {}),
-        count: 1_000,
-        match: operation === 'charge' ? match : {},
+  test.each([
+    {
+      what: 'had the charge: its late success is booked and told',
+      effect: 'done',
+      cyclesCharged: 2,
+      told: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
+      result: { success: true, errorCode: null },
+      booked: ['succeeded', 'declined', 'succeeded'],
+    },
+    {
+      what: 'had not got it: it does not get it any more',
+      effect: 'none',
+      cyclesCharged: 1,
+      told: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
+      result: { success: false, errorCode: 'processing_error' },
+      booked: ['succeeded', 'declined'],
+    },
+  ])(
+    'that is away leaves the subscription open to commands; when it ended meanwhile and the gateway $what [D-31, D-§4]',
+    async ({ effect, cyclesCharged, told, result, booked }) => {
+      const { ref } = await unpaid();
+      const match = { subscriptionId: ref.subscriptionId };
+      for (const operation of ['charge', 'lookup']) {
+        await world.control('POST', '/control/faults', {
+          operation,
+          fault: 'error_500',
+          ...(operation === 'charge' ? { effect } : {}),
+          count: 1_000,
+          match: operation === 'charge' ? match : {},
+        });
+      }
+      const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
+      expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
+      // The state says so, the same command stays pending, another is refused, cancel is served.
+      expect((await world.state(ref)).openAttempt?.lookups).toBe(1);
+      expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
+      const other = { ...command, commandId: `retry:${randomUUID()}` };
+      expect(await world.workflows.execute(ref, other)).toMatchObject({
+        code: 'payment_outcome_pending',
       });
-    }
-    const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-    expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
-    // The state says so, the same command stays pending, another is refused, cancel is served.
-    expect((await world.state(ref)).openAttempt?.lookups).toBe(1);
-    expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
-    const other = { ...command, commandId: `retry:${randomUUID()}` };
-    expect(await world.workflows.execute(ref, other)).toMatchObject({
-      code: 'payment_outcome_pending',
-    });
-    const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
-    expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
+      const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
+      expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
+      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
 
-    await world.control('DELETE', '/control/faults');
-    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), {
-      timeout: 40_000,
-      interval: 100,
-    });
-    // A late success of an ended subscription is booked and told.
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    expect((await eventTypes(ref)).slice(-3)).toEqual([
-      'subscription.ended',
-      'intent.success',
-      'subscription.cycle_charged',
-    ]);
-    expect(await world.workflows.execute(ref, command)).toMatchObject({
-      kind: 'result',
-      result: { success: true, status: 'ENDED', minManualRetryAt: null },
-    });
-    await handleOf(ref).result();
-  });
+      await world.control('DELETE', '/control/faults');
+      await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), {
+        timeout: 40_000,
+        interval: 100,
+      });
+      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged });
+      expect((await eventTypes(ref)).slice(-3)).toEqual(told);
+      expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
+      // What did not arrive may still be on its way: the gateway is watched for it.
+      const watched = await world.db.select({ by: paymentReviews.decidedBy }).from(paymentReviews);
+      expect(watched).toEqual(result.success ? [] : [{ by: 'perennial' }]);
+      expect(await world.workflows.execute(ref, command)).toMatchObject({
+        kind: 'result',
+        result: { ...result, status: 'ENDED', minManualRetryAt: null },
+      });
+      await handleOf(ref).result();
+    },
+  );
 });
 
 describe('a card token', () => {

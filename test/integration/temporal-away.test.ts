@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { paymentRows } from '../../db/repositories/payment-charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
@@ -129,6 +130,26 @@ describe.each([
     const swept = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(swept).toMatchObject({ openPayments: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
+    expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('leaves a charge without a key, whose caller died with it, uncharged for good [D-17]', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    // Nobody asked with a key that anybody could ask with again.
+    await world.db
+      .delete(idempotencyKeys)
+      .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
+    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
+    await world.db
+      .update(paymentIntents)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, ref.intentId));
+    expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0 });
+    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
+    expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
+    expect(await world.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
     expect(await payments.book(ref)).toEqual([]);
   });
 

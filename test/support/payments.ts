@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
 import { insertCustomer } from '../../db/repositories/customers.ts';
+import { claimKey } from '../../db/repositories/idempotency.ts';
 import { insertPayment } from '../../db/repositories/payments.ts';
 import type { NewPayment } from '../../db/repositories/payments.ts';
 import { insertRefund } from '../../db/repositories/refunds.ts';
@@ -33,6 +34,12 @@ export type Payments = ReturnType<typeof paymentsIn>;
 export function paymentsIn(world: World) {
   const { db, merchantId } = world;
   const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
+  /** As if the merchant had asked with an Idempotency-Key. */
+  const withKey = async (madeId: string) => {
+    const key = madeId.slice(3);
+    const use = { merchantId, route: 'POST /test', key, fingerprint: Buffer.alloc(32) };
+    await claimKey(db, use, `cmd_${key}`, Date.now());
+  };
   /** What a payer brings back from the card form. */
   const card = async (number?: string) => {
     const { paymentToken, checkoutSessionId } = checkoutCommand(await world.token(number));
@@ -48,6 +55,7 @@ export function paymentsIn(world: World) {
     terms: Partial<NewPayment> = {},
   ): Promise<IntentRef> => {
     const ref = { merchantId, intentId: id('in') };
+    await withKey(ref.intentId);
     const customerId = terms.customerId ?? (await customer());
     const nowAt = Date.now();
     const checkout = { id: id('cs'), token: randomToken(randomBytes), expiresAt: nowAt + HOUR };
@@ -110,6 +118,7 @@ export function paymentsIn(world: World) {
     refundId = id('rf'),
   ): Promise<InsertedRefund & { ref: { merchantId: string; refundId: string } }> => {
     const order = { merchantId, refundId, intentId, amountMinor, nowAt: Date.now() };
+    await withKey(refundId).catch(() => undefined);
     const inserted = await db.transaction((tx) => insertRefund(tx, order));
     return { ...inserted, ref: { merchantId, refundId } };
   };
