@@ -131,6 +131,8 @@ export async function withdrawUnheard(db: Db): Promise<number> {
     .where(
       and(
         eq(refunds.state, 'CREATED'),
+        // Nobody asks for a late charge to go back, with a key or without: it goes.
+        isNull(refunds.lateAttemptId),
         lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
         isUnheard(sql`${refunds.id}`, sql`${refunds.merchantId}`),
       ),

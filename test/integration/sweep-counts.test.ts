@@ -1,5 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bookLateCharge } from '../../db/repositories/late-charges.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
@@ -76,4 +78,38 @@ test('a refund that was never handed over is given back by the sweep, once, and 
   expect(await world.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
   expect(await counted()).toEqual({ neverStarted: 3, openRefunds: 1 });
+});
+
+test('a late charge goes back although its refund was not handed over, and nobody asked for it [design §4]', async () => {
+  const payments = paymentsIn(world);
+  const { customerId, paymentMethodId } = await payments.saved();
+  const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
+  await world.payments.pay({ ...paid, token: null });
+  const [attempt] = await world.db
+    .select()
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.intentId, paid.intentId));
+  if (!attempt) throw new Error('no attempt');
+  const late = await world.gateway.charge({
+    key: `${attempt.gatewayKey}:second`,
+    gatewayMethodId: attempt.gatewayMethodId,
+    amountMinor: attempt.amountMinor,
+    currency: attempt.currency,
+    reference: { ...paid, subscriptionId: null, paymentMethodId },
+  });
+  if (late.kind !== 'succeeded') throw new Error('not charged');
+  // And then the process dies, or Temporal is away, for longer than a sweep waits.
+  const { gatewayChargeId } = late;
+  const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
+  await world.db
+    .update(refunds)
+    .set({ updatedAt: sql`now() - interval '2 minutes'` })
+    .where(eq(refunds.id, refundId));
+  expect(await repairsOf(world)).toEqual({ openRefunds: 1 });
+  const ref = { merchantId: world.merchantId, refundId };
+  expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+  expect((await payments.book(paid)).toSorted()).toEqual([
+    'succeeded 5000 x1',
+    'succeeded 5000 x1 back 5000',
+  ]);
 });
