@@ -314,7 +314,8 @@ export async function settleAttempt(
     }
     if (isDecided && !isWatched) await closeReview(tx, subject);
   }
-  if (!isDecided) return;
+  // Who settled it first settled its intent too, which may have gone back to the payer since.
+  if (!isDecided || changed.length === 0) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx
     .update(paymentIntents)

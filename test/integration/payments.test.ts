@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { settleAttempt } from '../../db/repositories/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
@@ -85,6 +87,29 @@ describe('a charge of a saved method', () => {
     await world.payments.pay({ ...ref, token: null });
     expect(await withdrawPayment(world.db, ref)).toBe(false);
     expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('is settled once, whatever a twin that was given up for dead says later [D-40]', async () => {
+    const ref = await payments.tokenised();
+    await world.payments.pay({ ...ref, token: null });
+    const { ref: refund } = await payments.refund(ref, 700);
+    expect(await world.payments.refund(refund)).toEqual({ kind: 'refunded' });
+    const settled = await payments.intent(ref);
+    expect(settled).toMatchObject({ status: 'PARTIALLY_REFUNDED', refundedMinor: 700 });
+    const [attempt] = await world.db
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.intentId, ref.intentId));
+    if (!attempt) throw new Error('no attempt');
+    const said = { code: 'card_declined', gatewayChargeId: null };
+    for (const twin of [
+      { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' },
+      { kind: 'declined', ...said, byPerson: true },
+    ] as const) {
+      await world.db.transaction((tx) => settleAttempt(tx, attempt, twin, Date.now()));
+      expect(await payments.intent(ref)).toEqual(settled);
+    }
+    expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   });
 
   test('of another merchant is not there [D-21]', async () => {
