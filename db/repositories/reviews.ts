@@ -199,8 +199,8 @@ export async function decideReview(
     if (found?.state !== 'REVIEW') {
       return refused(`${subjectId} is not in REVIEW any more: the gateway has answered.`);
     }
-    const twin = decision.outcome === 'paid' && (await chargeOwner(tx, found, decision.gatewayId));
-    if (twin) return refused(`Charge ${decision.gatewayId} is what attempt ${twin} was paid by.`);
+    const owner = await ownerOf(tx, subjectId, decision);
+    if (owner) return refused(`${decision.gatewayId} is what ${owner} was settled by.`);
     const { outcome, gatewayId, code, by, note } = decision;
     await tx
       .update(paymentReviews)
@@ -218,19 +218,23 @@ export async function decideReview(
   });
 }
 
-/** One charge pays once. */
-async function chargeOwner(tx: Db, review: ListedReview, gatewayChargeId: string | null) {
-  if (gatewayChargeId === null) return null;
-  const [owner] = await tx
+/** One charge pays once, and one refund gives back once: what it was for, booked or only decided. */
+async function ownerOf(
+  tx: Db,
+  subjectId: string,
+  { outcome, gatewayId }: Decision,
+): Promise<string | null> {
+  if (gatewayId === null) return null;
+  const [decided] = await tx
+    .select({ id: paymentReviews.subjectId })
+    .from(paymentReviews)
+    .where(and(eq(paymentReviews.outcome, outcome), eq(paymentReviews.gatewayId, gatewayId)));
+  if (decided || outcome !== 'paid') return decided?.id ?? null;
+  const [paid] = await tx
     .select({ id: paymentAttempts.id })
     .from(paymentAttempts)
-    .where(
-      and(
-        eq(paymentAttempts.gatewayChargeId, gatewayChargeId),
-        ne(paymentAttempts.id, review.subjectId),
-      ),
-    );
-  return owner?.id ?? null;
+    .where(and(eq(paymentAttempts.gatewayChargeId, gatewayId), ne(paymentAttempts.id, subjectId)));
+  return paid?.id ?? null;
 }
 
 /**

@@ -30,6 +30,8 @@ export const idempotencyKeys = pgTable(
     primaryKey({ columns: [table.merchantId, table.route, table.key] }),
     check('idempotency_key__state__ck', sql`${table.state} in (${oneOf(IDEMPOTENCY_STATES)})`),
     check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
+    // Sweep: whether anybody can ask for a charge or a refund again.
+    index('idempotency_key__command__idx').on(table.merchantId, table.commandId),
     index('idempotency_key__expiry__idx').on(table.expiresAt),
   ],
 );

@@ -72,6 +72,10 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} = 'SUCCEEDED'`),
+    // Review: what was paid by a charge that a person found.
+    index('payment_attempt__charge__idx')
+      .on(table.gatewayChargeId)
+      .where(sql`${table.gatewayChargeId} is not null`),
     index('payment_attempt__open__idx')
       .on(table.lastSentAt)
       .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN')`),

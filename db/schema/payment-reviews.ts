@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm';
-import { check, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import { REVIEW_OUTCOMES } from '../../domain/review.ts';
 import type { ReviewOutcome } from '../../domain/review.ts';
 import { instant, merchantId, oneOf } from './_columns.ts';
 
 /**
  * What a person has to settle, and what the person said: one row for each attempt or refund that was
- * ever in REVIEW. Writers: activities open and close it, the operator's command writes the decision.
+ * ever in REVIEW, and for each attempt that was withdrawn when its charge may still arrive. Writers: activities open and close it, the operator's command writes the decision.
  */
 export const paymentReviews = pgTable(
   'payment_review',
@@ -42,6 +42,10 @@ export const paymentReviews = pgTable(
       'payment_review__decided__ck',
       sql`(${table.outcome} is null) = (${table.decidedAt} is null)`,
     ),
+    // One charge pays once, and one refund gives back once, also before either is booked.
+    uniqueIndex('payment_review__found__uq')
+      .on(table.outcome, table.gatewayId)
+      .where(sql`${table.gatewayId} is not null`),
     index('payment_review__open__idx')
       .on(table.updatedAt)
       .where(sql`${table.closedAt} is null`),

@@ -52,6 +52,10 @@ export const refunds = pgTable(
     check('refund__state__ck', sql`${table.state} in (${oneOf(REFUND_STATES)})`),
     check('refund__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
     uniqueIndex('refund__gateway_key__uq').on(table.gatewayKey),
+    // A late charge goes back once.
+    uniqueIndex('refund__late_attempt__uq')
+      .on(table.merchantId, table.lateAttemptId)
+      .where(sql`${table.lateAttemptId} is not null`),
     index('refund__intent__idx').on(table.merchantId, table.intentId),
     // Sweep: refunds that should be decided and are not.
     index('refund__open__idx')

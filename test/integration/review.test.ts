@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.ts';
+import { openPaymentAttempt, settlePayment } from '../../db/repositories/payment-charges.ts';
 import { decideReview } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
@@ -331,6 +332,37 @@ test('a process that slept through review and decision sends nothing when it wak
   });
   expect(sent).toBe(1);
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
+});
+
+test('a charge that a person found pays for one thing only, also before that is booked [design §4]', async () => {
+  const payments = paymentsIn(world);
+  const nowAt = Date.now();
+  const openReview = async () => {
+    const order = { ...(await payments.tokenised()), token: null };
+    const turn = await openPaymentAttempt(world.db, order, null, nowAt);
+    if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
+    await settlePayment(world.db, turn.attempt, { kind: 'review', reason: REASON }, nowAt);
+    return turn.attempt.id;
+  };
+  const decide = (id: string, gatewayId: string) =>
+    decideReview(world.db, id, { outcome: 'paid', gatewayId, code: null, by: 'Ada', note: 'none' });
+  const [first, second] = [await openReview(), await openReview()];
+  const gatewayId = `ch_for_${first}`;
+  expect(await decide(first, gatewayId)).toMatchObject({ ok: true });
+  expect(await decide(second, gatewayId)).toEqual({
+    ok: false,
+    message: `${gatewayId} is what ${first} was settled by.`,
+  });
+  const paid = await payments.tokenised();
+  await world.payments.pay({ ...paid, token: null });
+  const [booked] = await world.db
+    .select()
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.intentId, paid.intentId));
+  expect(await decide(second, booked?.gatewayChargeId ?? '')).toEqual({
+    ok: false,
+    message: `${booked?.gatewayChargeId} is what ${booked?.id} was settled by.`,
+  });
 });
 
 test('what never was in review cannot be settled [design §4]', async () => {
