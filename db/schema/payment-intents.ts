@@ -84,10 +84,13 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // Lists: newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // Sweep: payments outside a cycle that should be decided and are not.
+    // Sweep: payments outside a cycle that should be decided and are not. Pages that nobody paid on
+    // stay CREATED for ever and are not among them.
     index('payment_intent__open__idx')
       .on(table.updatedAt)
-      .where(sql`${table.kind} <> 'cycle' and ${table.status} in ('CREATED', 'PENDING')`),
+      .where(
+        sql`${table.kind} <> 'cycle' and ${table.status} in ('CREATED', 'PENDING') and (${table.kind} <> 'hosted' or ${table.status} = 'PENDING')`,
+      ),
     index('payment_intent__customer__idx').on(table.merchantId, table.customerId),
   ],
 );
