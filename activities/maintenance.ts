@@ -7,8 +7,11 @@ import {
   overdue,
   takeOpenPayments,
   takeOpenRefunds,
-  withdrawUnheard,
+  unkeyedPayments,
+  unkeyedRefunds,
 } from '../db/repositories/sweeps.ts';
+import { withdrawPayment } from '../db/repositories/payments.ts';
+import { withdrawRefund } from '../db/repositories/refunds.ts';
 import { takeDecidedReviews } from '../db/repositories/reviews.ts';
 import { countRepairs } from '../db/repositories/sweep-counts.ts';
 import type { IntentRef } from '../domain/payment-intent.ts';
@@ -31,6 +34,8 @@ export interface Reviver {
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
+  isPaymentRunning(ref: IntentRef): Promise<boolean>;
+  isRefundRunning(ref: RefundRef): Promise<boolean>;
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
@@ -73,63 +78,101 @@ const AT_ONCE = 10;
 export function createMaintenanceActivities({ db, reviver, payments }: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
-      const report: SweepReport = {
-        neverStarted: 0,
-        lost: 0,
-        overdue: 0,
-        behindTheirClock: 0,
-        withdrawn: 0,
-        openPayments: 0,
-        openRefunds: 0,
-        decidedReviews: 0,
-        stalledStreams: 0,
-        failed: 0,
-      };
-      const each = async <T>(
-        kind: keyof SweepReport,
-        found: readonly T[],
-        /** Resolves to false when nothing was wrong after all. */
-        act: (one: T) => Promise<void | boolean>,
-      ): Promise<void> => {
-        // One that cannot be helped now holds up no other; a later sweep finds it again.
-        const help = async (one: T) => {
-          try {
-            if ((await act(one)) !== false) report[kind] += 1;
-          } catch {
-            report.failed += 1;
-          }
-        };
-        for (let at = 0; at < found.length; at += AT_ONCE) {
-          await Promise.all(found.slice(at, at + AT_ONCE).map(help));
-        }
-        if (report[kind] > 0) await countRepairs(db, kind, report[kind]);
-      };
+      const { report, broken, each } = startRounds(db);
       const revive = (ref: SubscriptionRef) => reviver.revive(ref);
-      await each('neverStarted', await neverStarted(db, LIMIT), revive);
-      await each('lost', await reviver.lostSince(input.nowAt - input.lookBackMs), (ref) =>
-        reviver.restore(ref),
+      const sinceAt = input.nowAt - input.lookBackMs;
+      await each('neverStarted', () => neverStarted(db, LIMIT), revive);
+      await each(
+        'lost',
+        () => reviver.lostSince(sinceAt),
+        (ref) => reviver.restore(ref),
       );
-      await each('overdue', await overdue(db, LIMIT), revive);
-      await each('behindTheirClock', await behindTheirClock(db, LIMIT), (one) =>
-        reviver.advanceClock(one, one.targetAt),
+      await each('overdue', () => overdue(db, LIMIT), revive);
+      await each(
+        'behindTheirClock',
+        () => behindTheirClock(db, LIMIT),
+        (one) => reviver.advanceClock(one, one.targetAt),
       );
-      report.withdrawn = await withdrawUnheard(db);
-      if (report.withdrawn > 0) await countRepairs(db, 'withdrawn', report.withdrawn);
-      await each('openPayments', await takeOpenPayments(db, LIMIT), (ref) =>
-        payments.resumePayment(ref),
+      await each(
+        'withdrawn',
+        () => unkeyedPayments(db, LIMIT),
+        async (ref) => ((await payments.isPaymentRunning(ref)) ? false : withdrawPayment(db, ref)),
       );
-      await each('openRefunds', await takeOpenRefunds(db, LIMIT), (ref) =>
-        payments.resumeRefund(ref),
+      await each(
+        'withdrawn',
+        () => unkeyedRefunds(db, LIMIT),
+        async (ref) => ((await payments.isRefundRunning(ref)) ? false : withdrawRefund(db, ref)),
       );
-      await each('decidedReviews', await takeDecidedReviews(db, LIMIT), (review) =>
-        followUp(review, reviver, payments),
+      await each(
+        'openPayments',
+        () => takeOpenPayments(db, LIMIT),
+        (ref) => payments.resumePayment(ref),
       );
-      await each('stalledStreams', await stalledStreams(db, input.nowAt, LIMIT), (stream) =>
-        reviver.wakeStream(stream),
+      await each(
+        'openRefunds',
+        () => takeOpenRefunds(db, LIMIT),
+        (ref) => payments.resumeRefund(ref),
+      );
+      await each(
+        'decidedReviews',
+        () => takeDecidedReviews(db, LIMIT),
+        (review) => followUp(review, reviver, payments),
+      );
+      await each(
+        'stalledStreams',
+        () => stalledStreams(db, input.nowAt, LIMIT),
+        (stream) => reviver.wakeStream(stream),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
+      // The first tells; the next sweep looks again.
+      if (broken.length > 0) throw broken[0];
       return report;
     },
   };
+}
+
+/** Counts what was found and helped, kind by kind. */
+function startRounds(db: Db) {
+  const report: SweepReport = {
+    neverStarted: 0,
+    lost: 0,
+    overdue: 0,
+    behindTheirClock: 0,
+    withdrawn: 0,
+    openPayments: 0,
+    openRefunds: 0,
+    decidedReviews: 0,
+    stalledStreams: 0,
+    failed: 0,
+  };
+  const broken: unknown[] = [];
+  const each = async <T>(
+    kind: keyof SweepReport,
+    find: () => Promise<readonly T[]>,
+    /** Resolves to false when nothing was wrong after all. */
+    act: (one: T) => Promise<void | boolean>,
+  ): Promise<void> => {
+    let helped = 0;
+    // One that cannot be helped now holds up no other; a later sweep finds it again.
+    const help = async (one: T) => {
+      try {
+        if ((await act(one)) !== false) helped += 1;
+      } catch {
+        report.failed += 1;
+      }
+    };
+    try {
+      const found = await find();
+      for (let at = 0; at < found.length; at += AT_ONCE) {
+        await Promise.all(found.slice(at, at + AT_ONCE).map(help));
+      }
+      report[kind] += helped;
+      if (helped > 0) await countRepairs(db, kind, helped);
+    } catch (error) {
+      // Nor does one kind that cannot be looked for hold up the others.
+      broken.push(error);
+    }
+  };
+  return { report, broken, each };
 }

@@ -52,6 +52,9 @@ export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
   /** Has it ask now, started if need be: a person decided what was in review. */
+  /** Whether a workflow has it in hand. */
+  isPaymentRunning(ref: IntentRef): Promise<boolean>;
+  isRefundRunning(ref: RefundRef): Promise<boolean>;
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
   /** Looks for a while whether an attempt that was settled as not paid was charged after all. */
@@ -142,6 +145,14 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     return this.startUnlessRunning(refundStart(ref));
   }
 
+  isPaymentRunning({ intentId }: IntentRef): Promise<boolean> {
+    return this.isRunning(paymentWorkflowId(intentId));
+  }
+
+  isRefundRunning({ refundId }: RefundRef): Promise<boolean> {
+    return this.isRunning(refundWorkflowId(refundId));
+  }
+
   wakePayment(ref: IntentRef): Promise<void> {
     return this.poke(paymentStart({ ...ref, token: null }));
   }
@@ -225,6 +236,18 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       return true;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+      throw error;
+    }
+  }
+
+  private async isRunning(workflowId: string): Promise<boolean> {
+    try {
+      const { status } = await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+        this.client.workflow.getHandle(workflowId).describe(),
+      );
+      return status.name === 'RUNNING';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
       throw error;
     }
   }

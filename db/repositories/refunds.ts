@@ -130,7 +130,7 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
 }
 
 /** Why a refund that nobody can ask about again is not carried out. */
-export const WITHDRAWN = 'It was withdrawn before it was sent.';
+const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
  * The request is about to leave the process; from here on only the gateway knows. The row as it is

@@ -8,7 +8,6 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { refunds } from '../schema/refunds.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
-import { WITHDRAWN } from './refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
@@ -104,41 +103,46 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
     .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
 }
 
-/**
- * Charges and refunds that a merchant asked for without a key, in a process that died before it handed
- * them over: nobody can ask for them again and nobody was answered, so they are never carried out.
- * Whoever opens an attempt or sends a refund looks at the row first. How many. Rule: D-17.
- */
-export async function withdrawUnheard(db: Db): Promise<number> {
-  const isUnheard = (id: SQL, merchantId: SQL) => sql`not exists (
+/** No Idempotency-Key leads to the command that made it: nobody can ask for it again. */
+function isUnkeyed(id: SQL, merchantId: SQL): SQL {
+  return sql`not exists (
     select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
       and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
-  const charges = await db
-    .update(paymentIntents)
-    .set({ status: 'CANCELLED', updatedAt: sql`now()` })
+}
+
+/**
+ * Charges that a merchant asked for without a key, and that have not begun a minute later: unless a
+ * workflow has them, whoever asked was never answered. Rule: D-17.
+ */
+export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  return db
+    .select({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id })
+    .from(paymentIntents)
     .where(
       and(
         inArray(paymentIntents.kind, ['one_time', 'tokenised']),
         eq(paymentIntents.status, 'CREATED'),
         lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
-        isUnheard(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
+        isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
       ),
     )
-    .returning({ id: paymentIntents.id });
-  const given = await db
-    .update(refunds)
-    .set({ state: 'REFUSED', reason: WITHDRAWN, updatedAt: sql`now()` })
+    .limit(limit);
+}
+
+/** The same of refunds. Nobody asks for a late charge to go back, with a key or without: it goes. */
+export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  return db
+    .select({ merchantId: refunds.merchantId, refundId: refunds.id })
+    .from(refunds)
     .where(
       and(
         eq(refunds.state, 'CREATED'),
-        // Nobody asks for a late charge to go back, with a key or without: it goes.
         isNull(refunds.lateAttemptId),
         lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
-        isUnheard(sql`${refunds.id}`, sql`${refunds.merchantId}`),
+        isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`),
       ),
     )
-    .returning({ id: refunds.id });
-  return charges.length + given.length;
+    .limit(limit);
 }
 
 /** Refunds that should be decided and made no progress for a minute. Marked like open payments. */

@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { createServer } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { paymentRows } from '../../db/repositories/payment-charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
@@ -151,6 +151,28 @@ describe.each([
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
     expect(await world.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
     expect(await payments.book(ref)).toEqual([]);
+  });
+
+  test('leaves a charge without a key alone that a workflow has in hand [D-17, D-40]', async () => {
+    const payments = paymentsIn(world);
+    const ref = await payments.tokenised();
+    await world.db
+      .delete(idempotencyKeys)
+      .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
+    await world.stopWorkers();
+    const paying = world.payments.pay({ ...ref, token: null });
+    await vi.waitFor(async () => expect(await world.payments.isPaymentRunning(ref)).toBe(true), {
+      timeout: 20_000,
+    });
+    await world.db
+      .update(paymentIntents)
+      .set({ updatedAt: sql`now() - interval '2 minutes'` })
+      .where(eq(paymentIntents.id, ref.intentId));
+    const swept = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(swept).toMatchObject({ withdrawn: 0, openPayments: 0 });
+    await world.startWorkers();
+    expect(await paying).toEqual({ kind: 'succeeded' });
+    expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
   test('does not keep a repeat from an outcome that is recorded [D-17, D-40]', async () => {
