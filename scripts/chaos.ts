@@ -127,7 +127,7 @@ async function run({ start }: Stack, options: Options, folder: string): Promise<
     const verdicts = await judge(surroundings);
     return {
       commit: commitOf(),
-      command: `npm run chaos -- ${process.argv.slice(2).join(' ')}`.trimEnd(),
+      command: `npm run chaos -- --cycles ${options.cycles} --subscriptions ${options.subscriptions} --seed ${options.seed}`,
       startedAt,
       seconds: (Date.now() - startedAt) / 1_000,
       figures: [

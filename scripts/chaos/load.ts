@@ -67,18 +67,23 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   return groups;
 }
 
-/** Sends the clock on and on, with commands in between, until it is over. */
+/** How many commands at once go to a group beside the clock, each to one of its subscriptions. */
+const COMMANDS_AT_ONCE = 3;
+
+/** Sends the clock on and on, with commands at the same time, until it is over. */
 export async function live(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+  const { random } = load;
   while (!isOver()) {
-    const target = load.random.between(0, group.subscriptionIds.length * 2);
-    const subscriptionId = group.subscriptionIds[target];
-    const work = [
-      ...(subscriptionId === undefined ? [] : [command(load, group, subscriptionId)]),
-      ...(group.testClockId === null
-        ? [sleep(load.random.between(200, 1_000))]
-        : [advance(load, group, load.random.between(3, 30))]),
-    ];
-    await Promise.all(work);
+    const targets = Array.from(
+      { length: COMMANDS_AT_ONCE },
+      () => group.subscriptionIds[random.between(0, group.subscriptionIds.length * 2)],
+    );
+    await Promise.all([
+      ...targets.flatMap((id) => (id === undefined ? [] : [command(load, group, id)])),
+      group.testClockId === null
+        ? sleep(random.between(200, 1_000))
+        : advance(load, group, random.between(3, 30)),
+    ]);
   }
 }
 
