@@ -18,7 +18,7 @@ import type { IntentRef } from '../domain/payment-intent.ts';
 import type { RefundRef } from '../domain/refund.ts';
 import type { AttemptRef } from '../domain/review.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
-import { followUp } from '../runtime/decided-reviews.ts';
+import { followUp } from './decided-reviews.ts';
 
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {

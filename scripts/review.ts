@@ -12,7 +12,7 @@ import type { ListedReview } from '../db/repositories/reviews.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../runtime/config.ts';
-import { followUp } from '../runtime/decided-reviews.ts';
+import { followUp } from '../activities/decided-reviews.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { createPaymentWorkflows } from '../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
