@@ -12,8 +12,13 @@ const LINGER_MS = 100;
 export class LastingSocket extends Socket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'close') return super.emit(event, ...args);
-    if (this.listenerCount('error') > 0) super.emit('error', new Error('Postgres hung up'));
+    if (this.listenerCount('error') > 0) super.emit('error', hungUp());
     setTimeout(() => super.emit('close', ...args), LINGER_MS);
     return true;
   }
+}
+
+/** With the code of a lost connection: callers tell an outage from a bug by it. */
+function hungUp(): Error {
+  return Object.assign(new Error('Postgres hung up'), { code: 'ECONNRESET' });
 }
