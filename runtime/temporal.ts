@@ -3,8 +3,8 @@ import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from './logger.ts';
 
-/** How long Temporal may take to accept what it is handed. */
-export const ACCEPT_WITHIN_MS = 5_000;
+/** How long Temporal may take to accept what it is handed: its refusal is told within 5 s. */
+export const ACCEPT_WITHIN_MS = 4_500;
 /** How long a caller waits for the outcome of what was accepted, from the start of the call. */
 export const ANSWER_WITHIN_MS = 25_000;
 
