@@ -2,8 +2,9 @@
 // merchant on the same machine sees it. Prints; asserts nothing.
 
 import { randomUUID } from 'node:crypto';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { Pool } from 'undici';
+import { wholeNumber } from '../scripts/client/options.ts';
 import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
@@ -103,10 +104,4 @@ async function createOnce(pool: Pool, authorization: string): Promise<number> {
 function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN;
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('Give a whole number above 0.');
 }

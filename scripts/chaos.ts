@@ -7,10 +7,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import postgres from 'postgres';
 import { InsistentClient } from './chaos/insistent-client.ts';
-import { Killer } from './chaos/killer.ts';
+import { KILL_KINDS, Killer } from './chaos/killer.ts';
 import { advance, live, makeGroups } from './chaos/load.ts';
 import type { Group, Load } from './chaos/load.ts';
 import { Random } from './chaos/random.ts';
@@ -20,10 +20,13 @@ import { settle } from './chaos/settle.ts';
 import { startStack } from './chaos/stack.ts';
 import type { Stack } from './chaos/stack.ts';
 import { startUnreliableReceiver } from './chaos/unreliable-receiver.ts';
+import { wholeNumber } from './client/options.ts';
+import { isHealthy } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';
 import { openBooks } from './verify/books.ts';
 import { judgeBooks } from './verify/invariants.ts';
+import { printVerdict } from './verify/print-verdict.ts';
 import type { Verdict } from './verify/invariants.ts';
 
 interface Options {
@@ -116,7 +119,7 @@ async function run({ start }: Stack, options: Options, folder: string): Promise<
       pagesRepeated: 0,
       commands: 0,
     },
-    killer: new Killer(start.dataDir, new Random(options.seed + 1), () => isServing(demo.apiUrl)),
+    killer: new Killer(start.dataDir, new Random(options.seed + 1), () => isHealthy(demo.apiUrl)),
     receiver: await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2)),
     books,
   };
@@ -239,21 +242,9 @@ async function figuresOf({ sql, load, receiver }: Surroundings): Promise<[string
   ];
 }
 
-async function isServing(apiUrl: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${apiUrl}/health`, { signal: AbortSignal.timeout(2_000) });
-    await response.body?.cancel();
-    return response.ok;
-  } catch {
-    return false;
-  }
-}
-
 function printProgress(startedAt: number, cycles: number, load: Load, killer: Killer): void {
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  const counts = (['worker', 'api', 'both', 'temporal', 'postgres', 'freeze'] as const)
-    .map((kind) => `${kind} ${killer.count(kind)}`)
-    .join(', ');
+  const counts = KILL_KINDS.map((kind) => `${kind} ${killer.count(kind)}`).join(', ');
   const done = `${grouped(cycles)} cycles paid, ${load.paid} of ${load.made} checkouts`;
   print(
     styled(
@@ -269,13 +260,7 @@ function printReport(report: RunReport): void {
   print();
   for (const recovery of report.recovery) print(`  ${recoveryText(recovery)}`);
   print();
-  for (const { invariant, title, counted, wrong } of report.verdicts) {
-    const mark = wrong.length === 0 ? styled('green', '✓') : styled('red', '✗');
-    print(
-      `  ${mark} ${invariant}. ${title} (${counted === null ? 'not judged' : grouped(counted)})`,
-    );
-    for (const line of wrong) print(`       ${line}`);
-  }
+  report.verdicts.forEach(printVerdict);
   for (const line of report.wrong.slice(0, 50)) print(styled('red', `  ✗ ${line}`));
   print();
 }
@@ -286,10 +271,4 @@ function commitOf(): string {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('Give a whole number above 0.');
 }

@@ -5,11 +5,11 @@
 import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
-import { grouped, print, runScript, styled } from './client/terminal.ts';
+import { grouped, print, runScript } from './client/terminal.ts';
 import { openBooks } from './verify/books.ts';
 import type { Places } from './verify/books.ts';
 import { judgeBooks } from './verify/invariants.ts';
-import type { Verdict } from './verify/invariants.ts';
+import { printVerdict } from './verify/print-verdict.ts';
 import { readRepairs } from './verify/repairs.ts';
 import type { Repairs } from './verify/repairs.ts';
 
@@ -71,15 +71,4 @@ function printRepairs(repairs: readonly Repairs[]): void {
   for (const { kind, repaired, lastAt } of repairs) {
     print(`       ${kind}: ${grouped(repaired)}, last at ${lastAt}`);
   }
-}
-
-function printVerdict({ invariant, title, counted, wrong, forPerson }: Verdict): void {
-  const isFine = wrong.length === 0;
-  const mark =
-    counted === null ? styled('dim', '·') : styled(isFine ? 'green' : 'red', isFine ? '✓' : '✗');
-  const looked =
-    counted === null ? 'not judged: its book was not given' : `${grouped(counted)} looked at`;
-  print(`  ${mark} ${invariant}. ${title} ${styled('dim', `(${looked})`)}`);
-  for (const line of wrong) print(`       ${line}`);
-  for (const line of forPerson) print(`     ${styled('yellow', '!')} ${line}`);
 }

@@ -6,10 +6,11 @@ import { openProcessTable } from '../../embedded/process-table.ts';
 import type { ProcessRecord, ProcessTable } from '../../embedded/process-table.ts';
 import type { Random } from './random.ts';
 
-type Program = 'worker' | 'api' | 'temporal' | 'postgres';
+const PROGRAMS = ['worker', 'api', 'temporal', 'postgres'] as const;
+type Program = (typeof PROGRAMS)[number];
 
 /** What is done to whom. `freeze` stops a worker for ten seconds and lets it go on, none the wiser. */
-export const KILLS = {
+const KILLS = {
   worker: ['worker'],
   api: ['api'],
   both: ['worker', 'api'],
@@ -18,14 +19,13 @@ export const KILLS = {
   freeze: ['worker'],
 } as const satisfies Record<string, readonly Program[]>;
 export type KillKind = keyof typeof KILLS;
+export const KILL_KINDS = Object.keys(KILLS) as KillKind[];
 
 export interface Kill {
   readonly kind: KillKind;
   /** Epoch ms. */
   readonly at: number;
 }
-
-const PROGRAMS = Object.keys({ worker: 0, api: 0, temporal: 0, postgres: 0 }) as Program[];
 
 /** Before the next kill, from when all run again: time to begin something that it can interrupt. */
 const LEAST_PAUSE_MS = 4_000;
@@ -75,8 +75,7 @@ export class Killer {
   /** Every kind comes once in each round, in an order of chance. */
   private nextKind(): KillKind {
     if (this.upcoming.length === 0) {
-      this.upcoming = (Object.keys(KILLS) as KillKind[])
-        .map((kind) => ({ kind, at: this.random.next() }))
+      this.upcoming = KILL_KINDS.map((kind) => ({ kind, at: this.random.next() }))
         .toSorted((a, b) => a.at - b.at)
         .map(({ kind }) => kind);
     }

@@ -1,7 +1,7 @@
 import type postgres from 'postgres';
 import type { Verdict } from '../verify/invariants.ts';
 import { grouped } from '../client/terminal.ts';
-import { KILLS } from './killer.ts';
+import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 
 /** What a run came to. */
@@ -40,7 +40,7 @@ export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Pro
     list.push((row.settled_at.getTime() - at) / 1_000);
     seconds.set(kind, list);
   }
-  return (Object.keys(KILLS) as KillKind[]).map((kind) => {
+  return KILL_KINDS.map((kind) => {
     const sorted = (seconds.get(kind) ?? []).toSorted((a, b) => a - b);
     return {
       kind,

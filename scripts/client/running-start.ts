@@ -83,7 +83,8 @@ export async function findRunningStart(
   };
 }
 
-async function isHealthy(url: string): Promise<boolean> {
+/** Whether a server answers that it serves, within seconds. */
+export async function isHealthy(url: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(HEALTH_WITHIN_MS);
     const response = await fetch(`${url}/health`, { signal });
