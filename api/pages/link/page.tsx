@@ -4,7 +4,7 @@ import { saleFrom } from '../checkout/page.tsx';
 import { detailsFields } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
-import { formToken } from '../shared/form-token.ts';
+import { formToken } from '../shared/own-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { DetailsInput, SaleSummary } from '../shared/views.tsx';

@@ -5,20 +5,16 @@ import type { Link } from '../../../db/repositories/subscription-links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readText } from '../../middleware/json-body.ts';
 import { pagePath } from '../checkout/page.tsx';
 import { businessNow, stageOf } from '../checkout/stage.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
-import { isOwnForm } from '../shared/form-token.ts';
+import { isOwnForm, readForm } from '../shared/own-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
 import { beginCheckout } from './begin.ts';
 import { foreignFormPage, gonePage, linkPage, missingOf, visitFormToken } from './page.tsx';
 import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from './visit.ts';
-
-/** A details form is a few hundred bytes. */
-const FORM_LIMIT_BYTES = 8_192;
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
@@ -54,7 +50,7 @@ export function linkPageRoutes(
 
   /** The payer's first step. Sent again, by form or by cookie, it finds the same checkout. */
   router.post('/l/:code', async (ctx) => {
-    const form = new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
+    const form = await readForm(ctx);
     const link = await openLink(deps, limits, ctx);
     if (link === null) return;
     const { code } = link.template;

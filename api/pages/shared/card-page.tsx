@@ -1,6 +1,6 @@
 import type { ApiDeps } from '../../deps.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
-import { formToken } from './form-token.ts';
+import { formToken } from './own-form.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import { CardPage, DetailsPage } from './views.tsx';

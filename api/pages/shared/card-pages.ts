@@ -6,18 +6,14 @@ import { isDeclineCode } from '../../../domain/declines.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readText } from '../../middleware/json-body.ts';
 import { readDetails } from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
-import { formToken, isOwnForm } from './form-token.ts';
+import { formToken, isOwnForm, readForm } from './own-form.ts';
 import { CARD_TRIES_MAX } from './limits.ts';
 import type { PageLimits } from './limits.ts';
 import { foreignFormPage } from './card-page.tsx';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
-
-/** A details form is a few hundred bytes. */
-const FORM_LIMIT_BYTES = 8_192;
 
 /** What the tokeniser hands out; anything longer is none of its tokens. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
@@ -97,7 +93,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
 
   if (details) {
     router.post(path, async (ctx) => {
-      const form = new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
+      const form = await readForm(ctx);
       const { token, subject, home } = await open(ctx);
       if (subject === null) return;
       const expected = { ...deps, token: formToken(deps.sessionKey, subject.sessionId) };

@@ -1,5 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from '../../context.ts';
+import { readText } from '../../middleware/json-body.ts';
+
+/** A details form is a few hundred bytes. */
+const FORM_LIMIT_BYTES = 8_192;
+
+/** The fields of a form that a browser sent. Throws `bad_request` when it is too long. */
+export async function readForm(ctx: Context): Promise<URLSearchParams> {
+  return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
+}
 
 /** Proof that a form came from our own page of this checkout session: an HMAC of its id. */
 export function formToken(sessionKey: string, sessionId: string): string {
