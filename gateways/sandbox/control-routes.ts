@@ -40,6 +40,12 @@ export function controlRoutes(options: { charges: ChargeBook; faults: Faults }):
       },
     },
     {
+      method: 'GET',
+      path: '/control/faults',
+      access,
+      handle: async () => json(200, { faults: faults.list() }),
+    },
+    {
       method: 'DELETE',
       path: '/control/faults',
       access,

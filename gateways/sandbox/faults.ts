@@ -44,9 +44,16 @@ export interface Service {
   readonly decline?: () => Promise<void>;
 }
 
+/** A fault that was asked for, and how often it has hit since. */
+export interface ServedFault extends Fault {
+  readonly hits: number;
+}
+
 export interface Faults {
   /** Asked for last, served last: faults of one operation hit in the order they were added. */
   add(fault: Fault): void;
+  /** Those that still can hit, in the order they were added. */
+  list(): ServedFault[];
   clear(): void;
   /** Serves one request through the first fault that matches, if any, and counts that down. */
   serve(operation: Operation, target: FaultTarget, service: Service): Promise<Reply>;
@@ -72,6 +79,7 @@ export function createFaults(closing: AbortSignal): Faults {
 
   return {
     add: (fault) => void armed.push({ fault, left: fault.count }),
+    list: () => armed.map(({ fault, left }) => ({ ...fault, hits: fault.count - left })),
     clear: () => {
       armed = [];
     },

@@ -120,6 +120,11 @@ describe('what can be asked for at /control', () => {
     ).toMatchObject({ kind: 'declined', code: 'stolen_card' });
   });
 
+  const faults = async () => {
+    const response = await sandbox.call('GET', '/control/faults');
+    return ((await response.json()) as { faults: unknown[] }).faults;
+  };
+
   it('hits only what matches, only as often as asked, and forgets faults on DELETE [D-61]', async () => {
     const fault = { operation: 'charge', fault: 'error_500', count: 5 };
     await sandbox.call('POST', '/control/faults', {
@@ -130,8 +135,13 @@ describe('what can be asked for at /control', () => {
       (await sandbox.gateway.charge(request(key, subscriptionId))).kind;
     expect(await charge('charge:in_4:1', 'sub_missed')).toBe('succeeded');
     expect(await charge('charge:in_5:1', 'sub_hit')).toBe('unknown');
+    const match = { subscriptionId: 'sub_hit', paymentMethodId: null };
+    expect(await faults()).toEqual([
+      { ...fault, ...match, effect: 'done', delayMs: 0, chance: 1, hits: 1 },
+    ]);
     await sandbox.call('DELETE', '/control/faults');
     expect(await charge('charge:in_6:1', 'sub_hit')).toBe('succeeded');
+    expect(await faults()).toEqual([]);
   });
 
   it('declines and books what a decline fault hits, and nothing after it [D-61]', async () => {
@@ -189,6 +199,7 @@ describe('who may call', () => {
     ['POST', '/v1/methods'],
     ['POST', '/v1/refunds'],
     ['POST', '/control/faults'],
+    ['GET', '/control/faults'],
     ['DELETE', '/control/faults'],
     ['POST', '/control/declines'],
     ['GET', '/control/charges'],
