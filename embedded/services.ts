@@ -66,7 +66,7 @@ const RECOVERED_AFTER_MS = 60_000;
 const READY_POLL_MS = 100;
 
 /**
- * A service that is started again whenever it dies, after a wait that doubles from 0.25 s to 30 s
+ * A service that is started again whenever it dies, after a wait that doubles from 0.25 s to 5 s
  * while deaths follow each other, each with a line that says so.
  */
 export function supervise(
