@@ -36,7 +36,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     printStep({ date: now(), charged, status, text });
 
   const first = await openPage(shortUrl);
-  const again = await openPage(shortUrl, first.cookies);
+  const again = await openPage(shortUrl, first.browser);
   differences.equal(
     'link: both openings',
     ['Print Club', 'Print Club'],
@@ -48,7 +48,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     Name: 'Ada Example',
     'E-mail address': 'ada@example.com',
   });
-  const back = await openPage(shortUrl, first.cookies);
+  const back = await openPage(shortUrl, first.browser);
   differences.equal('link: the same browser comes back to', checkout.url, back.url);
   tell('begun, and come back to: the same checkout');
 

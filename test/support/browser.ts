@@ -16,15 +16,21 @@ export interface Page {
   readonly forms: readonly Form[];
   /** Its `Content-Security-Policy`, or "". */
   readonly policy: string;
-  /** Of the browser that shows it. */
-  readonly cookies: Cookies;
+  /** The one that shows it. */
+  readonly browser: Browser;
 }
 
-/** What a browser remembers of sites, from one page to the next. */
-export class Cookies {
+/** What a browser is known by: its cookies, from one page to the next, and where it is. */
+export class Browser {
+  /** As a proxy in front of the site tells it; without one the site sees this machine. */
+  readonly address: string | undefined;
   private readonly kept = new Map<string, { origin: string; path: string; pair: string }>();
 
-  keep(url: URL, setCookies: readonly string[]): void {
+  constructor(address?: string) {
+    this.address = address;
+  }
+
+  keepCookies(url: URL, setCookies: readonly string[]): void {
     for (const line of setCookies) {
       const [pair = ''] = line.split(';');
       const path = /;\s*path=([^;]*)/i.exec(line)?.[1] ?? '/';
@@ -33,11 +39,15 @@ export class Cookies {
     }
   }
 
-  headerFor({ origin, pathname }: URL): string {
+  headersFor({ origin, pathname }: URL): Record<string, string> {
     const sent = [...this.kept.values()].filter(
       (cookie) => cookie.origin === origin && pathname.startsWith(cookie.path),
     );
-    return sent.map(({ pair }) => pair).join('; ');
+    return {
+      accept: 'text/html',
+      ...(sent.length === 0 ? {} : { cookie: sent.map(({ pair }) => pair).join('; ') }),
+      ...(this.address === undefined ? {} : { 'x-forwarded-for': this.address }),
+    };
   }
 }
 
@@ -76,12 +86,12 @@ export class PageOutOfReach extends Error {
 }
 
 /**
- * Opens an address; with the `cookies` of an earlier page, in the same browser.
+ * Opens an address; in the `browser` of an earlier page or in a new one.
  *
  * @throws PageOutOfReach when a server on the way cannot be reached or drops the connection.
  */
-export function openPage(url: string, cookies = new Cookies()): Promise<Page> {
-  return navigate(new URL(url), { method: 'GET' }, cookies, () => true);
+export function openPage(url: string, browser = new Browser()): Promise<Page> {
+  return navigate(new URL(url), { method: 'GET' }, browser, () => true);
 }
 
 /**
@@ -109,9 +119,9 @@ export function submitForm(
   const action = new URL(form.action);
   if (form.method === 'get') {
     action.search = body.toString();
-    return navigate(action, { method: 'GET' }, page.cookies, allowedBy(page));
+    return navigate(action, { method: 'GET' }, page.browser, allowedBy(page));
   }
-  return navigate(action, { method: 'POST', body }, page.cookies, allowedBy(page));
+  return navigate(action, { method: 'POST', body }, page.browser, allowedBy(page));
 }
 
 /** Targets that `form-action` of the page allows, also for the redirects that follow. */
@@ -130,7 +140,7 @@ type Request = { method: 'GET' } | { method: 'POST'; body: URLSearchParams };
 async function navigate(
   start: URL,
   first: Request,
-  cookies: Cookies,
+  browser: Browser,
   isAllowed: (url: URL) => boolean,
 ): Promise<Page> {
   let url = start;
@@ -138,10 +148,10 @@ async function navigate(
   for (let redirects = 0; redirects <= REDIRECTS_MOST; redirects += 1) {
     if (!isAllowed(url))
       throw new Error(`the page's policy forbids its form to go to ${url.origin}`);
-    const { response, html } = await ask(url, request, cookies);
+    const { response, html } = await ask(url, request, browser);
     const location = response.headers.get('location');
     if (response.status < 300 || response.status >= 400 || location === null) {
-      return readPage(url.href, response, html, cookies);
+      return readPage(url.href, response, html, browser);
     }
     url = new URL(location, url);
     if (response.status !== 307 && response.status !== 308) request = { method: 'GET' };
@@ -152,24 +162,23 @@ async function navigate(
 async function ask(
   url: URL,
   request: Request,
-  cookies: Cookies,
+  browser: Browser,
 ): Promise<{ response: Response; html: string }> {
-  const cookie = cookies.headerFor(url);
   try {
     const response = await fetch(url, {
       ...request,
       redirect: 'manual',
-      headers: { accept: 'text/html', ...(cookie === '' ? {} : { cookie }) },
+      headers: browser.headersFor(url),
       signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
     });
-    cookies.keep(url, response.headers.getSetCookie());
+    browser.keepCookies(url, response.headers.getSetCookie());
     return { response, html: await response.text() };
   } catch (error) {
     throw new PageOutOfReach(url.href, request.method, error);
   }
 }
 
-function readPage(url: string, response: Response, html: string, cookies: Cookies): Page {
+function readPage(url: string, response: Response, html: string, browser: Browser): Page {
   const [refresh] = tags(html, 'meta').filter((tag) => tag['http-equiv'] === 'refresh');
   const target = /url=(.*)$/i.exec(refresh?.['content'] ?? '')?.[1];
   return {
@@ -187,7 +196,7 @@ function readPage(url: string, response: Response, html: string, cookies: Cookie
       readForm(url, attributesOf(attributes ?? ''), inner ?? ''),
     ),
     policy: response.headers.get('content-security-policy') ?? '',
-    cookies,
+    browser,
   };
 }
 
