@@ -86,8 +86,17 @@ async function killWhileCharging(): Promise<number> {
     if (pid === null) continue;
     process.kill(pid, 'SIGKILL');
     kills += 1;
+    await waitUntilRecovered(pid);
   }
   return kills;
+}
+
+/** Postgres notices a killed backend only after a moment, and serves until then. */
+async function waitUntilRecovered(killedPid: number): Promise<void> {
+  await retried(async (sql) => {
+    const left = await sql`select from pg_stat_activity where pid = ${killedPid}`;
+    if (left.length > 0) throw new Error('not noticed yet');
+  });
 }
 
 /** A backend that stands in the middle of a transaction, writing a row of that table. */
@@ -119,6 +128,11 @@ async function backendAt(table: string): Promise<number | null> {
 }
 
 async function execute(statement: string): Promise<void> {
+  await retried((sql) => sql.unsafe(statement));
+}
+
+/** On a new connection each time, until it goes well. */
+async function retried(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   await vi.waitFor(
     async () => {
       const sql = postgres(world.databaseUrl, {
@@ -127,12 +141,12 @@ async function execute(statement: string): Promise<void> {
         onnotice: () => undefined,
       });
       try {
-        await sql.unsafe(statement);
+        await work(sql);
       } finally {
         await sql.end({ timeout: 1 });
       }
     },
-    { timeout: 30_000, interval: 200 },
+    { timeout: 60_000, interval: 50 },
   );
 }
 
