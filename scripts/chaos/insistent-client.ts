@@ -15,8 +15,8 @@ export interface InsistentClientOptions {
   readonly bookFile: string;
 }
 
-/** Longer than any lease, any restart and the first look-ups of a lost payment. */
-const PATIENCE_MS = 300_000;
+/** Longer than any lease, any outage and the look-ups of a payment that is lost in one. */
+export const PATIENCE_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
 const BETWEEN_MS = 250;
 
@@ -30,9 +30,20 @@ export class InsistentClient {
   /** Requests that never got one. */
   readonly unanswered: string[] = [];
   private readonly options: InsistentClientOptions;
+  private readonly open = new Set<Promise<unknown>>();
 
   constructor(options: InsistentClientOptions) {
     this.options = options;
+  }
+
+  /** How many orders wait for their answer. */
+  get waiting(): number {
+    return this.open.size;
+  }
+
+  /** Resolves when everything that was asked for until now has its answer. */
+  async answered(): Promise<void> {
+    await Promise.all(this.open);
   }
 
   /** Null when nothing definite came in time; it is among the {@link unanswered} then. */
@@ -42,6 +53,16 @@ export class InsistentClient {
     key: string = randomUUID(),
   ): Promise<DefiniteAnswer | null> {
     this.asked += 1;
+    const order = this.insist(path, body, key);
+    this.open.add(order);
+    try {
+      return await order;
+    } finally {
+      this.open.delete(order);
+    }
+  }
+
+  private async insist(path: string, body: object, key: string): Promise<DefiniteAnswer | null> {
     const giveUpAt = performance.now() + PATIENCE_MS;
     let last = 'nothing';
     while (performance.now() < giveUpAt) {

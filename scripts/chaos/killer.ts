@@ -72,6 +72,23 @@ export class Killer {
     }
   }
 
+  /**
+   * Keeps a program out of reach for `ms`: for the first half it is frozen, so that it takes
+   * connections and never answers; for the second it is killed whenever it is back, so that it
+   * refuses them. Counts as no kill.
+   */
+  async keepAway(program: Program, ms: number): Promise<void> {
+    const target = this.find(program);
+    if (target === undefined) throw new Error(`There is no ${program} to keep away.`);
+    await freeze(target.pid, ms / 2);
+    const until = performance.now() + ms / 2;
+    while (performance.now() < until) {
+      const back = this.find(program);
+      if (back !== undefined) process.kill(back.pid, 'SIGKILL');
+      await sleep(POLL_MS);
+    }
+  }
+
   /** Every kind comes once in each round, in an order of chance. */
   private nextKind(): KillKind {
     if (this.upcoming.length === 0) {
@@ -91,13 +108,7 @@ export class Killer {
       for (const { pid } of targets) process.kill(pid, 'SIGKILL');
       return;
     }
-    const [{ pid } = { pid: 0 }] = targets;
-    process.kill(pid, 'SIGSTOP');
-    try {
-      await sleep(FROZEN_MS);
-    } finally {
-      process.kill(pid, 'SIGCONT');
-    }
+    for (const { pid } of targets) await freeze(pid, FROZEN_MS);
   }
 
   /** The process, if it is certainly ours to kill. */
@@ -107,6 +118,15 @@ export class Killer {
     const record = records.find(({ name }) => name === program);
     if (record === undefined || starter === undefined) return undefined;
     return isRunning(record) && isChildOf(record.pid, starter.pid) ? record : undefined;
+  }
+}
+
+async function freeze(pid: number, ms: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await sleep(ms);
+  } finally {
+    process.kill(pid, 'SIGCONT');
   }
 }
 

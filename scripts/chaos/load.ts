@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPage, PageOutOfReach } from '../../test/support/browser.ts';
+import { Browser, openPage, PageOutOfReach } from '../../test/support/browser.ts';
 import { payOn, PAYING_CARD } from '../../test/support/payer.ts';
+import { PATIENCE_MS } from './insistent-client.ts';
 import type { InsistentClient } from './insistent-client.ts';
 import type { Random } from './random.ts';
 
@@ -8,8 +9,6 @@ const DAY_MS = 86_400_000;
 /** Some monthly dates do not exist in every month. */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
-/** How long payers go on trying: longer than any restart and the lease of any key. */
-const PATIENCE_MS = 300_000;
 const BETWEEN_LOOKS_MS = 300;
 /** Subscriptions of one clock that are being made at the same time. */
 const MADE_TOGETHER = 2;
@@ -60,12 +59,15 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
     for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) {
       const isInRealTime = index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1;
       const group = isInRealTime ? inRealTime : groups[1 + (index % clocks)];
-      await make(load, group ?? inRealTime, index);
+      await make(load, group ?? inRealTime);
     }
   };
   await Promise.all(Array.from({ length: MADE_TOGETHER }, makeNext));
   return groups;
 }
+
+/** In each round of a group, so that those which end are replaced. */
+const NEW_CUSTOMER_CHANCE = 0.15;
 
 /** How many commands at once go to a group beside the clock, each to one of its subscriptions. */
 const COMMANDS_AT_ONCE = 3;
@@ -80,6 +82,7 @@ export async function live(load: Load, group: Group, isOver: () => boolean): Pro
     );
     await Promise.all([
       ...targets.flatMap((id) => (id === undefined ? [] : [command(load, group, id)])),
+      ...(random.isLucky(NEW_CUSTOMER_CHANCE) ? [make(load, group)] : []),
       group.testClockId === null
         ? sleep(random.between(200, 1_000))
         : advance(load, group, random.between(3, 30)),
@@ -96,8 +99,9 @@ export async function advance(load: Load, group: Group, days: number): Promise<v
   group.nowAt = to;
 }
 
-async function make(load: Load, group: Group, index: number): Promise<void> {
+async function make(load: Load, group: Group): Promise<void> {
   const { random } = load;
+  load.made += 1;
   const isOnClock = group.testClockId !== null;
   const trial =
     isOnClock && random.isLucky(TRIAL_CHANCE)
@@ -108,7 +112,7 @@ async function make(load: Load, group: Group, index: number): Promise<void> {
     '/subscription/create',
     {
       // All differ, so that no charge can pass for another's.
-      amount: 1_000 + index,
+      amount: 1_000 + load.made,
       currency: 'USD',
       ...random.pick(INTERVALS),
       cycleCount: random.pick(CYCLE_COUNTS),
@@ -118,7 +122,6 @@ async function make(load: Load, group: Group, index: number): Promise<void> {
       callbackUrl: 'https://shop.example/thanks',
     },
   );
-  load.made += 1;
   await payWithPatience(load, fwdUrl);
   load.paid += 1;
   group.subscriptionIds.push(subscriptionId);
@@ -165,11 +168,12 @@ async function answerOf<Answer>(
 /** A payer who does not give up: reloads what broke, or opens the link again and types anew. */
 async function payWithPatience(load: Load, fwdUrl: string): Promise<void> {
   const giveUpAt = performance.now() + PATIENCE_MS;
+  const browser = new Browser(addressOf(load.random));
   let url = fwdUrl;
   let what = '';
   while (performance.now() < giveUpAt) {
     try {
-      let page = await openPage(url);
+      let page = await openPage(url, browser);
       if (page.forms.length > 0) page = await payOn(page);
       if (page.title.startsWith('Thank you') || page.title === 'Your free trial has started')
         return;
@@ -184,4 +188,8 @@ async function payWithPatience(load: Load, fwdUrl: string): Promise<void> {
     await sleep(BETWEEN_LOOKS_MS);
   }
   throw new Error(`${fwdUrl} was not paid within ${PATIENCE_MS / 1_000} s; last seen: ${what}`);
+}
+
+function addressOf(random: Random): string {
+  return `10.${random.between(0, 255)}.${random.between(0, 255)}.${random.between(1, 254)}`;
 }

@@ -3,6 +3,7 @@ import type { Verdict } from '../verify/invariants.ts';
 import { grouped } from '../client/terminal.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
+import type { Outage } from './outage.ts';
 
 /** What a run came to. */
 export interface RunReport {
@@ -11,6 +12,8 @@ export interface RunReport {
   readonly startedAt: number;
   readonly seconds: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
+  /** Null without one. */
+  readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
   readonly verdicts: readonly Verdict[];
   /** What is wrong beside the verdicts, a line each. */
@@ -59,6 +62,15 @@ export function isRight(report: RunReport): boolean {
   return report.wrong.length === 0 && report.verdicts.every(({ wrong }) => wrong.length === 0);
 }
 
+export function outageText(outage: Outage): string {
+  const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
+  return (
+    `Temporal out of reach for ${seconds.toFixed(0)} s: ${grouped(cyclesMeanwhile)} cycles paid ` +
+    `meanwhile, ${waiting} orders of clients waiting at its end; all answered ` +
+    `${drainSeconds.toFixed(1)} s after it was back, with ${grouped(cyclesDrained)} cycles paid.`
+  );
+}
+
 export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
   if (p50 === null || p99 === null) return `${kind}: ${kills} times`;
   return `${kind}: ${kills} times, next charge after ${p50.toFixed(1)} s (p50), ${p99.toFixed(1)} s (p99)`;
@@ -84,6 +96,7 @@ export function toMarkdown(report: RunReport): string {
     ['| | |', '|---|---|', ...figures].join('\n'),
     '## Invariants',
     ['| | What must hold | Looked at | Wrong |', '|---|---|---|---|', ...verdicts].join('\n'),
+    ...(report.outage === null ? [] : ['## The outage', outageText(report.outage)]),
     '## Kills, and seconds to the next settled charge',
     ['| Kind | Kills | p50 | p99 |', '|---|---|---|---|', ...recovery].join('\n'),
     '## Found wrong beside the invariants',

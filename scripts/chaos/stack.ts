@@ -39,6 +39,8 @@ export async function startStack(dataDir: string, firstPort: number): Promise<St
       EMBEDDED_TEMPORAL: 'cluster',
       // Nobody is to wait for their share of requests here.
       RATE_LIMIT_PER_SECOND: '1000000',
+      // Each payer has an address of their own, which a proxy in front would tell.
+      TRUSTED_PROXIES: '1',
       PERENNIAL_EXIT_WITH_PARENT: '1',
     }),
   });

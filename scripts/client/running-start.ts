@@ -15,6 +15,14 @@ export interface BookedCharge {
   readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
 }
 
+/** A fault that was ordered, and how often it has hit. */
+export interface OrderedFault {
+  readonly operation: string;
+  readonly fault: string;
+  readonly effect: string;
+  readonly hits: number;
+}
+
 /** An `npm start` that runs now, as its demo merchant and as the gateway's operator see it. */
 export interface RunningStart {
   readonly demo: DemoFile;
@@ -24,6 +32,8 @@ export interface RunningStart {
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
   /** Orders a fault; the gateway's README has the fields. */
   addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Those that can still hit, in the order they were ordered. */
+  faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
   /** Everything the gateway booked for a subscription, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
@@ -63,6 +73,7 @@ export async function findRunningStart(
     addFault: async (fault) => {
       await control('/control/faults', fault);
     },
+    faults: async () => ((await control('/control/faults')) as { faults: OrderedFault[] }).faults,
     clearFaults: async () => {
       await askGateway(demo, 'DELETE', '/control/faults');
     },

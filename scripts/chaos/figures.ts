@@ -1,0 +1,58 @@
+import type postgres from 'postgres';
+import type { OrderedFault } from '../client/running-start.ts';
+import { grouped } from '../client/terminal.ts';
+import type { Load } from './load.ts';
+
+/** Renewals and first payments that are booked as paid. */
+export async function countCycles(sql: postgres.Sql): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select coalesce(sum(cycles_charged), 0)::int as n from subscription`;
+  return row?.n ?? 0;
+}
+
+/** What a run came to, a label and a text each. */
+export async function figuresOf(
+  sql: postgres.Sql,
+  load: Load,
+  webhooksReceived: number,
+): Promise<[label: string, text: string][]> {
+  const [row] = await sql<Record<string, number>[]>`
+    select count(*)::int as attempts,
+      (count(*) filter (where state = 'DECLINED'))::int as declined,
+      (count(*) filter (where first_sent_at < last_sent_at))::int as resent,
+      (select count(*)::int from outbox_event) as events,
+      (select count(*)::int from payment_intent
+        where kind = 'one_time' and status = 'SUCCESS') as one_time
+    from payment_attempt`;
+  const { asked, repeated, unanswered } = load.client;
+  const count = (name: string): string => grouped(row?.[name] ?? 0);
+  return [
+    ['cycles paid', grouped(await countCycles(sql))],
+    ['one-time charges paid', count('one_time')],
+    ['attempts', count('attempts')],
+    ['declined', count('declined')],
+    ['sent more than once, under one key', count('resent')],
+    ['events', count('events')],
+    ['webhooks received', grouped(webhooksReceived)],
+    ['subscriptions', grouped(load.made)],
+    ['commands of clients', grouped(load.commands)],
+    ['requests, and repeats of them', `${grouped(asked)}, ${grouped(repeated)}`],
+    ['without a definite answer', String(unanswered.length)],
+    ['pages reloaded', grouped(load.pagesRepeated)],
+    ['repairs by sweeps', await repairs(sql)],
+  ];
+}
+
+/** How often each fault of the gateway hit. */
+export function faultFigures(faults: readonly OrderedFault[]): [label: string, text: string][] {
+  return faults.map(({ operation, fault, effect, hits }) => {
+    const before = fault === 'lose_answer' && effect === 'none' ? 'request lost' : fault;
+    return [`gateway: ${before.replaceAll('_', ' ')} (${operation})`, grouped(hits)];
+  });
+}
+
+async function repairs(sql: postgres.Sql): Promise<string> {
+  const rows = await sql<{ kind: string; repaired: number }[]>`
+    select kind, repaired::int as repaired from sweep_count where repaired > 0 order by kind`;
+  return rows.length === 0 ? 'none' : rows.map((row) => `${row.kind} ${row.repaired}`).join(', ');
+}
