@@ -285,8 +285,10 @@ function dunning(
   if (stops && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
   // A manual retry leaves the plan where it was. So does what came while the attempt was open: an
   // automatic one clears the next try when it starts, so one that is set was set since, by an edit of
-  // the date or by a new method.
-  if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null) return owed;
+  // the date, an unpause or a new method. And only a new method ends what a hard decline stopped.
+  if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
+    return owed;
+  }
   const startsAnew = attempt.trigger !== 'automatic_retry';
   const plan = startsAnew || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
   const retriesUsed = startsAnew ? 0 : owed.retriesUsed;
@@ -298,7 +300,6 @@ function dunning(
     ...owed,
     retryPlan: plan,
     retriesUsed: nextRetryAt === null ? retriesUsed : retriesUsed + 1,
-    retriesStopped: false,
     nextRetryAt,
   };
 }

@@ -32,10 +32,15 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
   return { state: after, events: [], effects: {} };
 }
 
-/** In UNPAID the new date replaces the rest of the retry plan. Rule: D-15. */
+/**
+ * In UNPAID the new date replaces the rest of the retry plan; while an attempt is open, also what was
+ * to follow its decline. Rule: D-15.
+ */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
-  if (!owed || state.status !== 'UNPAID' || owed.retriesStopped) return owed;
+  if (!owed) return owed;
+  const isOnPlan = state.status === 'UNPAID' && !owed.retriesStopped;
+  if (!isOnPlan && owed.nextRetryAt === null) return owed;
   return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
 }
 
@@ -96,15 +101,20 @@ export function applyPause(state: SubscriptionState, now: number): Change {
 /** `newNextPaymentAt` is the new anchor; the owed cycle, or else the next one, is charged then. */
 export function applyUnpause(
   state: SubscriptionState,
-  command: UnpauseCommand,
+  { newNextPaymentAt }: UnpauseCommand,
   now: number,
 ): Change {
+  // Should the attempt that is open be declined, the cycle is still owed, and tried on that date.
+  const owed =
+    state.owed && state.openAttempt
+      ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
+      : state.owed;
   const after = next(
     state,
-    { status: 'ACTIVE', anchorAt: command.newNextPaymentAt, nextIndex: 0 },
+    { status: 'ACTIVE', anchorAt: newNextPaymentAt, nextIndex: 0, owed },
     {
       at: now,
-      what: `resumed, next payment ${formatInstant(command.newNextPaymentAt)}`,
+      what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`,
       why: 'the merchant asked for it',
     },
   );
@@ -165,16 +175,12 @@ export function applyNewPaymentMethod(
   now: number,
   realNow: number,
 ): Change {
-  const kept = { ...state, paymentMethodId };
-  const owed = state.status === 'UNPAID' ? state.owed : null;
-  let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = {
-    owed: state.owed,
-    openAttempt: state.openAttempt,
-  };
-  if (state.owed && state.openAttempt) {
-    const anew = { retriesUsed: 0, retriesStopped: false, nextRetryAt: now };
-    patch = { ...patch, owed: { ...state.owed, ...anew } };
-  } else if (owed) {
+  const owed = state.owed && { ...state.owed, retriesStopped: false };
+  const kept = { ...state, paymentMethodId, owed };
+  let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = kept;
+  if (owed && state.openAttempt) {
+    patch = { ...kept, owed: { ...owed, retriesUsed: 0, nextRetryAt: now } };
+  } else if (state.status === 'UNPAID') {
     patch = attemptPatch(kept, { trigger: 'new_method', commandId, now, realNow });
   }
   const after = next(
