@@ -17,17 +17,25 @@ import { decide } from '../../domain/subscription/decide.ts';
 import { judge } from '../../domain/subscription/judge.ts';
 import type { Verdict } from '../../domain/subscription/judge.ts';
 import { newSubscription } from '../../domain/subscription/state.ts';
-import type { SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+import type {
+  OpenAttempt,
+  OwedCycle,
+  SubscriptionState,
+  Terms,
+} from '../../domain/subscription/state.ts';
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
 /** What the gateway says to the next attempts, then `succeeded` for ever. */
 export type Reply =
-  | { kind: 'succeeded' }
+  | { kind: 'succeeded'; byPerson?: true }
   | { kind: 'declined'; code: string; byPerson?: true }
   | { kind: 'unknown' }
   | { kind: 'review'; reason: string };
+
+/** `nothing_new`: known to be undecided, and still is. `gave_up`: it ended without saying anything. */
+export type Exchange = Reply | { kind: 'nothing_new' } | { kind: 'gave_up' };
 
 export interface Send {
   key: string;
@@ -120,7 +128,7 @@ export class Simulation {
     this.now = Math.max(this.now, target);
   }
 
-  private take(step: Exclude<ReturnType<typeof decide>, { do: 'wait' | 'finish' }>): void {
+  protected take(step: Exclude<ReturnType<typeof decide>, { do: 'wait' | 'finish' }>): void {
     const by = { commandId: null, now: this.now, realNow: this.now };
     if (step.do === 'expireCheckout') this.adopt(apply.applyCheckoutExpiry(this.state, this.now));
     if (step.do === 'liftCooldown') this.state = apply.applyCooldownEnd(this.state);
@@ -188,22 +196,29 @@ export class Simulation {
         trigger: attempt.trigger,
       });
     }
-    const reply = this.replies.shift() ?? { kind: 'succeeded' };
-    const isKnown =
-      (reply.kind === 'unknown' && attempt.lookups > 0) ||
-      (reply.kind === 'review' && attempt.reviewReason !== undefined);
-    if (isKnown) {
+    const met = this.meetGateway(owed, attempt);
+    if (met.kind === 'gave_up') return null;
+    if (met.kind === 'nothing_new') {
       this.state = { ...this.state, openAttempt: postponed(attempt, this.now) };
       return null;
     }
     const outcome: AttemptOutcome =
-      reply.kind === 'declined' ? { ...reply, retryPlan: this.retryPlan } : reply;
+      met.kind === 'declined' ? { ...met, retryPlan: this.retryPlan } : met;
     const change = applyOutcome(this.state, outcome, this.now, this.now);
     this.adopt(change);
     return resultOf(attempt, outcome, change.state);
   }
 
-  private adopt(change: Change): CommandResult {
+  /** What the open attempt comes to now: the next of the `replies`. */
+  protected meetGateway(_owed: OwedCycle, attempt: OpenAttempt): Exchange {
+    const reply = this.replies.shift() ?? { kind: 'succeeded' };
+    const isKnown =
+      (reply.kind === 'unknown' && attempt.lookups > 0) ||
+      (reply.kind === 'review' && attempt.reviewReason !== undefined);
+    return isKnown ? { kind: 'nothing_new' } : reply;
+  }
+
+  protected adopt(change: Change): CommandResult {
     if (change.state.version !== this.state.version + 1) throw new Error('a version was skipped');
     if (change.state.status !== this.state.status) this.statuses.push(change.state.status);
     this.state = change.state;
