@@ -46,7 +46,10 @@ export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
     .limit(limit);
 }
 
-/** Subscriptions that have not reached their test clock's target, with the target. Rule: D-60. */
+/**
+ * Subscriptions that have not reached their test clock's target, with the target. One with an open
+ * attempt stands where it is until that is decided, and is behind when its look-up is. Rule: D-60.
+ */
 export function behindTheirClock(
   db: Db,
   limit: number,
@@ -70,6 +73,11 @@ export function behindTheirClock(
           lt(subscriptions.clockReachedAt, testClocks.targetAt),
         ),
         lt(subscriptions.updatedAt, sql`now() - interval '5 seconds'`),
+        or(
+          sql`${subscriptions.state} ->> 'openAttempt' is null`,
+          // An open attempt is due in real time, whatever clock the subscription lives by.
+          lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+        ),
       ),
     )
     .limit(limit);

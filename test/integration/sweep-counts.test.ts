@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { bookLateCharge } from '../../db/repositories/late-charges.ts';
+import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
@@ -65,6 +66,51 @@ test('each repair is counted once, and the counts add up over sweeps [design §5
   expect(await counted()).toEqual({ neverStarted: 3 });
 });
 
+test('a test clock waits for a payment in doubt without a repair, unless nobody asks for it [D-60, design §5]', async () => {
+  const createdAt = Date.parse('2027-01-01T00:00:00Z');
+  const clock = await world.createClock(createdAt);
+  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const before = await counted();
+  const faults = { match: {}, count: 100 };
+  await world.control('POST', '/control/faults', {
+    ...faults,
+    operation: 'charge',
+    fault: 'lose_answer',
+  });
+  await world.control('POST', '/control/faults', {
+    ...faults,
+    operation: 'lookup',
+    fault: 'error_500',
+  });
+  const targetAt = Date.parse('2027-02-02T00:00:00Z');
+  const { merchantId } = world;
+  await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
+  await world.workflows.advanceClock(ref, targetAt);
+  await vi.waitFor(
+    async () => expect(await world.state(ref)).toMatchObject({ openAttempt: { lookups: 1 } }),
+    { timeout: 30_000 },
+  );
+  await world.stopWorkers();
+
+  const isRow = eq(subscriptions.id, ref.subscriptionId);
+  const ago = sql`now() - interval '2 minutes'`;
+  await world.db.update(subscriptions).set({ updatedAt: ago }).where(isRow);
+  expect(await repairsOf(world)).toEqual({});
+  await world.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
+  expect(await repairsOf(world)).toEqual({ behindTheirClock: 1 });
+
+  await world.control('DELETE', '/control/faults');
+  await world.startWorkers();
+  await world.advance(clock, targetAt);
+  expect(await repairsOf(world)).toEqual({});
+  expect(await counted()).toEqual({ ...before, behindTheirClock: 1 });
+  expect((await world.book(ref)).map(({ key, outcome }) => [key.slice(-2), outcome])).toEqual([
+    [':1', 'succeeded'],
+    [':1', 'succeeded'],
+  ]);
+});
+
 test('a refund that was never handed over is given back by the sweep, once, and counted [D-40]', async () => {
   const payments = paymentsIn(world);
   const paid = await payments.paid();
@@ -77,7 +123,7 @@ test('a refund that was never handed over is given back by the sweep, once, and 
   expect(await repairsOf(world)).toEqual({ openRefunds: 1 });
   expect(await world.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
-  expect(await counted()).toEqual({ neverStarted: 3, openRefunds: 1 });
+  expect(await counted()).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
 });
 
 test('a late charge goes back although its refund was not handed over, and nobody asked for it [design §4]', async () => {
