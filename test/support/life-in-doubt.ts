@@ -175,6 +175,7 @@ export class LifeInDoubt extends Simulation {
       this.settleReview('not_charged');
     }
     this.runTo(this.now + 60 * 365 * DAY);
+    this.gateway.letArrive(this.now);
     const isStopped = this.stoppedCycle === this.state.owed?.cycleNumber;
     const isOver = this.state.status === 'ENDED' || isStopped;
     must(this.promisedAt === null || isOver, 'what was announced is charged');

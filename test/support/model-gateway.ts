@@ -96,7 +96,8 @@ export class ModelGateway {
     this.awayUntil = 0;
   }
 
-  private letArrive(now: number): void {
+  /** What is due by `now` arrives, whoever asks. */
+  letArrive(now: number): void {
     if (this.onTheWay.length === 0) return;
     const arrived = this.onTheWay.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at);
     this.onTheWay = this.onTheWay.filter(({ at }) => at > now);
