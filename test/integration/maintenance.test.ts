@@ -7,10 +7,6 @@ import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  MAINTENANCE_WORKFLOW,
-  maintenanceWorkflowId,
-} from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
@@ -172,25 +168,5 @@ describe('an Idempotency-Key', () => {
     await world.activities.sweep({ nowAt, lookBackMs: 0 });
     const left = await world.db.select({ key: idempotencyKeys.key }).from(idempotencyKeys);
     expect(left).toEqual([{ key: 'kept' }]);
-  });
-});
-
-describe('the maintenance workflow', () => {
-  test('sweeps by itself, and is one however often it is started [design §5]', async () => {
-    const ref = await world.createRowOnly({ createdAt: Date.now() });
-    await change(ref, { insertedAt: longAgo });
-    const start = () =>
-      world.client.workflow.start(MAINTENANCE_WORKFLOW, {
-        workflowId: maintenanceWorkflowId(world.taskQueuePrefix),
-        taskQueue: `${world.taskQueuePrefix}billing`,
-        workflowIdConflictPolicy: 'USE_EXISTING',
-      });
-    const [first, second] = await Promise.all([start(), start()]);
-    expect(second.firstExecutionRunId).toBe(first.firstExecutionRunId);
-    await vi.waitFor(async () => expect(await isRunning(ref)).toBe(true), {
-      timeout: 20_000,
-      interval: 100,
-    });
-    await first.terminate('the test is over');
   });
 });

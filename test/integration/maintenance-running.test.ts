@@ -1,0 +1,203 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { Client, Connection } from '@temporalio/client';
+import { eq, sql } from 'drizzle-orm';
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { sweepCounts } from '../../db/schema/sweep-counts.ts';
+import { keepMaintenanceRunning } from '../../runtime/maintenance.ts';
+import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const CHECK_EVERY_MS = 300;
+const SOON = { timeout: 20_000, interval: 50 };
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let ends: (() => Promise<void>)[];
+let failures: string[];
+
+beforeEach(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  ends = [];
+  failures = [];
+});
+
+afterEach(async () => {
+  await Promise.all(ends.map((end) => end()));
+  await maintenance().terminate('the test is over');
+  await world.close();
+  await server.close();
+});
+
+const maintenance = () =>
+  world.client.workflow.getHandle(maintenanceWorkflowId(world.taskQueuePrefix));
+
+/** As a worker process does. `checks` says how often it found or started the workflow. */
+function keepRunning(connection = world.client.connection) {
+  let checks = 0;
+  let isChecking = false;
+  const client = new Client({
+    connection,
+    interceptors: {
+      workflow: [
+        {
+          startWithDetails: async (input, next) => {
+            isChecking = true;
+            const started = await next(input).finally(() => (isChecking = false));
+            checks += 1;
+            return started;
+          },
+        },
+      ],
+    },
+  });
+  const end = keepMaintenanceRunning({
+    client,
+    taskQueuePrefix: world.taskQueuePrefix,
+    checkEveryMs: CHECK_EVERY_MS,
+    logger: { warn: (_: unknown, message?: string) => void failures.push(String(message)) },
+  });
+  ends.push(end);
+  return { end, checks: () => checks, isChecking: () => isChecking };
+}
+
+/** A subscription that a sweep has to start. */
+async function neverStarted(): Promise<string> {
+  const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
+  await world.db
+    .update(subscriptions)
+    .set({ insertedAt: sql`now() - interval '10 minutes'` })
+    .where(eq(subscriptions.id, subscriptionId));
+  return subscriptionId;
+}
+
+const repairs = () =>
+  world.db
+    .select({ kind: sweepCounts.kind, repaired: sweepCounts.repaired })
+    .from(sweepCounts)
+    .orderBy(sweepCounts.kind);
+
+const statusOf = async (workflowId: string) =>
+  (await world.client.workflow.getHandle(workflowId).describe()).status.name;
+
+/** Every run there ever was, oldest first. */
+async function runs(): Promise<string[]> {
+  const found: { at: number; status: string }[] = [];
+  const query = `WorkflowId = '${maintenanceWorkflowId(world.taskQueuePrefix)}'`;
+  for await (const { startTime, status } of world.client.workflow.list({ query })) {
+    found.push({ at: startTime.getTime(), status: status.name });
+  }
+  return found.toSorted((a, b) => a.at - b.at).map(({ status }) => status);
+}
+
+test('the sweeps run once, however many workers look after them [design §5]', async () => {
+  const subscriptionId = await neverStarted();
+  const [first, second] = [keepRunning(), keepRunning()];
+  await vi.waitFor(
+    async () => expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    SOON,
+  );
+  expect(await statusOf(subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+  await vi.waitFor(
+    () => expect(Math.min(first.checks(), second.checks())).toBeGreaterThan(3),
+    SOON,
+  );
+  await vi.waitFor(async () => expect(await runs()).toEqual(['RUNNING']), SOON);
+  expect(failures).toEqual([]);
+});
+
+test('sweeps that an operator terminated run again, once, and do their work [design §5]', async () => {
+  const keepers = [keepRunning(), keepRunning()];
+  await vi.waitFor(() => expect(keepers[0]?.checks()).toBeGreaterThan(0), SOON);
+  const { runId } = await maintenance().describe();
+  // Nobody is there to do a sweep: what is repaired below, only the second run can have repaired.
+  await world.stopWorkers();
+  await maintenance().terminate('somebody clicked');
+  const subscriptionId = await neverStarted();
+  await vi.waitFor(async () => {
+    const { status, runId: nextRunId } = await maintenance().describe();
+    expect(status.name).toBe('RUNNING');
+    expect(nextRunId).not.toBe(runId);
+  }, SOON);
+  await world.startWorkers();
+  await vi.waitFor(
+    async () => expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    SOON,
+  );
+  expect(await statusOf(subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+
+  // And nothing further happens.
+  const before = keepers.map(({ checks }) => checks());
+  await vi.waitFor(
+    () =>
+      keepers.forEach(({ checks }, n) => expect(checks()).toBeGreaterThan((before[n] ?? 0) + 2)),
+    SOON,
+  );
+  await vi.waitFor(async () => expect(await runs()).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
+  expect(failures).toEqual([]);
+});
+
+/** A way to the Temporal server that can be cut. */
+async function openRelay() {
+  const [host, port] = inject('temporalAddress').split(':');
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const relay = createServer((socket) => {
+    if (isCut) return void socket.destroy();
+    const onwards = connect(Number(port), host);
+    for (const end of [socket, onwards]) {
+      sockets.add(end);
+      end.on('error', () => undefined);
+      end.on('close', () => (socket.destroy(), onwards.destroy()));
+    }
+    socket.pipe(onwards).pipe(socket);
+  });
+  relay.listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  return {
+    address: `127.0.0.1:${(relay.address() as AddressInfo).port}`,
+    cut: () => {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    mend: () => (isCut = false),
+    close: () => relay.close(),
+  };
+}
+
+test('a start that fails is told, ends no process, and is made up for [design §5]', async () => {
+  const relay = await openRelay();
+  const [first, second] = [relay.address, relay.address].map((address) => {
+    const connection = Connection.lazy({ address });
+    return { connection, ...keepRunning(connection) };
+  });
+  if (!first || !second) throw new Error('two were started');
+  await vi.waitFor(
+    () => expect(Math.min(first.checks(), second.checks())).toBeGreaterThan(0),
+    SOON,
+  );
+  relay.cut();
+  await maintenance().terminate('somebody clicked');
+  await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
+  expect(failures[0]).toBe('the sweeps were not started');
+
+  // One process leaves in the middle of a check: it closes no connection under it.
+  await vi.waitFor(() => expect(first.isChecking()).toBe(true), SOON);
+  await first.end();
+  await first.connection.close();
+
+  relay.mend();
+  await vi.waitFor(async () => expect(await runs()).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  const made = second.checks();
+  await vi.waitFor(() => expect(second.checks()).toBeGreaterThan(made + 1), SOON);
+  expect(await runs()).toEqual(['TERMINATED', 'RUNNING']);
+  await second.end();
+  await second.connection.close();
+  relay.close();
+});
