@@ -36,7 +36,12 @@ export function createPaymentActivities(deps: PaymentDeps) {
       const patience = { stopAt: sendsUntil(), lookups };
       failpoint('before_opening');
       const turn = await takeTurn(deps, order, nowAt);
-      if (turn.kind === 'decided') return turn.outcome;
+      if (turn.kind === 'refused') return turn.outcome;
+      if (turn.kind === 'settled') {
+        // The process that settled it may have died before this.
+        await deps.wakeStream(streamOf(turn.intent));
+        return turn.outcome;
+      }
       if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
       const { intent, attempt } = turn;
       failpoint('after_opening');
@@ -69,7 +74,7 @@ async function takeTurn(
     nowAt,
   });
   if (redeemed.kind === 'refused') {
-    return { kind: 'decided', outcome: { kind: 'declined', errorCode: redeemed.errorCode } };
+    return { kind: 'refused', outcome: { kind: 'declined', errorCode: redeemed.errorCode } };
   }
   return openPaymentAttempt(deps.db, order, redeemed.paymentMethodId, nowAt);
 }

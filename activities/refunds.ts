@@ -38,15 +38,23 @@ export function createRefundActivities(deps: PaymentDeps) {
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
       const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, patience);
-      if (!settlement) return decidedBefore(deps, refund);
-      failpoint('before_settling_commits');
-      const outcome = await settleRefund(deps.db, refund, settlement, nowAt);
-      failpoint('after_settling');
+      const outcome = settlement
+        ? await settle(deps.db, refund, settlement, nowAt)
+        : await decidedBefore(deps, refund);
+      if (outcome.kind !== 'refunded') return outcome;
+      // Of one decided before too: the process that decided it may have died before this.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
-      if (intent && outcome.kind === 'refunded') await deps.wakeStream(streamOf(intent));
+      if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;
     },
   };
+}
+
+async function settle(db: Db, refund: Refund, settlement: RefundSettlement, nowAt: number) {
+  failpoint('before_settling_commits');
+  const outcome = await settleRefund(db, refund, settlement, nowAt);
+  failpoint('after_settling');
+  return outcome;
 }
 
 async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {

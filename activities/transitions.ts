@@ -15,6 +15,8 @@ import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
 export interface TransitionDeps {
   db: Db;
   gateway: PaymentGateway;
+  /** Asks for a stream's events to be delivered soon. Never throws. */
+  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
 /** What a subscription does besides charging. Each may be run again at any point. */
@@ -24,6 +26,11 @@ export function createTransitionActivities(deps: TransitionDeps) {
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
+      if (recorded.kind === 'repeated') {
+        // The process that recorded it may have died before the workflow heard of it and delivered.
+        const { merchantId, subscriptionId: streamId } = transition.change.state;
+        await deps.wakeStream({ merchantId, streamId });
+      }
       return recorded;
     },
 

@@ -19,10 +19,11 @@ type Intent = typeof paymentIntents.$inferSelect;
 
 /**
  * What an order is to do now. `goOn`: its attempt is there; `open`: none is yet, and one may be
- * opened; `decided`: nothing is left to do.
+ * opened; `settled`: its attempt has its outcome; `refused`: it opens none.
  */
 export type PaymentTurn =
-  | { kind: 'decided'; outcome: PaymentOutcome }
+  | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
+  | { kind: 'refused'; outcome: PaymentOutcome }
   | { kind: 'goOn'; intent: Intent; attempt: Attempt }
   | { kind: 'open'; intent: Intent };
 
@@ -150,7 +151,7 @@ function turnOf(
       : attempts.find((attempt) => attempt.commandId === commandId);
   if (own) {
     const outcome = outcomeOf(own);
-    return outcome ? { kind: 'decided', outcome } : { kind: 'goOn', intent, attempt: own };
+    return outcome ? { kind: 'settled', intent, outcome } : { kind: 'goOn', intent, attempt: own };
   }
   if (attempts.some((attempt) => outcomeOf(attempt) === null)) {
     return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');
@@ -171,7 +172,7 @@ function turnOf(
 }
 
 function refused(code: ErrorCode, message: string): PaymentTurn {
-  return { kind: 'decided', outcome: { kind: 'refused', code, message } };
+  return { kind: 'refused', outcome: { kind: 'refused', code, message } };
 }
 
 /** The rows behind payment workflows, as the process that talks to Temporal needs them. */
@@ -179,7 +180,7 @@ export function paymentRows(db: Db) {
   return {
     paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {
       const turn = await lookAtPayment(db, order, nowAt);
-      return turn.kind === 'decided' ? turn.outcome : null;
+      return turn.kind === 'settled' || turn.kind === 'refused' ? turn.outcome : null;
     },
     refundOutcome: async (ref: RefundRef): Promise<RefundOutcome | null> => {
       const refund = await findRefund(db, ref.merchantId, ref.refundId);

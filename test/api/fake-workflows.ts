@@ -52,7 +52,11 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     isMissing: false,
   };
   const gateway = fakeGateway(faults);
-  const transitions = createTransitionActivities({ db, gateway });
+  const transitions = createTransitionActivities({
+    db,
+    gateway,
+    wakeStream: async () => undefined,
+  });
   const charging = createChargingActivities({ db, gateway });
   const calls: { name: string; ref: object }[] = [];
 
