@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts';
 import { savePaymentMethod } from '../db/repositories/payment-methods.ts';
 import { newId } from '../domain/ids.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import { outcomeUnknown } from './failures.ts';
 
 export interface RedeemTokenInput {
@@ -29,6 +30,7 @@ export async function redeemToken(
   input: RedeemTokenInput,
 ): Promise<RedeemTokenResult> {
   const id = newId('pmt', input.nowAt, randomBytes);
+  failpoint('before_gateway');
   const outcome = await gateway.saveMethod({
     key: saveKey(input),
     token: input.paymentToken,
@@ -36,6 +38,7 @@ export async function redeemToken(
     verify: input.verify,
     reference: { customerId: input.customerId },
   });
+  failpoint('after_gateway');
   if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
   if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
   const paymentMethodId = await savePaymentMethod(db, {

@@ -5,6 +5,7 @@ import {
 } from '../db/repositories/setup-methods.ts';
 import { setupMethodStatusAt } from '../domain/setup-method.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
+import { failpoint } from '../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from './redeem-token.ts';
 
@@ -37,7 +38,9 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
       }
       const { paymentMethodId } = redeemed;
       const ref = { merchantId, setupMethodId };
+      failpoint('before_settling_commits');
       const outcome = await completeSetupMethod(deps.db, ref, paymentMethodId, nowAt);
+      failpoint('after_settling');
       if (outcome.kind === 'saved') {
         await deps.wakeStream({ merchantId, streamId: setupMethodId });
       }

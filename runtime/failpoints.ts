@@ -20,7 +20,7 @@ export const FAILPOINTS = [
   'before_opening',
   /** Worker: the attempt and its key are committed, nothing is sent. */
   'after_opening',
-  /** Worker: the row says that it may have been sent, and it has not. */
+  /** Worker: nothing has left for the gateway; an attempt's or a refund's row says that it may have. */
   'before_gateway',
   /** Worker: the gateway has answered, and nobody knows. */
   'after_gateway',

@@ -156,17 +156,18 @@ const CHARGE = '/payments/charge-tokenised-pm';
 
 describe.concurrent('a worker that dies while it charges a renewal', () => {
   test.each([
-    ['after_opening', ['1 SUCCEEDED', '1 CREATED'], 1],
-    ['after_gateway', ['1 SUCCEEDED', '1 SENDING'], 2],
-    ['before_settling_commits', ['1 SUCCEEDED', '1 SENDING'], 2],
-    ['after_settling', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
+    ['after_opening:2', ['1 SUCCEEDED', '1 CREATED'], 1],
+    // The first is its card's.
+    ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
     (point, attempts, charges) =>
       inLife(async (life) => {
         const { world, shop, merchantId } = life;
         // The first charge is paid by the same process, which dies at the second.
-        const mortal = await life.startWorker(`${point}:2`);
+        const mortal = await life.startWorker(point);
         const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
           '/test-clock/create',
           { now: Date.parse('2027-01-31T09:30:00Z') },
@@ -231,6 +232,58 @@ const attemptStates = async ({ world }: Life) => {
   );
   return rows.map(({ line }) => line);
 };
+
+describe.concurrent('a worker that dies while it saves a card', () => {
+  test.each([
+    ['after_gateway', []],
+    ['after_settling', ['LIVE']],
+  ] as const)(
+    '%s has it saved at the gateway, and in our books %j; it is saved and told once [D-50, D-54]',
+    (point, left) =>
+      inLife(async (life) => {
+        const { world, shop } = life;
+        const { merchant } = shop;
+        const { setupMethodId, fwdUrl } = await merchant.post<Record<string, string>>(SETUP, {
+          currency: 'USD',
+          billingDetails: TERMS.customerDetails,
+          callbackUrl: TERMS.callbackUrl,
+        });
+        const ours = async () => {
+          const rows = await world.db.execute<{ status: string }>(
+            sql`select status from payment_method`,
+          );
+          return rows.map(({ status }) => status);
+        };
+        const atGateway = async () => [
+          ...(await world.db.execute(sql`select last_four from sandbox_gateway.method`)),
+        ];
+        const mortal = await life.startWorker(point);
+        const page = payOnPage(String(fwdUrl));
+        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await atGateway()).toEqual([{ last_four: '4242' }]);
+        expect(await ours()).toEqual(left);
+
+        await life.startWorker();
+        await page;
+        await vi.waitFor(
+          async () =>
+            expect(await merchant.get(`/setup-method/${String(setupMethodId)}`)).toMatchObject({
+              status: 'SUCCESS',
+            }),
+          ANSWERED_WITHIN_MS,
+        );
+        expect(await ours()).toEqual(['LIVE']);
+        expect(await atGateway()).toEqual([{ last_four: '4242' }]);
+        const told = ['1 setup_method.success'];
+        await vi.waitFor(
+          () => expect(life.received('setupMethodId', String(setupMethodId))).toEqual(told),
+          30_000,
+        );
+        expect(await life.payments.story(String(setupMethodId))).toHaveLength(1);
+        expect(await repairsOf(world)).toEqual({});
+      }),
+  );
+});
 
 describe.concurrent('a worker that dies', () => {
   test.each([
@@ -332,5 +385,6 @@ describe.concurrent('a worker that dies', () => {
     }));
 });
 
+const SETUP = '/setup-method/create';
 const REFUND = '/payments/merchant/refund';
 const CANCEL = '/subscription/merchant/cancel';
