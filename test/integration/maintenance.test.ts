@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
+import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
@@ -129,6 +131,26 @@ describe('a sweep', () => {
     await receiver.close();
   });
 
+  test('takes back a refund without a key whose caller died, and leaves it unsent for good [D-17]', async () => {
+    const payments = paymentsIn(world);
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 700);
+    const { refundId } = ref;
+    // Nobody asked with a key that anybody could ask with again.
+    await world.db
+      .delete(idempotencyKeys)
+      .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
+    expect(await sweep()).toEqual(NOTHING);
+    await world.db.update(refunds).set({ updatedAt: longAgo }).where(eq(refunds.id, refundId));
+    expect(await sweep()).toEqual({ ...NOTHING, withdrawn: 1 });
+    expect(await sweep()).toEqual(NOTHING);
+    expect(await world.payments.refund(ref)).toEqual({
+      kind: 'refused',
+      message: 'It was withdrawn before it was sent.',
+    });
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
+  });
+
   test('that cannot help one helps the others, and says so [design §5]', async () => {
     const helpless = await world.createRowOnly({ createdAt: Date.now() });
     const other = await world.createRowOnly({ createdAt: Date.now() });
@@ -166,7 +188,10 @@ describe('an Idempotency-Key', () => {
     const nowAt = Date.now();
     await world.db.insert(idempotencyKeys).values([row('over', nowAt - 1), row('kept', nowAt)]);
     await world.activities.sweep({ nowAt, lookBackMs: 0 });
-    const left = await world.db.select({ key: idempotencyKeys.key }).from(idempotencyKeys);
+    const left = await world.db
+      .select({ key: idempotencyKeys.key })
+      .from(idempotencyKeys)
+      .where(eq(idempotencyKeys.route, 'POST /customer/create'));
     expect(left).toEqual([{ key: 'kept' }]);
   });
 });

@@ -1,0 +1,319 @@
+import { and, eq, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createPaymentActivities } from '../../activities/payments.ts';
+import { bookLateCharge } from '../../db/repositories/late-charges.ts';
+import { decideReview } from '../../db/repositories/reviews.ts';
+import type { Decision } from '../../db/repositories/reviews.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { refunds } from '../../db/schema/refunds.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { sweepCounts } from '../../db/schema/sweep-counts.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
+import { paymentWorkflowId, poke } from '../../workflows/payment/messages.ts';
+import { refundWorkflowId } from '../../workflows/refund/messages.ts';
+import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { webhookStreamWorkflowId } from '../../workflows/webhook-stream/messages.ts';
+import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/**
+ * A row is changed, its workflow runs and sleeps, and whoever changed the row dies before telling it:
+ * no signal is sent. A sweep finds each, once, and nothing is charged twice.
+ */
+
+const DAY = 24 * 3_600_000;
+const SOON = { timeout: 20_000, interval: 50 };
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+let payments: Payments;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+  payments = paymentsIn(world);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
+
+async function counts(): Promise<Record<string, number>> {
+  const rows = await world.db.select().from(sweepCounts);
+  return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
+}
+
+/** What one sweep repaired, as it says and as it counted. */
+async function sweep(): Promise<Record<string, number>> {
+  const before = await counts();
+  const repaired = await repairsOf(world);
+  const grown = Object.entries(await counts())
+    .map(([kind, count]): [string, number] => [kind, count - (before[kind] ?? 0)])
+    .filter(([, count]) => count > 0);
+  expect(Object.fromEntries(grown)).toEqual(repaired);
+  return repaired;
+}
+
+const subscriptionHandle = ({ subscriptionId }: SubscriptionRef) =>
+  world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+const statusOf = async (workflowId: string) =>
+  (await world.client.workflow.getHandle(workflowId).describe()).status.name;
+
+const charges = async (ref: SubscriptionRef) =>
+  (await world.book(ref)).map(
+    ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
+  );
+
+const eventTypes = async (ref: SubscriptionRef) =>
+  (await world.events(ref)).map((event) => event['eventType']);
+
+const attemptOf = async (intentId: string) => {
+  const [attempt] = await world.db
+    .select()
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.intentId, intentId));
+  if (!attempt) throw new Error(`no attempt of ${intentId}`);
+  return attempt;
+};
+
+/** Charges what an attempt was to charge, on another route than the attempt's. */
+async function chargeBeside(attempt: Awaited<ReturnType<typeof attemptOf>>, key: string) {
+  const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
+  const { merchantId } = world;
+  const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
+  const charge = { key, gatewayMethodId, amountMinor, currency, reference };
+  const outcome = await world.gateway.charge(charge);
+  if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
+  return outcome.gatewayChargeId;
+}
+
+const SUBSCRIBED = [
+  'intent.created',
+  'subscription.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.active',
+];
+const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
+
+test('a row moved on under a sleeping subscription, and its cycle is due: charged once [design §5, D-40]', async () => {
+  const ref = await world.create({ createdAt: Date.now() });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const state = await world.state(ref);
+  const version = state.version + 1;
+  const anchorAt = Number(state.anchorAt) - 40 * DAY;
+  await world.db
+    .update(subscriptions)
+    .set({
+      state: { ...state, version, anchorAt },
+      version,
+      wakeAt: minutesAgo(2),
+      updatedAt: minutesAgo(2),
+    })
+    .where(eq(subscriptions.id, ref.subscriptionId));
+  expect(await subscriptionHandle(ref).query(stateQuery)).toMatchObject({
+    version: state.version,
+    cyclesCharged: 1,
+  });
+
+  expect(await sweep()).toEqual({ overdue: 1 });
+  await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), SOON);
+  expect(await charges(ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect(await eventTypes(ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
+
+  expect(await sweep()).toEqual({});
+  expect(await statusOf(subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
+  expect(await charges(ref)).toHaveLength(2);
+});
+
+test('a late charge was booked in the row of a sleeping subscription: it goes back, and the next cycle is charged once [design §4, §5]', async () => {
+  const createdAt = Date.parse('2027-01-10T00:00:00Z');
+  const clock = await world.createClock(createdAt);
+  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const [{ intentId }] = (await world.events(ref)) as [{ intentId: string }];
+  const attempt = await attemptOf(intentId);
+  const gatewayChargeId = await chargeBeside(attempt, `${attempt.gatewayKey}:late`);
+  const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
+  await world.db
+    .update(refunds)
+    .set({ updatedAt: minutesAgo(2) })
+    .where(eq(refunds.id, refundId));
+
+  expect(await sweep()).toEqual({ openRefunds: 1 });
+  const refunding = world.client.workflow.getHandle(refundWorkflowId(refundId));
+  expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
+  expect((await payments.book({ ...ref, intentId })).toSorted()).toEqual([
+    'succeeded 1999 x1',
+    'succeeded 1999 x1 back 1999',
+  ]);
+
+  // Its workflow has not read the row since, and does so before it charges anything.
+  await world.advance(clock, '2027-02-10T00:00:00Z');
+  expect(await charges(ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect((await world.state(ref)).log.map(({ what }) => what)).toContain(
+    'a late charge came to light, 19.99 USD',
+  );
+  expect(await sweep()).toEqual({});
+});
+
+const BY_ADA = { code: null, by: 'Ada', note: 'asked the gateway on the phone' };
+
+/** A person's decision, and then that process dies: nobody is told. A minute passes. */
+async function decide(id: string, decision: Pick<Decision, 'outcome' | 'gatewayId'>) {
+  expect(await decideReview(world.db, id, { ...BY_ADA, ...decision })).toMatchObject({ ok: true });
+  await passMinute(id);
+}
+
+const passMinute = (id: string) =>
+  world.db
+    .update(paymentReviews)
+    .set({ updatedAt: minutesAgo(2) })
+    .where(eq(paymentReviews.subjectId, id));
+
+/** A payment whose workflow waits for a person: the gateway refused the request itself. */
+async function paymentInReview() {
+  const saved = await payments.saved();
+  const setMethod = (gatewayMethodId: string) =>
+    world.db
+      .update(paymentMethods)
+      .set({ gatewayMethodId })
+      .where(eq(paymentMethods.id, saved.paymentMethodId));
+  const [method] = await world.db
+    .select()
+    .from(paymentMethods)
+    .where(eq(paymentMethods.id, saved.paymentMethodId));
+  await setMethod('');
+  const ref = await payments.payment('tokenised', saved);
+  await world.payments.resumePayment(ref);
+  await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 REVIEW']), SOON);
+  await setMethod(method?.gatewayMethodId ?? '');
+  const attempt = await attemptOf(ref.intentId);
+  const gatewayMethodId = method?.gatewayMethodId ?? '';
+  return { ref, attempt: { ...attempt, gatewayMethodId } };
+}
+
+test('a person found that a payment was made, and its workflow was not told: booked once, charged no more [design §4, §5]', async () => {
+  const { ref, attempt } = await paymentInReview();
+  const gatewayId = await chargeBeside(attempt, `${attempt.gatewayKey}:by-phone`);
+  await decide(attempt.id, { outcome: 'paid', gatewayId });
+  expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
+  expect(await statusOf(paymentWorkflowId(ref.intentId))).toBe('RUNNING');
+
+  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  expect(await paying.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+  expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+  expect(await payments.story(ref.intentId)).toEqual([
+    'intent.created CREATED',
+    'intent.success SUCCESS',
+  ]);
+
+  await passMinute(attempt.id);
+  expect(await sweep()).toEqual({});
+  expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+  expect(await payments.story(ref.intentId)).toHaveLength(2);
+});
+
+test('a person found that a payment was not made, and nobody was told: it is booked, watched, and what comes late goes back [design §4, §5]', async () => {
+  const { ref, attempt } = await paymentInReview();
+  await decide(attempt.id, { outcome: 'not_charged', gatewayId: null });
+
+  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  expect(await paying.result()).toMatchObject({ outcome: { kind: 'declined' } });
+  // Nobody started the watch either, and the next sweep does.
+  await passMinute(attempt.id);
+  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  await passMinute(attempt.id);
+  expect(await sweep()).toEqual({});
+
+  await chargeBeside(attempt, attempt.gatewayKey);
+  const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+  await watch.signal(poke);
+  expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
+  await vi.waitFor(
+    async () => expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']),
+    SOON,
+  );
+  expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
+  await passMinute(attempt.id);
+  expect(await sweep()).toEqual({});
+});
+
+test('a person gave a refund back by hand, and its workflow was not told: booked once, sent no more [design §4, §5]', async () => {
+  const paid = await payments.paid();
+  const { ref } = await payments.refund(paid, 1_200);
+  // Sent so long ago that its key is not honoured any more.
+  await world.db
+    .update(refunds)
+    .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
+    .where(eq(refunds.id, ref.refundId));
+  await world.payments.resumeRefund(ref);
+  await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'), SOON);
+  await decide(ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
+
+  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  const refunding = world.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+  expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
+  const told = [
+    'intent.created CREATED',
+    'intent.success SUCCESS',
+    'intent.refunded PARTIALLY_REFUNDED',
+  ];
+  expect(await payments.story(paid.intentId)).toEqual(told);
+
+  await passMinute(ref.refundId);
+  expect(await sweep()).toEqual({});
+  expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
+  expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
+  expect(await payments.story(paid.intentId)).toEqual(told);
+});
+
+test('an event came while its stream sleeps until a dead endpoint is tried again: the other has it, once [D-54]', async () => {
+  const secret = 'whsec_YWxpdmU=';
+  const receiver = await startWebhookReceiver({ secrets: [secret] });
+  const told = () => receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`);
+  const deadId = await world.subscribe('http://127.0.0.1:9/', secret);
+  const configId = await world.subscribe(receiver.url, secret);
+  const ref = await payments.payment('hosted');
+  const next = (nextAttemptAt: number | SQL, attempts: number, of: string) =>
+    world.db
+      .update(webhookDeliveries)
+      .set({ nextAttemptAt, attempts })
+      .where(and(eq(webhookDeliveries.configId, of), eq(webhookDeliveries.state, 'PENDING')));
+  await next(Date.now() + DAY, 1, deadId);
+  await world.workflows.wakeStream({ ...ref, streamId: ref.intentId });
+  const stream = world.client.workflow.getHandle(webhookStreamWorkflowId(ref.intentId));
+  await vi.waitFor(async () => {
+    const { events } = await stream.fetchHistory();
+    expect(events?.some((event) => event.timerStartedEventAttributes)).toBe(true);
+  }, SOON);
+
+  const deps = { db: world.db, gateway: world.gateway, wakeStream: async () => undefined };
+  const order = { ...ref, token: await payments.card(), nowAt: Date.now() };
+  expect(await createPaymentActivities(deps).chargePayment(order)).toEqual({ kind: 'succeeded' });
+  await next(minutesAgo(1), 0, configId);
+  expect(told()).toEqual(['1 intent.created']);
+
+  expect(await sweep()).toEqual({ stalledStreams: 1 });
+  await vi.waitFor(() => expect(told()).toEqual(['1 intent.created', '2 intent.success']), SOON);
+  expect(await sweep()).toEqual({});
+  expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+  expect((await stream.describe()).status.name).toBe('RUNNING');
+  expect(told()).toHaveLength(2);
+  await receiver.close();
+});
