@@ -18,6 +18,8 @@ COPY gateways gateways
 COPY api api
 COPY db db
 COPY runtime runtime
+RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
+ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 
 USER node
 CMD ["node", "--import", "tsx", "worker.ts"]

@@ -70,6 +70,7 @@ const variables = {
     .default(QUEUES.join(','))
     .transform((value) => value.split(',').map((name) => name.trim()))
     .pipe(z.array(z.enum(QUEUES)).min(1)),
+  WORKFLOW_BUNDLE: z.string().min(1).optional(),
   MAINTENANCE: flag.default(true),
 
   PUBLIC_URL: url.optional(),
@@ -188,8 +189,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 }
 
 /**
- * Settings of a worker process. `queues` picks which task queues it serves; `isMaintenanceOn` is
- * false where nobody wants the sweeps (the time-skipping test server).
+ * Settings of a worker process. `queues` picks which task queues it serves; `workflowBundle` is the
+ * file of the bundled workflows, which it bundles itself without one; `isMaintenanceOn` is false where nobody wants the sweeps (the time-skipping test server).
  *
  * @throws ConfigError naming every problem at once.
  */
@@ -200,6 +201,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...TEMPORAL,
     ...WEBHOOKS,
     'WORKER_QUEUES',
+    'WORKFLOW_BUNDLE',
     'MAINTENANCE',
     'FAILPOINT',
   ] as const;
@@ -208,6 +210,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,
+    workflowBundle: env.WORKFLOW_BUNDLE,
     isMaintenanceOn: env.MAINTENANCE,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,

@@ -3,6 +3,7 @@
 // on Ctrl-C. With DATABASE_URL or TEMPORAL_ADDRESS that server is used instead of an embedded one.
 
 import { join, relative } from 'node:path';
+import { runCommand } from '../embedded/commands.ts';
 import { writeDemoFile } from '../embedded/demo-file.ts';
 import type { DemoFile } from '../embedded/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
@@ -37,6 +38,8 @@ const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);
 // The terminal may be gone before this process is; stopping in order matters more than the lines.
 process.stdout.on('error', () => undefined);
+
+const BUNDLE_WITHIN_MS = 120_000;
 
 const config = loadEmbeddedConfig();
 const logFolder = join(config.dataDir, 'logs');
@@ -89,9 +92,10 @@ async function startAll(): Promise<void> {
   const made = loadOrMakeSecrets(join(config.dataDir, 'secrets.json'));
   const secrets = { ...made, ...config.givenSecrets };
   const database = startDatabase(made.postgresPassword);
-  const [databaseUrl, address] = await Promise.all([
+  const [databaseUrl, address, workflowBundle] = await Promise.all([
     database,
     config.embeddedTemporal === 'cluster' ? database.then(startCluster) : startTemporal(),
+    bundleWorkflows(),
   ]);
   const credential = await migrateAndFindDemoMerchant({
     databaseUrl,
@@ -124,6 +128,7 @@ async function startAll(): Promise<void> {
       CREDENTIAL_PEPPER: secrets.CREDENTIAL_PEPPER,
       SESSION_KEY: secrets.SESSION_KEY,
       ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
+      WORKFLOW_BUNDLE: workflowBundle,
     },
   });
   await Promise.all([run(programs.gateway), run(programs.api), run(programs.worker)]);
@@ -204,6 +209,16 @@ async function startCluster(databaseUrl: string): Promise<string> {
   await ensureNamespace(address, config.temporalNamespace);
   await prepareGivenServer(address, config.temporalNamespace, say);
   return address;
+}
+
+/** Once, so that a worker that has to be started again is back sooner. */
+async function bundleWorkflows(): Promise<string> {
+  const file = join(config.dataDir, 'workflow-bundle.js');
+  await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {
+    timeoutMs: BUNDLE_WITHIN_MS,
+    cwd: process.cwd(),
+  });
+  return file;
 }
 
 function wantedPorts(): WantedPort[] {

@@ -1,7 +1,6 @@
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../db/migrate.ts';
 import { chromium } from '../../embedded/chromium.ts';
@@ -13,6 +12,7 @@ import { ComponentMissingError, temporalCli } from '../../embedded/temporal-cli.
 import { temporalAddress, temporalService } from '../../embedded/temporal-server.ts';
 import { temporalTestServer } from '../../embedded/test-server.ts';
 import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { writeWorkflowBundle } from '../../runtime/workflow-bundle.ts';
 import type { ChromiumFound } from './chromium.ts';
 
 /** What every test on servers can `inject`. */
@@ -145,9 +145,7 @@ async function startTemporal(
 }
 
 async function bundleWorkflows(folder: string): Promise<string> {
-  const workflowsPath = resolve('workflows/index.ts');
   const file = join(folder, 'workflow-bundle.js');
-  const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
-  await writeFile(file, code);
+  await writeWorkflowBundle(file);
   return file;
 }

@@ -212,6 +212,7 @@ export async function createWorld(
       DATABASE_URL: database.url,
       TEMPORAL_ADDRESS: inject('temporalAddress'),
       TASK_QUEUE_PREFIX: taskQueuePrefix,
+      WORKFLOW_BUNDLE: inject('workflowBundlePath'),
       GATEWAY_URL: gatewayServer.url,
       GATEWAY_KEY,
       ENCRYPTION_KEY: encryptionKey.toString('base64'),
