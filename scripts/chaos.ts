@@ -27,7 +27,7 @@ const program = new Command('chaos')
     'Kills, freezes, loses and declines while subscriptions are charged; judges the books.',
   )
   .option('--cycles <count>', 'go on until so many cycles are paid', wholeNumber, 2_000)
-  .option('--subscriptions <count>', 'how many live', wholeNumber, 240)
+  .option('--subscriptions <count>', 'how many there are at first', wholeNumber, 120)
   .option('--minutes <count>', 'stop after so long, whatever is paid', wholeNumber, 60)
   .option('--seed <number>', 'the same subscriptions and the same kills again', wholeNumber, 1)
   .option('--temporal-away <seconds>', 'put it out of reach in the middle', wholeNumber)

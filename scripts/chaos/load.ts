@@ -11,7 +11,7 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
 /** Subscriptions of one clock that are being made at the same time. */
-const MADE_TOGETHER = 2;
+const MADE_TOGETHER = 4;
 /** One subscription in ten lives in real time, where the shortest interval is a day. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
@@ -66,28 +66,37 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   return groups;
 }
 
-/** In each round of a group, so that those which end are replaced. */
-const NEW_CUSTOMER_CHANCE = 0.15;
+/** How long a group's merchant does nothing between two commands, in ms. */
+const BETWEEN_COMMANDS = [1_000, 6_000] as const;
+/** With each command, so that subscriptions that end are replaced. */
+const NEW_CUSTOMER_CHANCE = 0.1;
 
-/** How many commands at once go to a group beside the clock, each to one of its subscriptions. */
-const COMMANDS_AT_ONCE = 3;
-
-/** Sends the clock on and on, with commands at the same time, until it is over. */
+/** Sends the clock on and on, with commands and new customers at the same time, until it is over. */
 export async function live(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+  await Promise.all([advanceOn(load, group, isOver), askOn(load, group, isOver)]);
+}
+
+async function advanceOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+  if (group.testClockId === null) return;
+  while (!isOver()) await advance(load, group, load.random.between(3, 30));
+}
+
+/** Commands come whether or not the ones before are answered: each is a client of its own. */
+async function askOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
   const { random } = load;
+  const asked: Promise<void>[] = [];
+  const begin = (work: Promise<void>): void => {
+    // What fails is told at the end, when all are waited for.
+    work.catch(() => undefined);
+    asked.push(work);
+  };
   while (!isOver()) {
-    const targets = Array.from(
-      { length: COMMANDS_AT_ONCE },
-      () => group.subscriptionIds[random.between(0, group.subscriptionIds.length * 2)],
-    );
-    await Promise.all([
-      ...targets.flatMap((id) => (id === undefined ? [] : [command(load, group, id)])),
-      ...(random.isLucky(NEW_CUSTOMER_CHANCE) ? [make(load, group)] : []),
-      group.testClockId === null
-        ? sleep(random.between(200, 1_000))
-        : advance(load, group, random.between(3, 30)),
-    ]);
+    const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
+    if (id !== undefined) begin(command(load, group, id));
+    if (random.isLucky(NEW_CUSTOMER_CHANCE)) begin(make(load, group));
+    await sleep(random.between(...BETWEEN_COMMANDS));
   }
+  await Promise.all(asked);
 }
 
 export async function advance(load: Load, group: Group, days: number): Promise<void> {
