@@ -67,9 +67,9 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
 }
 
 /** How long a group's merchant does nothing between two commands, in ms. */
-const BETWEEN_COMMANDS = [1_000, 6_000] as const;
+const BETWEEN_COMMANDS = [2_000, 10_000] as const;
 /** With each command, so that subscriptions that end are replaced. */
-const NEW_CUSTOMER_CHANCE = 0.1;
+const NEW_CUSTOMER_CHANCE = 0.05;
 
 /** Sends the clock on and on, with commands and new customers at the same time, until it is over. */
 export async function live(load: Load, group: Group, isOver: () => boolean): Promise<void> {
