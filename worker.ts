@@ -1,4 +1,3 @@
-import { WorkflowIdConflictPolicy } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { withHeartbeats } from './activities/heartbeats.ts';
@@ -12,6 +11,7 @@ import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
 import type { QueueName } from './runtime/config.ts';
 import { createLogger } from './runtime/logger.ts';
+import { keepMaintenanceRunning } from './runtime/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createPaymentWorkflows } from './runtime/payment-workflows.ts';
@@ -22,11 +22,9 @@ import {
   temporalLogger,
 } from './runtime/temporal.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
-import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from './workflows/maintenance/messages.ts';
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
-const MAINTENANCE_CHECK_MS = 60_000;
 /** How long running activities may take to finish after a stop was asked for. */
 const GRACE_MS = 20_000;
 
@@ -76,14 +74,22 @@ const activities = createActivities({
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
+// An activity that wakes a stream gives it a second: too little to connect in first.
+await temporal.client.connection.ensureConnected();
 const workers = await Promise.all(config.queues.map((queue) => Worker.create(optionsOf(queue))));
 const running = Promise.all(workers.map((worker) => worker.run()));
 
-const maintenanceTimer = keepMaintenanceRunning();
+const endMaintenanceChecks =
+  config.isMaintenanceOn && config.queues.includes('billing')
+    ? keepMaintenanceRunning({
+        client: temporal.client,
+        taskQueuePrefix: config.taskQueuePrefix,
+        logger,
+      })
+    : undefined;
 
 const shutdown = onShutdown(
   [
-    { name: 'maintenance timer', close: () => clearInterval(maintenanceTimer) },
     {
       name: 'workers',
       timeoutMs: GRACE_MS + 5_000,
@@ -92,6 +98,7 @@ const shutdown = onShutdown(
         await running;
       },
     },
+    { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },
     { name: 'database', close: () => database.close() },
@@ -104,24 +111,6 @@ running.catch((error: unknown) => {
 });
 logger.info({ queues: config.queues }, 'ready');
 announceReady();
-
-/** Starts the sweeps, and again within a minute if somebody terminated them. There is only one. */
-function keepMaintenanceRunning(): NodeJS.Timeout | undefined {
-  if (!config.isMaintenanceOn || !config.queues.includes('billing')) return undefined;
-  const start = (): void => {
-    temporal.client.workflow
-      .start(MAINTENANCE_WORKFLOW, {
-        workflowId: maintenanceWorkflowId(config.taskQueuePrefix),
-        taskQueue: `${config.taskQueuePrefix}billing`,
-        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-      })
-      .catch((error: unknown) => {
-        logger.warn({ error: error instanceof Error ? error.message : String(error) }, 'no sweeps');
-      });
-  };
-  start();
-  return setInterval(start, MAINTENANCE_CHECK_MS);
-}
 
 function optionsOf(queue: QueueName): WorkerOptions {
   const shared: WorkerOptions = {
