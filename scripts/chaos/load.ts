@@ -16,8 +16,12 @@ const MADE_TOGETHER = 4;
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
+/** Mostly short ones: a clock waits for the subscription with the most cycles. */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 1 },
+  { interval: 'DAY', intervalCount: 2 },
   { interval: 'DAY', intervalCount: 3 },
   { interval: 'WEEK', intervalCount: 1 },
   { interval: 'WEEK', intervalCount: 2 },
