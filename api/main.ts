@@ -80,7 +80,7 @@ const server = createApiServer(
 
 const shutdown = onShutdown(
   [
-    { name: 'requests', timeoutMs: DRAIN_MS, close: drain },
+    { name: 'requests', timeoutMs: DRAIN_MS, close: () => server.drain() },
     { name: 'temporal', close: () => temporal.close() },
     { name: 'gateway', close: () => gateway.close() },
     { name: 'database', close: () => database.close() },
@@ -95,11 +95,3 @@ server.listen(config.port, config.host, () => {
   logger.info({ host: config.host, port: config.port }, 'ready');
   announceReady();
 });
-
-/** Takes no new requests and lets the running ones finish. */
-function drain(): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.close((error) => (error ? reject(error) : resolve()));
-    server.closeIdleConnections();
-  });
-}
