@@ -25,8 +25,8 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
-/** How long running activities may take to finish after a stop was asked for. */
-const GRACE_MS = 20_000;
+/** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
+const GRACE_MS = 40_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });

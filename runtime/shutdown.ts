@@ -9,8 +9,16 @@ export interface Closer {
   readonly timeoutMs?: number;
 }
 
+/**
+ * A process has ended by itself this long after it was told to stop, in ms. What starts processes must
+ * give them longer before it kills them.
+ */
+export const STOP_WITHIN_MS = 60_000;
+
 export interface ShutdownOptions {
   readonly logger: Pick<Logger, 'info' | 'error'>;
+  /** Longest time for all closers together in ms. Default {@link STOP_WITHIN_MS}. */
+  readonly withinMs?: number;
   /** Test seam; default `process.exit`. */
   readonly exit?: (code: number) => void;
 }
@@ -26,9 +34,9 @@ const REPEATED_SIGNAL_GRACE_MS = 2_000;
 /**
  * Closes the given things in order when SIGTERM, SIGINT or SIGHUP arrives (or, with
  * `PERENNIAL_EXIT_WITH_PARENT=1`, when stdin ends because the parent is gone) and then exits: 0, or
- * 1 when a closer threw or did not finish in its time. Each closer is bounded, so the process
- * always ends, even while the Temporal Runtime traps the same signals. A second signal more than
- * 2 s later exits at once with 1.
+ * 1 when a closer threw or did not finish in its time. Each closer is bounded, and all of them
+ * together, so the process always ends, even while the Temporal Runtime traps the same signals. A
+ * second signal more than 2 s later exits at once with 1.
  *
  * Returns the same shutdown as a function; calling it again while it runs changes nothing.
  */
@@ -42,7 +50,7 @@ export function onShutdown(
   const shutdown = (reason: string, exitCode = 0): void => {
     if (startedAt !== undefined) return;
     startedAt = performance.now();
-    void closeInOrder(closers, reason, options.logger).then((allClosed) => {
+    void closeInOrder(closers, reason, options).then((allClosed) => {
       exit(allClosed ? exitCode : 1);
     });
   };
@@ -86,12 +94,15 @@ export function announceReady(): void {
 async function closeInOrder(
   closers: readonly Closer[],
   reason: string,
-  logger: ShutdownOptions['logger'],
+  { logger, withinMs = STOP_WITHIN_MS }: ShutdownOptions,
 ): Promise<boolean> {
   logger.info({ reason }, 'stopping');
+  const overAt = performance.now() + withinMs;
   let allClosed = true;
   for (const closer of closers) {
-    const failure = await closeOne(closer);
+    const ownMs = closer.timeoutMs ?? DEFAULT_CLOSER_TIMEOUT_MS;
+    const leftMs = Math.max(0, Math.round(overAt - performance.now()));
+    const failure = await closeOne(closer, Math.min(ownMs, leftMs));
     if (failure === undefined) continue;
     allClosed = false;
     logger.error({ closer: closer.name, error: failure }, 'could not be closed cleanly');
@@ -101,8 +112,7 @@ async function closeInOrder(
 }
 
 /** What went wrong, or undefined. */
-async function closeOne(closer: Closer): Promise<string | undefined> {
-  const timeoutMs = closer.timeoutMs ?? DEFAULT_CLOSER_TIMEOUT_MS;
+async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`still open after ${timeoutMs} ms`), timeoutMs);

@@ -9,6 +9,7 @@ import {
   loadWorkerConfig,
   VARIABLE_NAMES,
 } from '../../runtime/config.ts';
+import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
 
 interface ComposeService {
   readonly image?: string;
@@ -20,6 +21,7 @@ interface ComposeService {
   readonly ports?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test: readonly string[] };
+  readonly stop_grace_period?: string;
 }
 
 const text = readFileSync('docker-compose.yml', 'utf8');
@@ -107,6 +109,11 @@ describe('docker-compose.yml', () => {
       (variable) => !(VARIABLE_NAMES as readonly string[]).includes(variable),
     );
     expect(unknown).toEqual([]);
+  });
+
+  it.each(OURS)('lets %s end by itself before it is killed', (name) => {
+    const [, seconds] = /^(\d+)s$/.exec(services[name]!.stop_grace_period!)!;
+    expect(Number(seconds) * 1_000).toBeGreaterThan(STOP_WITHIN_MS);
   });
 
   it('gives every process all it needs to start, reachable from the other containers', () => {

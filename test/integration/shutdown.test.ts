@@ -9,14 +9,18 @@ const folder = mkdtempSync(join(tmpdir(), 'perennial-shutdown-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Runs a program that calls onShutdown with these closers and says "up" when it has. */
-async function startProgram(closers: string, environment: Record<string, string> = {}) {
+async function startProgram(
+  closers: string,
+  environment: Record<string, string> = {},
+  withinMs = 60_000,
+) {
   const file = join(folder, `${Math.random()}.mts`);
   writeFileSync(
     file,
     `import { onShutdown } from ${JSON.stringify(resolve('runtime/shutdown.ts'))};
      const say = (line: string) => console.log(line);
      const logger = { info() {}, error(details: object) { say('error ' + JSON.stringify(details)); } };
-     onShutdown([${closers}], { logger: logger as never });
+     onShutdown([${closers}], { logger: logger as never, withinMs: ${withinMs} });
      setInterval(() => undefined, 1000);
      say('up');`,
   );
@@ -63,6 +67,24 @@ describe('a process that is told to stop', () => {
         'last',
       ],
     });
+  });
+
+  it('gives all closers together no longer than they have', async () => {
+    const stuck = (name: string) => closer(name, 'await new Promise(() => undefined);');
+    const { child, ended } = await startProgram(
+      [stuck('first'), stuck('second'), closer('last', "say('last');")].join(','),
+      {},
+      100,
+    );
+    child.kill('SIGTERM');
+    const { code, lines } = await ended;
+    expect(code).toBe(1);
+    expect(lines).toEqual([
+      'up',
+      expect.stringMatching(/^error {"closer":"first","error":"still open after (99|100) ms"}$/),
+      expect.stringMatching(/^error {"closer":"second","error":"still open after \d ms"}$/),
+      'last',
+    ]);
   });
 
   it('takes the second of two signals at once, as npm sends them, for the first', async () => {
