@@ -25,13 +25,14 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * Delivery to other people's servers: stops itself after about 20 s of sends. One try: what is left
- * is the stream workflow's, woken by the activity or by the sweep.
+ * Delivery to other people's servers: stops itself after about 20 s of sends. What a turn leaves is the
+ * stream workflow's, woken by the activity or by the sweep; the second try is for a turn that never
+ * began, handed to a worker that stopped at that moment.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
-  retry: { maximumAttempts: 1 },
+  retry: { maximumAttempts: 2 },
 } as const satisfies ActivityOptions;
 
 /** One pass over what should not be there. The next pass comes in seconds: no retries. */

@@ -1,7 +1,9 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand, createWorld, startTimeSkippingServer } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -160,6 +162,28 @@ describe('an activity that gives up', () => {
     await env.sleep(31 * DAY + 120_000);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
     expect((await world.state(ref)).status).toBe('ENDED');
+  });
+
+  test('while delivering webhooks, once: it delivers them a little later, and no sweep has to [D-54]', async () => {
+    const signer = 'a-secret-of-the-merchant';
+    const receiver = await startWebhookReceiver({ secrets: [signer] });
+    const configId = await world.subscribe(receiver.url, signer);
+    const ref = await world.create({ createdAt: await env.currentTimeMs() });
+    await receiver.waitFor(2);
+    faults.deliverPending = { times: 1, effect: false };
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await env.sleep(30_000);
+    await receiver.waitFor(5);
+    expect(receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`)).toEqual([
+      '1 intent.created',
+      '2 subscription.created',
+      '3 intent.success',
+      '4 subscription.cycle_charged',
+      '5 subscription.active',
+    ]);
+    const { merchantId } = world;
+    await deleteWebhookConfig(world.db, { merchantId, configId, at: Date.now() });
+    await receiver.close();
   });
 
   test('for good does not fail the workflow: commands are served in between [design §3]', async () => {
