@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { issueCredential } from '../../db/repositories/credentials.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { freePort } from '../../embedded/ports.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { startOurProcess } from '../support/our-process.ts';
-import type { OurProcess } from '../support/our-process.ts';
+import { apiProcesses } from '../support/api-process.ts';
+import type { ApiProcess } from '../support/api-process.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
@@ -21,24 +19,20 @@ import type { World } from '../support/world.ts';
  * the named point, and then the same request, with the same key, to one that lives.
  */
 
-const PEPPER = 'pepper-of-the-killed-api-0000000000001';
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let payments: Payments;
-let authorization: string;
-let living: Api;
+let processes: Awaited<ReturnType<typeof apiProcesses>>;
+let living: ApiProcess;
 
 beforeAll(async () => {
   server = await connectDevServer();
   world = await createWorld(server);
   payments = paymentsIn(world);
-  const { db, merchantId } = world;
-  const credential = { merchantId, mode: 'test', pepper: PEPPER, nowAt: Date.now() } as const;
-  const { keyId, secret } = await issueCredential(db, credential);
-  authorization = `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`;
-  living = await startApi();
+  processes = await apiProcesses(world);
+  living = await processes.start();
 });
 
 afterAll(async () => {
@@ -47,33 +41,20 @@ afterAll(async () => {
   await server.close();
 });
 
-interface Api extends OurProcess {
-  readonly url: string;
-}
-
-/** One that dies at `point`, the first time it comes there, or one that lives. */
-async function startApi(point?: Failpoint): Promise<Api> {
-  const port = await freePort();
-  const api = await startOurProcess('api/main.ts', {
-    ...world.environment,
-    API_PORT: String(port),
-    CREDENTIAL_PEPPER: PEPPER,
-    SESSION_KEY: 'session-key-of-the-killed-api-000000001',
-    ...(point ? { FAILPOINT: point } : {}),
-  });
-  return { ...api, url: `http://127.0.0.1:${port}` };
-}
-
 interface Request {
   readonly path: string;
   readonly body: object;
   readonly key: string;
 }
 
-async function send(api: Api, { path, body, key }: Request) {
+async function send(api: ApiProcess, { path, body, key }: Request) {
   const response = await fetch(api.url + path, {
     method: 'POST',
-    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': key },
+    headers: {
+      authorization: processes.authorization,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
     body: JSON.stringify(body),
   });
   const text = await response.text();
@@ -83,7 +64,7 @@ async function send(api: Api, { path, body, key }: Request) {
 
 /** The process dies at the point while it serves the request, and the client gets no answer. */
 async function dieAt(point: Failpoint, request: Request): Promise<void> {
-  const api = await startApi(point);
+  const api = await processes.start({ failpoint: point });
   await expect(send(api, request)).rejects.toThrow('fetch failed');
   expect(await api.gone).toMatchObject({ code: null, signal: 'SIGKILL' });
 }

@@ -116,6 +116,8 @@ export async function createWorld(
     runsActivities?: boolean;
     /** A Postgres of one's own instead of the run's: its administrative database. */
     postgresUrl?: string;
+    /** How long the gateway may take to answer those who run activities here, in ms. */
+    gatewayTimeoutMs?: number;
   } = {},
 ) {
   const database = await createTestDatabase(options.postgresUrl);
@@ -134,7 +136,7 @@ export async function createWorld(
     url: gatewayServer.url,
     publicUrl: gatewayServer.url,
     apiKey: GATEWAY_KEY,
-    timeoutMs: 2_000,
+    timeoutMs: options.gatewayTimeoutMs ?? 2_000,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
   const logger = createLogger({ name: 'world', level: 'silent' });

@@ -1,0 +1,341 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { freePort } from '../../embedded/ports.ts';
+import { apiProcesses } from '../support/api-process.ts';
+import type { ApiProcess } from '../support/api-process.ts';
+import { createMerchantClient } from '../support/merchant-client.ts';
+import { startOurProcess } from '../support/our-process.ts';
+import type { OurProcess } from '../support/our-process.ts';
+import { payOnPage } from '../support/payer.ts';
+import { paymentsIn } from '../support/payments.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { openShop } from '../support/shop.ts';
+import type { Shop } from '../support/shop.ts';
+import { connectDevServer, createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/**
+ * SIGTERM, as every orchestrator sends it, to real processes at work: what they have begun they
+ * finish, and the rest is done by others. Nothing is sent twice, the gateway is never asked what
+ * became of a charge, and no sweep finds anything. The tests run side by side, each in a world of its
+ * own.
+ */
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+type Json = Record<string, unknown>;
+type Order = Awaited<ReturnType<typeof order>>;
+
+/** Bounds of waits, not expectations. */
+const SOON = { timeout: 60_000, interval: 20 };
+const CHARGE = '/payments/charge-tokenised-pm';
+
+/** Lives in a world of its own, whose processes end with it. */
+async function inWorld(
+  options: Parameters<typeof createWorld>[1],
+  live: (world: World, keep: <P extends OurProcess>(started: Promise<P>) => Promise<P>) => unknown,
+): Promise<void> {
+  const world = await createWorld(server, options);
+  const started: Promise<OurProcess>[] = [];
+  try {
+    await live(world, (process) => {
+      started.push(process);
+      return process;
+    });
+  } finally {
+    for (const process of await Promise.allSettled(started)) {
+      if (process.status === 'fulfilled') await process.value.stop();
+    }
+    await world.close();
+  }
+}
+
+/** Sends SIGTERM; all is closed in time. */
+async function expectStops(process: OurProcess): Promise<void> {
+  await process.stop();
+  const { output, ...end } = await process.gone;
+  expect(end, output).toEqual({ code: 0, signal: null });
+}
+
+/** To charge a card that was saved before. */
+async function order(world: World) {
+  const payments = paymentsIn(world);
+  const { customerId, ...session } = await payments.setup();
+  const card = { ...session, ...(await payments.card()), nowAt: Date.now() };
+  const saved = await world.activities.saveSetupMethod(card);
+  if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
+  const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
+  return { key: randomUUID(), body };
+}
+
+/** From now on a charge takes its time at the gateway, and look-ups are counted. */
+async function slowGateway({ control }: World, delayMs: number): Promise<void> {
+  const delay = { fault: 'delay', count: 100_000, match: {} };
+  await control('POST', '/control/faults', { ...delay, operation: 'charge', delayMs });
+  await control('POST', '/control/faults', { ...delay, operation: 'lookup', delayMs: 1 });
+}
+
+async function attempts({ db }: World): Promise<Record<string, number>> {
+  const rows = await db.execute<{ state: string; number: number }>(
+    sql`select state, count(*)::int as number from payment_attempt group by state`,
+  );
+  return Object.fromEntries(rows.map(({ state, number }) => [state, number]));
+}
+
+/** Each of `count` charges was sent once, nobody asked for one, and nothing waits for a sweep. */
+async function expectSentOnce(world: World, count: number): Promise<void> {
+  const { db, control } = world;
+  expect(await attempts(world)).toEqual({ SUCCEEDED: count });
+  const { charges } = await control('GET', '/control/charges');
+  expect(charges.map(({ outcome, sentCount }) => `${outcome} x${sentCount}`)).toEqual(
+    Array.from({ length: count }, () => 'succeeded x1'),
+  );
+  const { faults } = (await control('GET', '/control/faults')) as unknown as {
+    faults: { operation: string; hits: number }[];
+  };
+  expect(faults.map(({ operation, hits }) => [operation, hits])).toContainEqual(['lookup', 0]);
+  expect([...(await db.execute(sql`select * from sweep_count`))]).toEqual([]);
+  // As if it had been lying there for a minute.
+  await db.delete(deliveryLeases);
+  await db
+    .update(webhookDeliveries)
+    .set({ nextAttemptAt: Date.now() - 60_000 })
+    .where(eq(webhookDeliveries.state, 'PENDING'));
+  expect(await repairsOf(world, 60_000)).toEqual({});
+}
+
+describe.concurrent('a process that is told to stop', () => {
+  test('as a worker finishes its charges and deliveries; its successor does the rest [D-40, D-54]', () =>
+    inWorld({ runsActivities: false }, async (world, keep) => {
+      const shop = await openShop(world);
+      const { merchant, receiver } = shop;
+      const startWorker = () => keep(startOurProcess('worker.ts', world.environment));
+      const worker = await startWorker();
+      const { testClockId, ...renewed } = await paidSubscription(shop);
+      const orders = await Promise.all([order(world), order(world), order(world)]);
+      await slowGateway(world, 1_500);
+
+      // Three charges and a renewal are at the gateway, and a webhook is at its receiver.
+      let answerReceived = (): void => undefined;
+      const mayAnswer = new Promise<void>((resolve) => (answerReceived = resolve));
+      receiver.onReceive(() => mayAnswer);
+      const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
+      const { merchantId } = world;
+      await world.workflows.wakeStream({ merchantId, streamId: subscriptionId });
+      const isHeld = () =>
+        receiver.received.some(({ event }) => event['subscriptionId'] === subscriptionId);
+      await vi.waitFor(() => expect(isHeld()).toBe(true), SOON);
+      const answers = orders.map(({ key, body }) => merchant.post<Json>(CHARGE, body, key));
+      const advanced = merchant.post<Json>(ADVANCE, { testClockId, to: NEXT_MONTH });
+      const underWay = { SUCCEEDED: 1, SENDING: 4 };
+      await vi.waitFor(async () => expect(await attempts(world)).toEqual(underWay), SOON);
+
+      const stopped = expectStops(worker);
+      answerReceived();
+      const successor = startWorker();
+      await stopped;
+      // It recorded what it had sent: nobody else could by now.
+      expect(await attempts(world)).toEqual({ SUCCEEDED: 5 });
+
+      await successor;
+      const intents = await Promise.all(answers);
+      expect(intents.map(({ status }) => status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+      expect(await advanced).toMatchObject({ status: 'READY' });
+      await shop.expectAllDelivered(subscriptionId);
+      await shop.expectAllDelivered(renewed.subscriptionId);
+      const told = ({ intentId }: Json) =>
+        receiver.received
+          .filter(({ event }) => event['intentId'] === intentId)
+          .map(({ event }) => event.eventType);
+      for (const intent of intents) {
+        const all = ['intent.created', 'intent.success'];
+        await vi.waitFor(() => expect(told(intent)).toEqual(all), SOON);
+      }
+      await expectStops(await successor);
+      await expectSentOnce(world, 5);
+      await shop.close();
+    }));
+
+  test('as an API answers what it has begun, takes nothing new and leaves the keys to its successor [D-17, D-40]', () =>
+    inWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
+      const processes = await apiProcesses(world);
+      const { authorization } = processes;
+      const api = await keep(processes.start());
+      const orders = await Promise.all([order(world), order(world), order(world)]);
+      const [slow, ...quick] = orders;
+      await slowGateway(world, 1_000);
+
+      // Two charges are at the gateway, one is being sent to us, and two connections are quiet.
+      const silent = await connectTo(api);
+      const idle = await connectTo(api);
+      idle.write('GET /health HTTP/1.1\r\nHost: api\r\n\r\n');
+      await once(idle, 'data');
+      const sender = await connectTo(api);
+      const text = JSON.stringify(slow.body);
+      const head = [
+        `POST ${CHARGE} HTTP/1.1`,
+        'Host: api',
+        `Authorization: ${authorization}`,
+        'Content-Type: application/json',
+        `Content-Length: ${text.length}`,
+        `Idempotency-Key: ${slow.key}`,
+        'Expect: 100-continue',
+      ];
+      let heard = '';
+      sender.setEncoding('utf8').on('data', (chunk: string) => (heard += chunk));
+      sender.write(`${head.join('\r\n')}\r\n\r\n`);
+      await vi.waitFor(() => expect(heard).toBe('HTTP/1.1 100 Continue\r\n\r\n'), SOON);
+      const answers = quick.map(async ({ key, body }) => {
+        const response = await fetch(api.url + CHARGE, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'application/json', 'idempotency-key': key },
+          body: JSON.stringify(body),
+        });
+        const connection = response.headers.get('connection');
+        return { status: response.status, connection, answer: (await response.json()) as Json };
+      });
+      const underWay = { SENDING: 2 };
+      await vi.waitFor(async () => expect(await attempts(world)).toEqual(underWay), SOON);
+
+      const closed = [silent, idle, sender].map((socket) => once(socket, 'close'));
+      const stopped = expectStops(api);
+      await vi.waitFor(() => expectRefuses(api), SOON);
+      sender.write(text);
+      await Promise.all(closed);
+      expect(heard).toContain('HTTP/1.1 200 OK\r\n');
+      expect(heard).toContain('\r\nConnection: close\r\n');
+      const answered = [JSON.parse(heard.split('\r\n\r\n')[2] ?? '') as Json];
+      for (const { status, connection, answer } of await Promise.all(answers)) {
+        expect([status, connection]).toEqual([200, 'close']);
+        answered.push(answer);
+      }
+      await stopped;
+
+      // Another API has the same answers, and nothing to do.
+      const shop = await openShop(world);
+      for (const [index, { key, body }] of orders.entries()) {
+        const { intentId } = answered[index] ?? {};
+        expect(answered[index]).toEqual({ intentId, status: 'SUCCESS' });
+        expect(await shop.merchant.post<Json>(CHARGE, body, key)).toEqual(answered[index]);
+      }
+      await expectSentOnce(world, 3);
+      await shop.close();
+    }));
+
+  test('as one worker after the other, or an API, while clients charge all the time: each charge is made once [D-17, D-40]', () =>
+    inWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
+      const processes = await apiProcesses(world);
+      const port = await freePort();
+      const startApi = () => keep(processes.start({ port }));
+      const environment = { ...world.environment, MAINTENANCE: 'on' };
+      const startWorker = () => keep(startOurProcess('worker.ts', environment));
+      const [worker, api] = await Promise.all([startWorker(), startApi()]);
+      const orders = await Promise.all([order(world), order(world), order(world)]);
+      await slowGateway(world, 1_000);
+      const load = startLoad(orders, { apiUrl: api.url, ...processes });
+      await load.goesOn();
+      await expectStops(worker);
+      await load.goesOn();
+
+      const stopped = expectStops(api);
+      await vi.waitFor(() => expectRefuses(api), SOON);
+      const [successor] = await Promise.all([startApi(), stopped]);
+      await load.goesOn();
+
+      for (let time = 0; time < 2; time += 1) {
+        const another = await startWorker();
+        await load.goesOn();
+        await expectStops(another);
+        await load.goesOn();
+      }
+      const charged = await load.end();
+      await expectStops(successor);
+      await expectSentOnce(world, charged);
+    }));
+});
+
+const CREATE = '/subscription/create';
+const ADVANCE = '/test-clock/advance';
+const NOW = Date.parse('2027-01-31T09:30:00Z');
+const NEXT_MONTH = Date.parse('2027-03-01T00:00:00Z');
+const TERMS = {
+  amount: 1_999,
+  currency: 'USD',
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  callbackUrl: 'https://merchant.example/back',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+};
+
+/** On a test clock of its own; its first month is paid and told. */
+async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
+  const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
+    now: NOW,
+  });
+  const { subscriptionId, fwdUrl } = await merchant.post<
+    Record<'subscriptionId' | 'fwdUrl', string>
+  >(CREATE, { ...TERMS, testClockId });
+  await payOnPage(fwdUrl);
+  await expectAllDelivered(subscriptionId);
+  return { testClockId, subscriptionId };
+}
+
+/** Clients that charge again and again, each time under a new key until the answer is definite. */
+function startLoad(
+  orders: readonly Order[],
+  api: { apiUrl: string; keyId: string; secret: string },
+) {
+  const merchant = createMerchantClient({ ...api, patienceMs: SOON.timeout });
+  const load = { isOver: false, charged: 0 };
+  const client = async ({ body }: Order): Promise<void> => {
+    while (!load.isOver) {
+      const key = randomUUID();
+      const charge = () => merchant.post<Json>(CHARGE, body, key);
+      await vi.waitFor(async () => expect((await charge())['status']).toBe('SUCCESS'), SOON);
+      load.charged += 1;
+    }
+  };
+  const clients = Promise.all(orders.map(client));
+  return {
+    /** One charge more is made than there are. */
+    async goesOn(): Promise<void> {
+      const { charged } = load;
+      await vi.waitFor(() => expect(load.charged).toBeGreaterThan(charged), SOON);
+    },
+    /** How many were made. */
+    async end(): Promise<number> {
+      load.isOver = true;
+      await clients;
+      return load.charged;
+    },
+  };
+}
+
+async function connectTo({ url }: ApiProcess): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  // What was not yet taken is cut off.
+  socket.on('error', () => socket.destroy());
+  return socket;
+}
+
+async function expectRefuses(api: ApiProcess): Promise<void> {
+  const attempt = connectTo(api).then((socket) => socket.destroy());
+  await expect(attempt).rejects.toThrow('ECONNREFUSED');
+}

@@ -1,0 +1,36 @@
+import { issueCredential } from '../../db/repositories/credentials.ts';
+import { freePort } from '../../embedded/ports.ts';
+import type { Failpoint } from '../../runtime/failpoints.ts';
+import { startOurProcess } from './our-process.ts';
+import type { OurProcess } from './our-process.ts';
+import type { World } from './world.ts';
+
+const PEPPER = 'pepper-of-an-api-process-0000000000001';
+const SESSION_KEY = 'session-key-of-an-api-process-000000001';
+
+export interface ApiProcess extends OurProcess {
+  readonly url: string;
+}
+
+/** Credentials of a world's merchant, and API processes of that world that know them. */
+export async function apiProcesses({ db, merchantId, environment }: World) {
+  const credential = { merchantId, mode: 'test', pepper: PEPPER, nowAt: Date.now() } as const;
+  const { keyId, secret } = await issueCredential(db, credential);
+  return {
+    keyId,
+    secret,
+    authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
+    /** On `port` or any free one; one with a failpoint dies there, the first time it comes to it. */
+    async start(options: { port?: number; failpoint?: Failpoint } = {}): Promise<ApiProcess> {
+      const port = String(options.port ?? (await freePort()));
+      const api = await startOurProcess('api/main.ts', {
+        ...environment,
+        API_PORT: port,
+        CREDENTIAL_PEPPER: PEPPER,
+        SESSION_KEY,
+        ...(options.failpoint ? { FAILPOINT: options.failpoint } : {}),
+      });
+      return { ...api, url: `http://127.0.0.1:${port}` };
+    },
+  };
+}
