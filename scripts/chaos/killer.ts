@@ -27,9 +27,18 @@ export interface Kill {
   readonly at: number;
 }
 
-/** Before the next kill, from when all run again: time to begin something that it can interrupt. */
-const LEAST_PAUSE_MS = 4_000;
-const MOST_PAUSE_MS = 14_000;
+export interface WatchedSystem {
+  /** Whether it answers at all. */
+  isServing(): Promise<boolean>;
+  /** Whether a charge was settled after that instant, in epoch ms. False while nobody can tell. */
+  hasChargedSince(at: number): Promise<boolean>;
+}
+
+/** Before the next kill, from when all work again: time to begin something that it can interrupt. */
+const LEAST_PAUSE_MS = 2_000;
+const MOST_PAUSE_MS = 10_000;
+/** When nothing is charged for so long, there is nothing to charge. */
+const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
 
@@ -37,14 +46,13 @@ export class Killer {
   readonly kills: Kill[] = [];
   private readonly table: ProcessTable;
   private readonly random: Random;
-  private readonly isServing: () => Promise<boolean>;
+  private readonly system: WatchedSystem;
   private upcoming: KillKind[] = [];
 
-  /** `isServing`: whether the system answers as a whole. */
-  constructor(dataDir: string, random: Random, isServing: () => Promise<boolean>) {
+  constructor(dataDir: string, random: Random, system: WatchedSystem) {
     this.table = openProcessTable(join(dataDir, 'processes.json'));
     this.random = random;
-    this.isServing = isServing;
+    this.system = system;
     for (const program of PROGRAMS) {
       if (this.find(program) === undefined) throw new Error(`There is no ${program} to kill.`);
     }
@@ -58,6 +66,7 @@ export class Killer {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.waitUntilUp(signal);
+      await this.waitUntilAtWork(signal);
       await pause(this.random.between(LEAST_PAUSE_MS, MOST_PAUSE_MS), signal);
       if (!signal.aborted) await this.strike(this.nextKind());
     }
@@ -67,7 +76,17 @@ export class Killer {
   async waitUntilUp(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const areThere = PROGRAMS.every((program) => this.find(program) !== undefined);
-      if (areThere && (await this.isServing())) return;
+      if (areThere && (await this.system.isServing())) return;
+      await pause(POLL_MS, signal);
+    }
+  }
+
+  /** Each kill hits a system that works: its worker, too, has recovered from the one before. */
+  private async waitUntilAtWork(signal: AbortSignal): Promise<void> {
+    const last = this.kills.at(-1)?.at ?? 0;
+    const giveUpAt = performance.now() + WORKS_WITHIN_MS;
+    while (!signal.aborted && performance.now() < giveUpAt) {
+      if (await this.system.hasChargedSince(last)) return;
       await pause(POLL_MS, signal);
     }
   }

@@ -31,16 +31,22 @@ export interface Recovery {
 /** What was on its way at the moment of a kill may still be settled; that is no recovery. */
 const AFTERMATH_MS = 250;
 
+/** When the first charge was settled after a kill, in epoch ms; null when none was. */
+export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise<number | null> {
+  const [row] = await sql<{ settled_at: Date | null }[]>`
+    select min(settled_at) as settled_at from payment_attempt
+    where settled_at > ${new Date(killedAt + AFTERMATH_MS)}`;
+  return row?.settled_at?.getTime() ?? null;
+}
+
 /** How long after each kind of kill the next charge was settled, from the attempts themselves. */
 export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
   const seconds = new Map<KillKind, number[]>();
   for (const { kind, at } of kills) {
-    const [row] = await sql<{ settled_at: Date | null }[]>`
-      select min(settled_at) as settled_at from payment_attempt
-      where settled_at > ${new Date(at + AFTERMATH_MS)}`;
-    if (!row?.settled_at) continue;
+    const chargedAt = await chargedAfter(sql, at);
+    if (chargedAt === null) continue;
     const list = seconds.get(kind) ?? [];
-    list.push((row.settled_at.getTime() - at) / 1_000);
+    list.push((chargedAt - at) / 1_000);
     seconds.set(kind, list);
   }
   return KILL_KINDS.map((kind) => {

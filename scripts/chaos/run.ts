@@ -17,7 +17,7 @@ import type { Group, Load } from './load.ts';
 import { sitOut } from './outage.ts';
 import type { Outage } from './outage.ts';
 import { Random } from './random.ts';
-import { recoveries } from './report.ts';
+import { chargedAfter, recoveries } from './report.ts';
 import type { RunReport } from './report.ts';
 import { settle } from './settle.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
@@ -98,7 +98,15 @@ export async function run(
       pagesRepeated: 0,
       commands: 0,
     },
-    killer: new Killer(start.dataDir, new Random(options.seed + 1), () => isHealthy(demo.apiUrl)),
+    killer: new Killer(start.dataDir, new Random(options.seed + 1), {
+      isServing: () => isHealthy(demo.apiUrl),
+      hasChargedSince: (at) =>
+        chargedAfter(sql, at).then(
+          (chargedAt) => chargedAt !== null,
+          // The database may be dead just now.
+          () => false,
+        ),
+    }),
     receiver: await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2)),
     books,
   };
