@@ -1,0 +1,91 @@
+import { Worker } from '@temporalio/worker';
+import { expect, vi } from 'vitest';
+import { withHeartbeats } from '../../activities/heartbeats.ts';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { startOurProcess } from './our-process.ts';
+import type { OurProcess } from './our-process.ts';
+import { paymentsIn } from './payments.ts';
+import { openShop } from './shop.ts';
+import { createWorld } from './world.ts';
+import type { TemporalPlace } from './world.ts';
+
+/** A new worker sees after 5 s that the old one is dead; the API answers PENDING after 25 s. */
+export const ANSWERED_WITHIN_MS = 60_000;
+
+type Json = Record<string, unknown>;
+
+export type WorkerLife = Awaited<ReturnType<typeof openWorkerLife>>;
+
+/** A merchant with an API, and nobody who runs activities: workers come and go. */
+export async function openWorkerLife(server: TemporalPlace) {
+  const world = await createWorld(server, { runsActivities: false });
+  const shop = await openShop(world);
+  const { merchantId } = world;
+  const stops: (() => Promise<void>)[] = [];
+
+  /** A worker process that is to die. */
+  const startMortal = async (failpoint: string): Promise<OurProcess> => {
+    const mortal = await startOurProcess('worker.ts', {
+      ...world.environment,
+      WORKER_QUEUES: 'charges,webhooks',
+      FAILPOINT: failpoint,
+    });
+    stops.push(() => mortal.stop());
+    return mortal;
+  };
+  /** Another worker, which finds what the dead one left. In this process: it is there at once. */
+  const goOn = async (): Promise<void> => {
+    for (const queue of ['charges', 'webhooks']) {
+      const worker = await Worker.create({
+        connection: server.nativeConnection,
+        taskQueue: world.taskQueuePrefix + queue,
+        activities: withHeartbeats(world.activities),
+      });
+      const running = worker.run();
+      stops.push(() => {
+        worker.shutdown();
+        return running;
+      });
+    }
+  };
+  /** `sequence type`, a line for each webhook received of a stream. */
+  const received = (field: string, id: string) =>
+    shop.receiver.received
+      .filter(({ event }) => event[field] === id)
+      .map(({ event }) => `${event.sequence} ${event.eventType}`);
+  const payments = paymentsIn(world);
+  return {
+    world,
+    shop,
+    payments,
+    merchantId,
+    startMortal,
+    goOn,
+    /** The body of the answer to a POST, repeated with its key while there is none, or none yet. */
+    async answerTo(path: string, body: object, key: string): Promise<Json> {
+      return vi.waitFor(
+        async () => {
+          const answer = await shop.merchant.post<Json>(path, body, key);
+          expect(answer['status']).not.toBe('PENDING');
+          return answer;
+        },
+        { timeout: ANSWERED_WITHIN_MS, interval: 250 },
+      );
+    },
+    received,
+    /** A stream's events came, each once, there are no others, and nobody delivers any more. */
+    async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
+      await vi.waitFor(() => expect(received(field, streamId)).toEqual(told), 30_000);
+      await vi.waitFor(
+        async () => expect(await world.db.select().from(deliveryLeases)).toEqual([]),
+        30_000,
+      );
+      expect(await payments.story(streamId)).toHaveLength(told.length);
+    },
+    async close() {
+      await Promise.all(stops.map((stop) => stop()));
+      await shop.close();
+      await world.close();
+    },
+  };
+}
