@@ -7,37 +7,76 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 const FOLDER = 'test/replay/histories';
 const PATHS = [
+  'asleep',
+  'cancelled-in-doubt',
+  'checkout-cancelled',
+  'checkout-declined',
   'checkout-expired',
+  'checkout-expired-asleep',
   'checkout-then-sleep',
   'dunning-to-recovery',
   'edit-pause-cancel',
+  'gave-up',
+  'jitter',
   'late-charge',
+  'late-charge-none',
+  'long-on-a-clock',
   'maintenance',
+  'maintenance-long',
   'operator',
+  'operator-signals',
   'payment',
+  'payment-long',
   'payment-review',
   'payment-unknown',
   'refund',
+  'refund-review',
+  'refund-unknown',
+  'restarted',
   'review',
   'setup-method',
+  'setup-method-unknown',
+  'trial-asleep',
   'trial-to-end',
   'unknown-outcome',
+  'upfront',
   'webhook-stream',
+  'webhook-stream-long',
 ];
 
 let workflowBundle: WorkflowBundle;
 let files: string[];
 
 beforeAll(async () => {
-  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
-  workflowBundle = await bundleWorkflowCode({
-    workflowsPath: resolve('workflows/index.ts'),
-    logger: new DefaultLogger('ERROR'),
-  });
+  const logging = { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } as const;
+  const logger = new DefaultLogger('ERROR');
+  Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging } });
+  workflowBundle = await bundle('workflows/index.ts');
   files = (await readdir(FOLDER)).filter((name) => name.endsWith('.json')).toSorted();
 });
 
+const bundle = (file: string) =>
+  bundleWorkflowCode({ workflowsPath: resolve(file), logger: new DefaultLogger('ERROR') });
+
 const read = (file: string) => readFile(`${FOLDER}/${file}`, 'utf8');
+
+/** Which files a build could not have made, with the reason, and how many it was shown. */
+async function replayAll(build: WorkflowBundle, prefix = '') {
+  async function* histories() {
+    for (const file of files) {
+      const history = historyFromJSON(JSON.parse(await read(file)));
+      yield { workflowId: `${prefix}${file}`, history };
+    }
+  }
+  const failed = new Map<string, string>();
+  let count = 0;
+  const results = Worker.runReplayHistories({ workflowBundle: build }, histories());
+  for await (const { workflowId, error } of results) {
+    count += 1;
+    if (error) failed.set(workflowId, error.message);
+  }
+  return { failed, count };
+}
 
 describe('a recorded history', () => {
   test('exists for every path [design §3]', () => {
@@ -45,18 +84,8 @@ describe('a recorded history', () => {
   });
 
   test('is replayed by this build, every run of every path [design §3]', async () => {
-    async function* histories() {
-      for (const file of files) {
-        yield { workflowId: file, history: historyFromJSON(JSON.parse(await read(file))) };
-      }
-    }
-    const failed: string[] = [];
-    let count = 0;
-    for await (const result of Worker.runReplayHistories({ workflowBundle }, histories())) {
-      count += 1;
-      if (result.error) failed.push(`${result.workflowId}: ${result.error.message}`);
-    }
-    expect(failed).toEqual([]);
+    const { failed, count } = await replayAll(workflowBundle);
+    expect([...failed]).toEqual([]);
     expect(count).toBe(files.length);
   });
 
@@ -64,5 +93,15 @@ describe('a recorded history', () => {
     const changed = (await read('trial-to-end-1.json')).replaceAll('chargeAttempt', 'chargeTwice');
     const replay = Worker.runReplayHistory({ workflowBundle }, JSON.parse(changed), 'changed');
     await expect(replay).rejects.toThrow(/TMPRL1100|[Nn]ondeterminism/);
+  });
+
+  test('notices workflows that begin with another command, unless it is patched [design §3]', async () => {
+    const changed = await bundle('test/replay/changed-workflows/index.ts');
+    const { failed, count } = await replayAll(changed);
+    expect(count).toBe(files.length);
+    // Its run had done nothing yet.
+    expect(files.filter((file) => !failed.has(file))).toEqual(['unknown-outcome-3.json']);
+    const { failed: careful } = await replayAll(changed, 'patched/');
+    expect([...careful]).toEqual([]);
   });
 });

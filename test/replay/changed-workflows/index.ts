@@ -1,0 +1,26 @@
+import { patched, upsertMemo, workflowInfo } from '@temporalio/workflow';
+import * as released from '../../../workflows/index.ts';
+
+/**
+ * The workflows as somebody might release them next: each begins with a command that it did not have.
+ * Where the workflow's id begins with `patched/` they were careful.
+ */
+function beginDifferently(): void {
+  const isCareful = workflowInfo().workflowId.startsWith('patched/');
+  if (!isCareful || patched('a-memo-first')) upsertMemo({ changed: true });
+}
+
+function changed<Args extends unknown[], Result>(workflow: (...args: Args) => Result) {
+  return (...args: Args): Result => {
+    beginDifferently();
+    return workflow(...args);
+  };
+}
+
+export const subscription = changed(released.subscription);
+export const payment = changed(released.payment);
+export const refund = changed(released.refund);
+export const lateCharge = changed(released.lateCharge);
+export const setupMethod = changed(released.setupMethod);
+export const maintenance = changed(released.maintenance);
+export const webhookStream = changed(released.webhookStream);

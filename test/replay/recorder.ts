@@ -1,0 +1,120 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { eq } from 'drizzle-orm';
+import { expect, test, vi } from 'vitest';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import type { Command } from '../../domain/subscription/commands.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { checkoutCommand } from '../support/world.ts';
+import type { NewLife, World } from '../support/world.ts';
+
+const FOLDER = 'test/replay/histories';
+
+/**
+ * Lives a path on real servers, unless it was recorded before: what a release once wrote is never
+ * written again. `npm run record-histories` thus records the paths that have no files yet.
+ */
+export function record(path: string, live: () => Promise<unknown>): void {
+  // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- both are the caller's
+  test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, live);
+}
+
+/** Writes the history of every run of a workflow: `<path>-<n>.json`. How many there were. */
+export async function keep(
+  { client }: Pick<World, 'client'>,
+  path: string,
+  workflowId: string,
+): Promise<number> {
+  const historyOf = (runId?: string) => client.workflow.getHandle(workflowId, runId).fetchHistory();
+  const latest = await historyOf();
+  const started = latest.events?.[0]?.workflowExecutionStartedEventAttributes;
+  let runId = started?.firstExecutionRunId;
+  let count = 0;
+  while (runId) {
+    const history = await historyOf(runId);
+    count += 1;
+    await writeFile(`${FOLDER}/${path}-${count}.json`, withoutThisMachine(historyToJSON(history)), {
+      flag: 'wx',
+    });
+    const end = history.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
+    runId = end?.newExecutionRunId;
+  }
+  return count;
+}
+
+/** Stack traces and process names say where it was recorded, which is nobody's business. */
+function withoutThisMachine(json: string): string {
+  const kept: unknown = JSON.parse(json, (key, value: unknown) => {
+    if (key === 'stackTrace') return '';
+    if (key === 'identity') return 'worker';
+    // A sticky task queue is named after the process and its host.
+    return typeof value === 'string' && /^\d+@/.test(value) ? 'worker-sticky' : value;
+  });
+  return `${JSON.stringify(kept)}\n`;
+}
+
+export const START = Date.parse('2027-01-31T00:00:00Z');
+
+/** A subscription on a test clock that stands at START. */
+export async function begin(world: World, terms: NewLife['terms'] = {}) {
+  const clock = await world.createClock(START);
+  const ref = await world.create({ createdAt: START, testClockId: clock, terms });
+  return { clock, ref };
+}
+
+export async function pay(world: World, ref: SubscriptionRef, card?: string): Promise<void> {
+  await world.workflows.execute(ref, checkoutCommand(await world.token(card)));
+}
+
+/** One command of a kind for a subscription, unless `nth` tells them apart. */
+export const send = (
+  { workflows }: World,
+  ref: SubscriptionRef,
+  command: Omit<Command, 'commandId'> & Record<string, unknown>,
+  nth = '',
+) =>
+  workflows.execute(ref, {
+    ...command,
+    commandId: `${command.kind}:${ref.subscriptionId}${nth}`,
+  } as Command);
+
+export const decline = ({ control }: World, { subscriptionId }: SubscriptionRef, count: number) =>
+  control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count });
+
+/** One whose second month was declined. */
+export async function unpaid(world: World) {
+  const { clock, ref } = await begin(world, { cycleCount: 3 });
+  await pay(world, ref);
+  await decline(world, ref, 1);
+  await world.advance(clock, '2027-02-28T00:00:00Z');
+  return { clock, ref };
+}
+
+/** The gateway refuses a request without a method as such. One at a time has that name. */
+export async function spoilMethod({ db }: World, id: string | null): Promise<void> {
+  await db
+    .update(paymentMethods)
+    .set({ gatewayMethodId: 'gone' })
+    .where(eq(paymentMethods.gatewayMethodId, ''));
+  await db
+    .update(paymentMethods)
+    .set({ gatewayMethodId: '' })
+    .where(eq(paymentMethods.id, id ?? ''));
+}
+
+export function workflowOf({ client }: World, { subscriptionId }: SubscriptionRef) {
+  return client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+}
+
+export const keepSubscription = (world: World, path: string, ref: SubscriptionRef) =>
+  keep(world, path, subscriptionWorkflowId(ref.subscriptionId));
+
+/** Its run is a new one that has nothing to do: started, a task, at most one timer. */
+export async function sleeps(world: World, ref: SubscriptionRef): Promise<void> {
+  await vi.waitFor(async () => {
+    const { historyLength } = await workflowOf(world, ref).describe();
+    expect(historyLength).toBeLessThanOrEqual(6);
+  }, 20_000);
+}

@@ -1,0 +1,109 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import {
+  LATE_CHARGE_WORKFLOW,
+  lateChargeWorkflowId,
+} from '../../workflows/late-charge/messages.ts';
+import {
+  MAINTENANCE_WORKFLOW,
+  maintenanceWorkflowId,
+} from '../../workflows/maintenance/messages.ts';
+import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../../workflows/payment/messages.ts';
+import {
+  WEBHOOK_STREAM_WORKFLOW,
+  webhookStreamWorkflowId,
+} from '../../workflows/webhook-stream/messages.ts';
+import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+import { keep, record } from './recorder.ts';
+
+/** What takes days: workflows that ask again and again until their run is full, where time is skipped. */
+
+let env: TestWorkflowEnvironment;
+let world: World;
+/** How often each is still answered that there is nothing yet. */
+const inVain = { chargePayment: 60, deliverPending: 60 };
+
+beforeAll(async () => {
+  env = await startTimeSkippingServer();
+  world = await createWorld(env, { wrap: withPatience });
+});
+
+afterAll(async () => {
+  await world.close();
+  await env.teardown();
+});
+
+const NOTHING_FOUND = {
+  neverStarted: 0,
+  lost: 0,
+  overdue: 0,
+  behindTheirClock: 0,
+  withdrawn: 0,
+  openPayments: 0,
+  openRefunds: 0,
+  decidedReviews: 0,
+  stalledStreams: 0,
+  failed: 0,
+};
+
+/** Nobody is asked and nothing is sent: what is recorded is how long the workflows wait. */
+function withPatience(activities: Activities): Activities {
+  return {
+    ...activities,
+    chargePayment: async () => {
+      inVain.chargePayment -= 1;
+      return inVain.chargePayment < 0 ? { kind: 'succeeded' } : { kind: 'pending' };
+    },
+    deliverPending: async () => {
+      inVain.deliverPending -= 1;
+      return inVain.deliverPending < 0
+        ? { remaining: 0, nextDelayMs: null }
+        : { remaining: 1, nextDelayMs: 3_600_000 };
+    },
+    sweep: async () => NOTHING_FOUND,
+    lookForLateCharge: async ({ looks }) => ({ kind: looks < 5 ? 'pending' : 'absent' }),
+  };
+}
+
+async function live(type: string, workflowId: string, input: object) {
+  const taskQueue = `${world.taskQueuePrefix}billing`;
+  return env.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
+}
+
+describe('record', () => {
+  record('payment-long', async () => {
+    const { merchantId } = world;
+    const workflowId = paymentWorkflowId('in_that_waits');
+    const input = { merchantId, intentId: 'in_that_waits', token: null, lookups: 0 };
+    await (await live(PAYMENT_WORKFLOW, workflowId, input)).result();
+    expect(await keep(env, 'payment-long', workflowId)).toBe(2);
+  });
+
+  record('webhook-stream-long', async () => {
+    const { merchantId } = world;
+    const workflowId = webhookStreamWorkflowId('sub_that_waits');
+    const input = { merchantId, streamId: 'sub_that_waits' };
+    await (await live(WEBHOOK_STREAM_WORKFLOW, workflowId, input)).result();
+    expect(await keep(env, 'webhook-stream-long', workflowId)).toBe(2);
+  });
+
+  record('late-charge-none', async () => {
+    const { merchantId } = world;
+    const workflowId = lateChargeWorkflowId('att_that_waits');
+    const input = { merchantId, attemptId: 'att_that_waits', lookups: 0 };
+    await (await live(LATE_CHARGE_WORKFLOW, workflowId, input)).result();
+    expect(await keep(env, 'late-charge-none', workflowId)).toBe(1);
+  });
+
+  record('maintenance-long', async () => {
+    const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
+    const handle = await live(MAINTENANCE_WORKFLOW, workflowId, {});
+    await env.sleep(1_100_000);
+    await vi.waitFor(async () => {
+      expect((await handle.describe()).runId).not.toBe(handle.firstExecutionRunId);
+    }, 20_000);
+    expect(await keep(env, 'maintenance-long', workflowId)).toBe(2);
+  });
+});
