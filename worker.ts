@@ -25,6 +25,16 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
+/**
+ * Workflow tasks in hand at once. They need a core each, and what is in hand for longer than 10 s is
+ * handed out again: after a start with nothing cached, forty of them on a busy machine were all too
+ * late, again and again. Half of the polls are for what no worker has cached.
+ */
+const WORKFLOW_TASKS = {
+  maxConcurrentWorkflowTaskExecutions: 10,
+  maxConcurrentWorkflowTaskPolls: 6,
+  nonStickyToStickyPollRatio: 0.5,
+} as const;
 /** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
 const GRACE_MS = 40_000;
 
@@ -125,6 +135,6 @@ function optionsOf(queue: QueueName): WorkerOptions {
   if (queue !== 'billing') return { ...shared, activities: withHeartbeats(activities) };
   const { workflowBundle } = config;
   return workflowBundle === undefined
-    ? { ...shared, workflowsPath: WORKFLOWS_FOLDER }
-    : { ...shared, workflowBundle: { codePath: workflowBundle } };
+    ? { ...shared, ...WORKFLOW_TASKS, workflowsPath: WORKFLOWS_FOLDER }
+    : { ...shared, ...WORKFLOW_TASKS, workflowBundle: { codePath: workflowBundle } };
 }
