@@ -85,22 +85,15 @@ async function advanceOn(load: Load, group: Group, isOver: () => boolean): Promi
   while (!isOver()) await advance(load, group, load.random.between(3, 30));
 }
 
-/** Commands come whether or not the ones before are answered: each is a client of its own. */
+/** One after the other, each until it is answered. */
 async function askOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
   const { random } = load;
-  const asked: Promise<void>[] = [];
-  const begin = (work: Promise<void>): void => {
-    // What fails is told at the end, when all are waited for.
-    work.catch(() => undefined);
-    asked.push(work);
-  };
   while (!isOver()) {
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
-    if (id !== undefined) begin(command(load, group, id));
-    if (random.isLucky(NEW_CUSTOMER_CHANCE)) begin(make(load, group));
+    if (id !== undefined) await command(load, group, id);
+    if (random.isLucky(NEW_CUSTOMER_CHANCE)) await make(load, group);
     await sleep(random.between(...BETWEEN_COMMANDS));
   }
-  await Promise.all(asked);
 }
 
 export async function advance(load: Load, group: Group, days: number): Promise<void> {
