@@ -71,7 +71,7 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
 }
 
 /** How long a group's merchant does nothing between two commands, in ms. */
-const BETWEEN_COMMANDS = [2_000, 10_000] as const;
+const BETWEEN_COMMANDS = [5_000, 25_000] as const;
 /** With each command, so that subscriptions that end are replaced. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 

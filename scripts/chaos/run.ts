@@ -31,8 +31,11 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
-/** Each goes on by itself, so that something falls due at every moment. */
-const CLOCKS = 12;
+/**
+ * Each goes on by itself, so that something falls due at every moment. A clock waits for the slowest of
+ * its subscriptions, so that few share one.
+ */
+const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
 const UP_WITHIN_MS = 120_000;
