@@ -37,15 +37,7 @@ export async function findTestClock(
 
 /** How many subscriptions of the clock have not reached its target. Rule: D-60. */
 export async function countBehind(db: Db, clock: TestClock): Promise<number> {
-  const [row] = await db
-    .select({ behind: count() })
-    .from(subscriptions)
-    .where(
-      and(
-        livesBy(clock),
-        or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, clock.targetAt)),
-      ),
-    );
+  const [row] = await db.select({ behind: count() }).from(subscriptions).where(isBehind(clock));
   return row?.behind ?? 0;
 }
 
@@ -57,20 +49,21 @@ export async function sendTestClock(db: Db, clock: TestClock, targetAt: number):
     .where(and(eq(testClocks.merchantId, clock.merchantId), eq(testClocks.id, clock.id)));
 }
 
-/** The subscriptions that live by the clock and are not ENDED, oldest first. */
-export async function subscriptionsOnClock(db: Db, clock: TestClock): Promise<string[]> {
+/** The subscriptions that have not reached the clock's target, oldest first. */
+export async function subscriptionsBehind(db: Db, clock: TestClock): Promise<string[]> {
   const rows = await db
     .select({ id: subscriptions.id })
     .from(subscriptions)
-    .where(livesBy(clock))
+    .where(isBehind(clock))
     .orderBy(sql`${subscriptions.id} collate "C"`);
   return rows.map((row) => row.id);
 }
 
-function livesBy(clock: TestClock) {
+function isBehind(clock: TestClock) {
   return and(
     eq(subscriptions.merchantId, clock.merchantId),
     eq(subscriptions.testClockId, clock.id),
     ne(subscriptions.status, 'ENDED'),
+    or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, clock.targetAt)),
   );
 }

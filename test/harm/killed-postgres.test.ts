@@ -9,7 +9,7 @@ import { freePort } from '../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { supervise } from '../../embedded/services.ts';
 import type { SupervisedService } from '../../embedded/services.ts';
-import { sendTestClock, subscriptionsOnClock } from '../../db/repositories/test-clocks.ts';
+import { sendTestClock, subscriptionsBehind } from '../../db/repositories/test-clocks.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
 import { judgeBooks } from '../../scripts/verify/invariants.ts';
 import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
@@ -164,7 +164,7 @@ test(
     const targetAt = Date.parse('2028-01-15T00:00:00Z');
     await execute(HOLD);
     await sendTestClock(world.db, { ...target, targetAt }, targetAt);
-    for (const subscriptionId of await subscriptionsOnClock(world.db, { ...target, targetAt })) {
+    for (const subscriptionId of await subscriptionsBehind(world.db, { ...target, targetAt })) {
       await world.workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
     }
 

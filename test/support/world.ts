@@ -17,7 +17,7 @@ import {
   countBehind,
   insertTestClock,
   sendTestClock,
-  subscriptionsOnClock,
+  subscriptionsBehind,
 } from '../../db/repositories/test-clocks.ts';
 import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { customers } from '../../db/schema/customers.ts';
@@ -267,7 +267,7 @@ export async function createWorld(
       const targetAt = typeof to === 'number' ? to : Date.parse(to);
       const clock = { merchantId, id, targetAt, createdAt: 0 };
       await sendTestClock(db, clock, targetAt);
-      for (const subscriptionId of await subscriptionsOnClock(db, clock)) {
+      for (const subscriptionId of await subscriptionsBehind(db, clock)) {
         await workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
       }
       await vi.waitFor(async () => expect(await countBehind(db, clock)).toBe(0), {

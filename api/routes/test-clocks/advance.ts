@@ -3,7 +3,7 @@ import {
   countBehind,
   findTestClock,
   sendTestClock,
-  subscriptionsOnClock,
+  subscriptionsBehind,
 } from '../../../db/repositories/test-clocks.ts';
 import type { TestClock } from '../../../db/repositories/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
@@ -50,7 +50,7 @@ export async function sendClock(
 }
 
 /**
- * Tells every subscription of the clock where it was sent and waits until all of them are there, at
+ * Tells every subscription that is not there where its clock was sent and waits until all are, at
  * most `clockWaitMs`. True when they are. A subscription that could not be told is told by the sweep.
  */
 export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise<boolean> {
@@ -73,7 +73,7 @@ async function tellSubscriptions(
   clock: TestClock,
   deadline: number,
 ): Promise<void> {
-  const waiting = await subscriptionsOnClock(db, clock);
+  const waiting = await subscriptionsBehind(db, clock);
   const tellNext = async (): Promise<void> => {
     for (;;) {
       const subscriptionId = waiting.shift();
