@@ -58,18 +58,24 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
     });
     groups.push({ testClockId, subscriptionIds: [], nowAt });
   }
-  const waiting = Array.from({ length: count }, (_, index) => index);
+  const clocked = groups.slice(1);
+  const waiting = Array.from({ length: count }, (_, index) =>
+    index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1
+      ? inRealTime
+      : // Each clock in turn: none is left without a subscription.
+        (clocked[(index - Math.floor(index / REAL_TIME_EVERY)) % clocks] ?? inRealTime),
+  );
   const makeNext = async (): Promise<void> => {
-    for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) {
-      const isInRealTime = index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1;
-      const group = isInRealTime ? inRealTime : groups[1 + (index % clocks)];
-      await make(load, group ?? inRealTime);
+    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
+      await make(load, group);
     }
   };
   await Promise.all(Array.from({ length: MADE_TOGETHER }, makeNext));
   return groups;
 }
 
+/** Between two moves of a clock, in ms. */
+const BETWEEN_ADVANCES = [500, 2_000] as const;
 /** How long a group's merchant does nothing between two commands, in ms. */
 const BETWEEN_COMMANDS = [5_000, 25_000] as const;
 /** With each command, so that subscriptions that end are replaced. */
@@ -82,7 +88,11 @@ export async function live(load: Load, group: Group, isOver: () => boolean): Pro
 
 async function advanceOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
   if (group.testClockId === null) return;
-  while (!isOver()) await advance(load, group, load.random.between(3, 30));
+  while (!isOver()) {
+    await advance(load, group, load.random.between(3, 30));
+    // One whose subscriptions have all ended is there at once.
+    await sleep(load.random.between(...BETWEEN_ADVANCES));
+  }
 }
 
 /** One after the other, each until it is answered. */
