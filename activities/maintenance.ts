@@ -132,20 +132,23 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
   };
 }
 
+/** The report of a sweep in a healthy system. */
+export const NOTHING_FOUND: SweepReport = {
+  neverStarted: 0,
+  lost: 0,
+  overdue: 0,
+  behindTheirClock: 0,
+  withdrawn: 0,
+  openPayments: 0,
+  openRefunds: 0,
+  decidedReviews: 0,
+  stalledStreams: 0,
+  failed: 0,
+};
+
 /** Counts what was found and helped, kind by kind. */
 function startRounds(db: Db) {
-  const report: SweepReport = {
-    neverStarted: 0,
-    lost: 0,
-    overdue: 0,
-    behindTheirClock: 0,
-    withdrawn: 0,
-    openPayments: 0,
-    openRefunds: 0,
-    decidedReviews: 0,
-    stalledStreams: 0,
-    failed: 0,
-  };
+  const report = { ...NOTHING_FOUND };
   const broken: unknown[] = [];
   const each = async <T>(
     kind: keyof SweepReport,

@@ -8,6 +8,7 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { refunds } from '../schema/refunds.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
+import { hasToReach } from './test-clocks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
@@ -67,11 +68,7 @@ export function behindTheirClock(
     .where(
       and(
         isNotNull(subscriptions.testClockId),
-        ne(subscriptions.status, 'ENDED'),
-        or(
-          isNull(subscriptions.clockReachedAt),
-          lt(subscriptions.clockReachedAt, testClocks.targetAt),
-        ),
+        hasToReach(testClocks.targetAt),
         lt(subscriptions.updatedAt, sql`now() - interval '5 seconds'`),
         or(
           sql`${subscriptions.state} ->> 'openAttempt' is null`,

@@ -63,7 +63,14 @@ function isBehind(clock: TestClock) {
   return and(
     eq(subscriptions.merchantId, clock.merchantId),
     eq(subscriptions.testClockId, clock.id),
+    hasToReach(clock.targetAt),
+  );
+}
+
+/** Of a subscription that goes on and has not come to `targetAt`, an instant or a clock's own. */
+export function hasToReach(targetAt: number | typeof testClocks.targetAt) {
+  return and(
     ne(subscriptions.status, 'ENDED'),
-    or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, clock.targetAt)),
+    or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, targetAt)),
   );
 }

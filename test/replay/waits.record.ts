@@ -1,6 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import {
   LATE_CHARGE_WORKFLOW,
   lateChargeWorkflowId,
@@ -34,19 +35,6 @@ afterAll(async () => {
   await world.close();
   await env.teardown();
 });
-
-const NOTHING_FOUND = {
-  neverStarted: 0,
-  lost: 0,
-  overdue: 0,
-  behindTheirClock: 0,
-  withdrawn: 0,
-  openPayments: 0,
-  openRefunds: 0,
-  decidedReviews: 0,
-  stalledStreams: 0,
-  failed: 0,
-};
 
 /** Nobody is asked and nothing is sent: what is recorded is how long the workflows wait. */
 function withPatience(activities: Activities): Activities {
