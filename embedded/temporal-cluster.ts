@@ -200,7 +200,8 @@ export async function ensureNamespace(address: string, namespace: string): Promi
   }
 }
 
-async function isServing(address: string): Promise<boolean> {
+/** True when it answers. @throws Error while nothing does. */
+export async function isServing(address: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {
     await connection.withDeadline(Date.now() + 2_000, () =>

@@ -41,6 +41,8 @@ const MOST_PAUSE_MS = 11_000;
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
+/** Each look goes through all attempts. */
+const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {
   readonly kills: Kill[] = [];
@@ -87,7 +89,7 @@ export class Killer {
     const giveUpAt = performance.now() + WORKS_WITHIN_MS;
     while (!signal.aborted && performance.now() < giveUpAt) {
       if (await this.system.hasChargedSince(last)) return;
-      await pause(POLL_MS, signal);
+      await pause(LOOK_FOR_CHARGES_MS, signal);
     }
   }
 

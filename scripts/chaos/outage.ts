@@ -1,4 +1,4 @@
-import { Connection } from '@temporalio/client';
+import { isServing } from '../../embedded/temporal-cluster.ts';
 import { waitFor } from '../client/patience.ts';
 import type { Killer } from './killer.ts';
 import type { Load } from './load.ts';
@@ -37,7 +37,9 @@ export async function sitOut(
   const startedAt = performance.now();
   const cyclesBefore = await cycles();
   await killer.keepAway('temporal', seconds * 1_000);
-  await waitFor('Temporal to be back', BACK_WITHIN_MS, () => isServing(temporalAddress));
+  await waitFor('Temporal to be back', BACK_WITHIN_MS, () =>
+    isServing(temporalAddress).catch(() => undefined),
+  );
   const backAt = performance.now();
   const [waiting, cyclesAtReturn] = [load.client.waiting, await cycles()];
   await load.client.answered();
@@ -48,14 +50,4 @@ export async function sitOut(
     drainSeconds: (performance.now() - backAt) / 1_000,
     cyclesDrained: (await cycles()) - cyclesAtReturn,
   };
-}
-
-async function isServing(address: string): Promise<true | undefined> {
-  try {
-    const connection = await Connection.connect({ address, connectTimeout: 1_000 });
-    await connection.close();
-    return true;
-  } catch {
-    return undefined;
-  }
 }
