@@ -134,7 +134,9 @@ function optionsOf(queue: QueueName): WorkerOptions {
   };
   if (queue !== 'billing') return { ...shared, activities: withHeartbeats(activities) };
   const { workflowBundle } = config;
-  return workflowBundle === undefined
-    ? { ...shared, ...WORKFLOW_TASKS, workflowsPath: WORKFLOWS_FOLDER }
-    : { ...shared, ...WORKFLOW_TASKS, workflowBundle: { codePath: workflowBundle } };
+  const workflowCode =
+    workflowBundle === undefined
+      ? { workflowsPath: WORKFLOWS_FOLDER }
+      : { workflowBundle: { codePath: workflowBundle } };
+  return { ...shared, ...WORKFLOW_TASKS, ...workflowCode };
 }

@@ -190,7 +190,8 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 
 /**
  * Settings of a worker process. `queues` picks which task queues it serves; `workflowBundle` is the
- * file of the bundled workflows, which it bundles itself without one; `isMaintenanceOn` is false where nobody wants the sweeps (the time-skipping test server).
+ * file of the bundled workflows, which it bundles itself without one; `isMaintenanceOn` is false where
+ * nobody wants the sweeps (the time-skipping test server).
  *
  * @throws ConfigError naming every problem at once.
  */
