@@ -27,6 +27,7 @@ const SUBSCRIPTIONS = 8;
 /** Only against waiting for ever: a busy machine takes several times as long as a quiet one. */
 const KILLING_FOR_MS = 60_000 + KILLS * 20_000;
 const HELD_OPEN_MS = 60;
+const NOTICED_WITHIN_S = 60;
 const TEMPLATE_DATABASE = 'perennial_template';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
@@ -82,26 +83,19 @@ async function killWhileCharging(): Promise<number> {
   let kills = 0;
   for (let turn = 0; kills < KILLS && performance.now() < until; turn += 1) {
     const place = PLACES[turn % PLACES.length] ?? PLACES[0];
-    const pid = await backendAt(place);
-    if (pid === null) continue;
-    process.kill(pid, 'SIGKILL');
+    const isKilled = await killAt(place).catch(() => sleep(50, false));
+    if (!isKilled) continue;
     kills += 1;
-    await waitUntilRecovered(pid);
+    await execute('select 1');
   }
   return kills;
 }
 
-/** Postgres notices a killed backend only after a moment, and serves until then. */
-async function waitUntilRecovered(killedPid: number): Promise<void> {
-  await retried(async (sql) => {
-    const left = await sql`select from pg_stat_activity where pid = ${killedPid}`;
-    if (left.length > 0) throw new Error('not noticed yet');
-  });
-}
-
-/** A backend that stands in the middle of a transaction, writing a row of that table. */
-async function backendAt(table: string): Promise<number | null> {
-  // A new connection each time: the one before was thrown out with all others.
+/**
+ * Kills a backend that stands in the middle of a transaction, writing a row of that table, if there is
+ * one, and waits until Postgres noticed: it serves for a moment more before it throws everyone out.
+ */
+async function killAt(table: string): Promise<boolean> {
   const sql = postgres(world.databaseUrl, {
     max: 1,
     connect_timeout: 2,
@@ -115,13 +109,17 @@ async function backendAt(table: string): Promise<number | null> {
         where application_name = 'test-world' and wait_event = 'PgSleep'
           and query ~ ${`(insert into|update) "?${table}"? `}
         limit 1`;
-      if (row) return row.pid;
+      if (row) {
+        const thrownOut = sql`select pg_sleep(${NOTICED_WITHIN_S})`.then(
+          () => false,
+          () => true,
+        );
+        process.kill(row.pid, 'SIGKILL');
+        return await thrownOut;
+      }
       await sleep(5);
     }
-    return null;
-  } catch {
-    await sleep(50);
-    return null;
+    return false;
   } finally {
     await sql.end({ timeout: 0 });
   }
