@@ -35,8 +35,8 @@ export interface WatchedSystem {
 }
 
 /** Before the next kill, from when all work again: time to begin something that it can interrupt. */
-const LEAST_PAUSE_MS = 3_000;
-const MOST_PAUSE_MS = 11_000;
+const LEAST_PAUSE_MS = 5_000;
+const MOST_PAUSE_MS = 20_000;
 /** When nothing is charged for so long, there is nothing to charge. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
