@@ -18,7 +18,9 @@ export interface InsistentClientOptions {
 /** Longer than any lease, any outage and the look-ups of a payment that is lost in one. */
 export const PATIENCE_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
-const BETWEEN_MS = 250;
+/** Between two tries: twice as long each time, up to a limit. */
+const FIRST_WAIT_MS = 250;
+const MOST_WAIT_MS = 2_000;
 
 /**
  * A merchant's server that does what the interface tells it to: it repeats a request with the same
@@ -65,6 +67,7 @@ export class InsistentClient {
   private async insist(path: string, body: object, key: string): Promise<DefiniteAnswer | null> {
     const giveUpAt = performance.now() + PATIENCE_MS;
     let last = 'nothing';
+    let waitMs = FIRST_WAIT_MS;
     while (performance.now() < giveUpAt) {
       const answer = await this.once(path, body, key).catch((error: unknown) => {
         last = String(error);
@@ -76,7 +79,8 @@ export class InsistentClient {
       }
       if (answer !== null) last = `${answer.status} ${answer.body}`;
       this.repeated += 1;
-      await sleep(BETWEEN_MS);
+      await sleep(waitMs);
+      waitMs = Math.min(waitMs * 2, MOST_WAIT_MS);
     }
     this.unanswered.push(`${path} with key ${key}: last came ${last}`);
     return null;

@@ -34,9 +34,6 @@ export interface WatchedSystem {
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/** Before the next kill, from when all work again: time to begin something that it can interrupt. */
-const LEAST_PAUSE_MS = 5_000;
-const MOST_PAUSE_MS = 20_000;
 /** When nothing is charged for so long, there is nothing to charge. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
@@ -49,12 +46,18 @@ export class Killer {
   private readonly table: ProcessTable;
   private readonly random: Random;
   private readonly system: WatchedSystem;
+  private readonly mostPauseMs: number;
   private upcoming: KillKind[] = [];
 
-  constructor(dataDir: string, random: Random, system: WatchedSystem) {
+  /**
+   * A kill comes a quarter of `mostPauseMs` to all of it after everything works again: time to begin
+   * something that it can interrupt.
+   */
+  constructor(dataDir: string, random: Random, system: WatchedSystem, mostPauseMs: number) {
     this.table = openProcessTable(join(dataDir, 'processes.json'));
     this.random = random;
     this.system = system;
+    this.mostPauseMs = mostPauseMs;
     for (const program of PROGRAMS) {
       if (this.find(program) === undefined) throw new Error(`There is no ${program} to kill.`);
     }
@@ -69,7 +72,7 @@ export class Killer {
     while (!signal.aborted) {
       await this.waitUntilUp(signal);
       await this.waitUntilAtWork(signal);
-      await pause(this.random.between(LEAST_PAUSE_MS, MOST_PAUSE_MS), signal);
+      await pause(this.random.between(this.mostPauseMs / 4, this.mostPauseMs), signal);
       if (!signal.aborted) await this.strike(this.nextKind());
     }
   }

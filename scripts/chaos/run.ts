@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly subscriptions: number;
   readonly seed: number;
   readonly minutes: number;
+  /** The longest time in seconds that everything works before something is killed. */
+  readonly pause: number;
   /** Seconds that Temporal is out of reach in the middle of the run. */
   readonly temporalAway?: number;
 }
@@ -101,15 +103,20 @@ export async function run(
       pagesRepeated: 0,
       commands: 0,
     },
-    killer: new Killer(start.dataDir, new Random(options.seed + 1), {
-      isServing: () => isHealthy(demo.apiUrl),
-      hasChargedSince: (at) =>
-        chargedAfter(sql, at).then(
-          (chargedAt) => chargedAt !== null,
-          // The database may be dead just now.
-          () => false,
-        ),
-    }),
+    killer: new Killer(
+      start.dataDir,
+      new Random(options.seed + 1),
+      {
+        isServing: () => isHealthy(demo.apiUrl),
+        hasChargedSince: (at) =>
+          chargedAfter(sql, at).then(
+            (chargedAt) => chargedAt !== null,
+            // The database may be dead just now.
+            () => false,
+          ),
+      },
+      options.pause * 1_000,
+    ),
     receiver: await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2)),
     books,
   };
@@ -182,8 +189,13 @@ async function underFire(surroundings: Surroundings): Promise<UnderFire> {
     }
     // Not before the outage: its backlog is to tell of Temporal, not of payments that are looked up.
     for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
+    while (!isPaid(1)) await Promise.race([sleep(WATCH_EVERY_MS), living]);
+    // What is under way ends in peace: it would keep the fire burning for minutes.
+    await killing.stop();
+    const faults = await start.faults();
+    await start.clearFaults();
     await living;
-    return { groups, outage, faults: await start.faults() };
+    return { groups, outage, faults };
   } finally {
     await killing.stop();
     clearInterval(watch);
@@ -208,11 +220,10 @@ function endedEarly(): never {
 
 /** Everybody works again: what was left behind has to come right by itself. */
 async function recover(
-  { start, sql, load, killer, receiver }: Surroundings,
+  { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
 ): Promise<string[]> {
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
-  await start.clearFaults();
   receiver.recover();
   await Promise.all(groups.map((group) => advance(load, group, 7)));
   const wrong: string[] = [];
@@ -243,9 +254,10 @@ function printProgress({ startedAt, load, killer }: Surroundings, cycles: number
   print(styled('dim', `  ${text}`));
 }
 
-function commandOf({ cycles, subscriptions, seed, temporalAway }: RunOptions): string {
+function commandOf({ cycles, subscriptions, seed, pause, temporalAway }: RunOptions): string {
   const away = temporalAway === undefined ? '' : ` --temporal-away ${temporalAway}`;
-  return `npm run chaos -- --cycles ${cycles} --subscriptions ${subscriptions} --seed ${seed}${away}`;
+  const size = `--cycles ${cycles} --subscriptions ${subscriptions}`;
+  return `npm run chaos -- ${size} --seed ${seed} --pause ${pause}${away}`;
 }
 
 function commitOf(): string {
