@@ -5,7 +5,12 @@ import type { Db } from '../db/client.ts';
 import { isAskedLongEnough } from '../domain/lookup-delays.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
-import type { ChargeOutcome, LookupOutcome, PaymentGateway } from '../gateways/port.ts';
+import type {
+  ChargeOutcome,
+  LookupOutcome,
+  LookupRequest,
+  PaymentGateway,
+} from '../gateways/port.ts';
 
 export interface ExchangeDeps {
   db: Db;
@@ -121,6 +126,7 @@ export async function collect(
         }
         mayBeThere = false;
         continue;
+      case 'another_charge':
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
@@ -148,7 +154,7 @@ async function reviewed({ db, gateway }: ExchangeDeps, attempt: Attempt): Promis
     return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
   }
   if (gateway.capabilities.lookup) {
-    const found = await unlessRejected(() => gateway.lookup({ key: attempt.gatewayKey }));
+    const found = await unlessRejected(() => gateway.lookup(questionAbout(attempt)));
     if (found.kind === 'succeeded' || found.kind === 'declined') return found;
   }
   return decision
@@ -174,7 +180,13 @@ async function sendOrAsk(
   const { gateway, attempt } = exchange;
   if (!mayBeThere) return send(exchange);
   if (!gateway.capabilities.lookup) return { kind: 'absent' };
-  return gateway.lookup({ key: attempt.gatewayKey });
+  return gateway.lookup(questionAbout(attempt));
+}
+
+/** What to ask the gateway of an attempt. */
+export function questionAbout(attempt: Attempt): LookupRequest {
+  const { gatewayKey, amountMinor, currency } = attempt;
+  return { key: gatewayKey, amountMinor, currency };
 }
 
 async function send({ db, gateway, attempt, subscriptionId }: ChargeExchange) {

@@ -1,11 +1,12 @@
 import type { Db } from '../db/client.ts';
 import { findAttempt } from '../db/repositories/attempts.ts';
+import type { Attempt } from '../db/repositories/attempts.ts';
 import { bookLateCharge, lateWatch } from '../db/repositories/late-charges.ts';
 import { closeReview } from '../db/repositories/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
-import { unlessRejected } from './gateway-exchange.ts';
+import { questionAbout, unlessRejected } from './gateway-exchange.ts';
 import type { PaymentResumption, Reviver } from './maintenance.ts';
 
 export interface LateChargeDeps {
@@ -37,8 +38,7 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
         case 'found':
           return book(deps, ref, watch.gatewayChargeId, nowAt);
         case 'watched': {
-          const { gatewayKey } = watch.attempt;
-          const found = await ask(deps.gateway, gatewayKey);
+          const found = await ask(deps.gateway, watch.attempt);
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
           const isCertain = found.kind === 'absent' || found.kind === 'declined';
           if (!isCertain || !isLastLateLook(looks)) return { kind: 'pending' };
@@ -51,9 +51,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /** A gateway that cannot be asked has nothing more to say. */
-async function ask(gateway: PaymentGateway, key: string) {
+async function ask(gateway: PaymentGateway, attempt: Attempt) {
   if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
-  return unlessRejected(() => gateway.lookup({ key }));
+  return unlessRejected(() => gateway.lookup(questionAbout(attempt)));
 }
 
 async function book(

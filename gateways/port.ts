@@ -57,15 +57,20 @@ export type ChargeOutcome = DecidedCharge | NotSent | UnknownOutcome;
 
 export interface LookupRequest {
   readonly key: string;
+  /** What was to be charged under it. */
+  readonly amountMinor: number;
+  readonly currency: string;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * `absent`: the gateway never got this key; `in_progress`: it has it and is not finished. A look-up
- * that found nothing out is `unknown`.
+ * `absent`: the gateway never got this key; `in_progress`: it has it and is not finished;
+ * `another_charge`: it made one of another amount or currency, which is for a person to sort out. A
+ * look-up that found nothing out is `unknown`.
  */
 export type LookupOutcome =
   | DecidedCharge
+  | { readonly kind: 'another_charge'; readonly reason: string }
   | { readonly kind: 'absent' }
   | { readonly kind: 'in_progress' }
   | UnknownOutcome;

@@ -9,6 +9,8 @@ export interface BookedCharge {
   readonly id: string;
   readonly outcome: 'succeeded' | 'declined';
   readonly code: DeclineCode | null;
+  readonly amountMinor: number;
+  readonly currency: string;
 }
 
 /** A charge as the control endpoint lists it. */
@@ -17,8 +19,6 @@ export interface ListedCharge extends BookedCharge {
   readonly sequence: number;
   readonly key: string;
   readonly gatewayMethodId: string;
-  readonly amountMinor: number;
-  readonly currency: string;
   readonly reference: ChargeReference;
   /** How often this key was sent, the first time included. */
   readonly sentCount: number;
@@ -79,6 +79,8 @@ export function createChargeBook(sql: Sql) {
         id: row.charge_id,
         outcome: row.result,
         code: row.decline_code,
+        amountMinor: order.amountMinor,
+        currency: order.currency,
       };
       return { charge, isReplay: row.is_replay };
     },
@@ -86,12 +88,15 @@ export function createChargeBook(sql: Sql) {
     /** The charge of this key and what faults may match it by, or null. */
     async find(key: string) {
       const [row] = await sql<FoundChargeRow[]>`
-        select id, outcome, code, subscription_id as "subscriptionId",
-          payment_method_id as "paymentMethodId"
+        select id, outcome, code, amount_minor, currency, subscription_id, payment_method_id
         from sandbox_gateway.charge where key = ${key}`;
       if (row === undefined) return null;
-      const { id, outcome, code, ...target } = row;
-      return { charge: { id, outcome, code } satisfies BookedCharge, target };
+      const { id, outcome, code, currency } = row;
+      const amountMinor = Number(row.amount_minor);
+      return {
+        charge: { id, outcome, code, amountMinor, currency } satisfies BookedCharge,
+        target: { subscriptionId: row.subscription_id, paymentMethodId: row.payment_method_id },
+      };
     },
 
     /**
@@ -175,10 +180,10 @@ interface BookChargeRow {
   readonly is_same: boolean;
 }
 
-interface FoundChargeRow extends BookedCharge {
-  readonly subscriptionId: string | null;
-  readonly paymentMethodId: string;
-}
+type FoundChargeRow = Pick<
+  ListedRow,
+  'id' | 'outcome' | 'code' | 'amount_minor' | 'currency' | 'subscription_id' | 'payment_method_id'
+>;
 
 interface RefundRow {
   readonly id: string;
@@ -186,12 +191,11 @@ interface RefundRow {
   readonly amount_minor: string;
 }
 
-interface ListedRow extends BookedCharge {
+interface ListedRow extends Omit<BookedCharge, 'amountMinor'> {
   readonly sequence: string;
   readonly key: string;
   readonly method_id: string;
   readonly amount_minor: string;
-  readonly currency: string;
   readonly merchant_id: string;
   readonly intent_id: string;
   readonly subscription_id: string | null;

@@ -57,13 +57,19 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
     },
 
-    lookup: async ({ key, signal }) => {
+    lookup: async ({ key, amountMinor, currency, signal }) => {
       const path = `/v1/charges?key=${encodeURIComponent(key)}`;
       const sent = await exchange.send({ method: 'GET', path, signal });
       const body = accepted(sent);
       if (body?.['state'] === 'absent') return { kind: 'absent' };
       if (body?.['state'] === 'in_progress') return { kind: 'in_progress' };
-      return decided(body?.['charge']) ?? unknown(sent);
+      const charge = record(body?.['charge']);
+      const found = decided(charge);
+      if (found === null) return unknown(sent);
+      if (charge?.['amountMinor'] === amountMinor && charge['currency'] === currency) return found;
+      const held = `${String(charge?.['amountMinor'])} ${String(charge?.['currency'])}`;
+      const reason = `under this key the gateway has a charge of ${held}`;
+      return { kind: 'another_charge', reason };
     },
 
     refund: async ({ signal, ...order }) => {

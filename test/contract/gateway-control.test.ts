@@ -161,9 +161,10 @@ describe('what can be asked for at /control', () => {
 
   it('hits a share of the requests with a chance, and the others not [D-61]', async () => {
     const fault = { operation: 'lookup', fault: 'error_500', count: 1_000, chance: 0.5 };
+    const never = { key: 'charge:in_never:1', amountMinor: 1_999, currency: 'USD' };
     await sandbox.call('POST', '/control/faults', fault);
     const kinds = await Promise.all(
-      Array.from({ length: 64 }, async () => (await sandbox.gateway.lookup({ key: 'k' })).kind),
+      Array.from({ length: 64 }, async () => (await sandbox.gateway.lookup(never)).kind),
     );
     await sandbox.call('DELETE', '/control/faults');
     // All the same is a chance of one in 2 ** 63.
@@ -242,7 +243,7 @@ describe('the book over restarts', () => {
     ]);
     for (const { url, close } of servers) {
       const client = createSandboxClient({ url, publicUrl: url, apiKey: 'another-key' });
-      expect(await client.lookup({ key: 'charge:in_8:1' })).toEqual(first);
+      expect(await client.lookup(request('charge:in_8:1', 'sub_restart'))).toEqual(first);
       expect(await client.charge(request('charge:in_8:1', 'sub_restart'))).toEqual(first);
       await client.close();
       await close();

@@ -18,7 +18,7 @@ export function describeDoubt(current: Current): void {
       const request = await chargeRequest(harness);
       await faults().once({ operation: 'charge', fault });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
-      const found = await harness.gateway.lookup({ key: request.key });
+      const found = await harness.gateway.lookup(request);
       expect(found.kind).toBe('succeeded');
       expect(await harness.gateway.charge(request)).toEqual(found);
       expect(await harness.book(request.subscriptionId)).toMatchObject([
@@ -34,7 +34,7 @@ export function describeDoubt(current: Current): void {
       const request = await chargeRequest(harness);
       await faults().once({ operation: 'charge', fault, effect: 'none' });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
-      expect(await harness.gateway.lookup({ key: request.key })).toEqual({ kind: 'absent' });
+      expect(await harness.gateway.lookup(request)).toEqual({ kind: 'absent' });
       expect((await harness.gateway.charge(request)).kind).toBe('succeeded');
       expect(await harness.book(request.subscriptionId)).toMatchObject([{ sentCount: 1 }]);
     },
@@ -54,7 +54,7 @@ export function describeDoubt(current: Current): void {
       })
       .toBe(2);
     expect(await harness.book(request.subscriptionId)).toHaveLength(1);
-    expect(await harness.gateway.lookup({ key: request.key })).toEqual(resent);
+    expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
   it('says of a charge that it is still at work, never that it is absent [D-32]', async () => {
@@ -62,15 +62,16 @@ export function describeDoubt(current: Current): void {
     const request = await chargeRequest(harness);
     await faults().once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
     expect((await harness.impatient.charge(request)).kind).toBe('unknown');
-    expect(await harness.gateway.lookup({ key: request.key })).toEqual({ kind: 'in_progress' });
+    expect(await harness.gateway.lookup(request)).toEqual({ kind: 'in_progress' });
     const resent = await harness.gateway.charge(request);
-    expect(await harness.gateway.lookup({ key: request.key })).toEqual(resent);
+    expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
   it('finds nothing out from a look-up that fails [D-32]', async () => {
     const { gateway } = current();
     await faults().once({ operation: 'lookup', fault: 'lose_answer' });
-    expect((await gateway.lookup({ key: 'charge:in_none:1' })).kind).toBe('unknown');
+    const never = { key: 'charge:in_none:1', amountMinor: 1_999, currency: 'USD' };
+    expect((await gateway.lookup(never)).kind).toBe('unknown');
   });
 
   it('saves one card when the answer to saving was lost [D-61]', async () => {

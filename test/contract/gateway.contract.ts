@@ -116,16 +116,30 @@ function describeCharging(current: Current): void {
       const gatewayMethodId = await savedMethod(harness, number);
       const request = await chargeRequest(harness, { gatewayMethodId });
       const outcome = await harness.gateway.charge(request);
-      expect(await harness.gateway.lookup({ key: request.key })).toEqual(outcome);
+      expect(await harness.gateway.lookup(request)).toEqual(outcome);
     }
   });
 
   it('says of a key that never came that it is absent [D-32]', async ({ skip }) => {
     const { gateway } = current();
     skip(!gateway.capabilities.lookup, 'this adapter has no look-up');
-    expect(await gateway.lookup({ key: `charge:in_${randomUUID()}:1` })).toEqual({
-      kind: 'absent',
-    });
+    const never = { key: `charge:in_${randomUUID()}:1`, amountMinor: 1_999, currency: 'USD' };
+    expect(await gateway.lookup(never)).toEqual({ kind: 'absent' });
+  });
+
+  it('does not take a charge of another amount or currency for the one asked about [D-32]', async ({
+    skip,
+  }) => {
+    const harness = current();
+    skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
+    const request = await chargeRequest(harness);
+    await harness.gateway.charge(request);
+    for (const difference of [{ amountMinor: 1_998 }, { currency: 'EUR' }]) {
+      expect(await harness.gateway.lookup({ ...request, ...difference })).toEqual({
+        kind: 'another_charge',
+        reason: 'under this key the gateway has a charge of 1999 USD',
+      });
+    }
   });
 
   it('sends nothing for a caller that has given up already [D-32]', async () => {

@@ -334,6 +334,33 @@ test('a process that slept through review and decision sends nothing when it wak
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
 });
 
+test('a charge of another amount under the key is not taken for the payment: a person gets it [D-32]', async () => {
+  const payments = paymentsIn(world);
+  const ref = await payments.tokenised();
+  const activities = createPaymentActivities({
+    db: world.db,
+    wakeStream: async () => undefined,
+    gateway: {
+      ...world.gateway,
+      charge: async (request) => {
+        await world.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
+        return { kind: 'unknown', reason: 'no answer' };
+      },
+    },
+  });
+  const input = { ...ref, token: null, nowAt: Date.now() };
+  expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
+  const [attempt] = await world.db
+    .select()
+    .from(paymentAttempts)
+    .where(eq(paymentAttempts.intentId, ref.intentId));
+  expect(attempt).toMatchObject({
+    state: 'REVIEW',
+    reason: 'under this key the gateway has a charge of 5001 USD',
+  });
+  expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
+});
+
 test('a charge that a person found pays for one thing only, also before that is booked [design §4]', async () => {
   const payments = paymentsIn(world);
   const nowAt = Date.now();
