@@ -48,8 +48,9 @@ export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
 }
 
 /**
- * Subscriptions that have not reached their test clock's target, with the target. One with an open
- * attempt stands where it is until that is decided, and is behind when its look-up is. Rule: D-60.
+ * Subscriptions that should be on their way to their test clock's target, and have not moved for 30 s,
+ * with the target. One with an open attempt stands where it is until that is decided, and is behind
+ * when its look-up is. Rule: D-60.
  */
 export function behindTheirClock(
   db: Db,
@@ -69,7 +70,8 @@ export function behindTheirClock(
       and(
         isNotNull(subscriptions.testClockId),
         hasToReach(testClocks.targetAt),
-        lt(subscriptions.updatedAt, sql`now() - interval '5 seconds'`),
+        lt(testClocks.sentAt, sql`now() - interval '30 seconds'`),
+        lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
         or(
           sql`${subscriptions.state} ->> 'openAttempt' is null`,
           // An open attempt is due in real time, whatever clock the subscription lives by.

@@ -45,7 +45,7 @@ export async function countBehind(db: Db, clock: TestClock): Promise<number> {
 export async function sendTestClock(db: Db, clock: TestClock, targetAt: number): Promise<void> {
   await db
     .update(testClocks)
-    .set({ targetAt })
+    .set({ targetAt, sentAt: sql`now()` })
     .where(and(eq(testClocks.merchantId, clock.merchantId), eq(testClocks.id, clock.id)));
 }
 

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -13,6 +14,10 @@ export const testClocks = pgTable(
     merchantId: merchantId().references(() => merchants.id),
     id: text('id').notNull(),
     targetAt: instant('target_at').notNull(),
+    /** When it was last sent somewhere, in real time. */
+    sentAt: instant('sent_at')
+      .notNull()
+      .default(sql`now()`),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.merchantId, table.id] })],

@@ -6,6 +6,7 @@ import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { testClocks } from '../../db/schema/test-clocks.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -110,6 +111,9 @@ describe('a sweep', () => {
     const { merchantId } = world;
     await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
     await change(ref, { updatedAt: longAgo });
+    // It may be on its way.
+    expect(await sweep()).toEqual(NOTHING);
+    await world.db.update(testClocks).set({ sentAt: longAgo });
     expect(await sweep()).toEqual({ ...NOTHING, behindTheirClock: 1 });
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
     expect(await world.book(ref)).toHaveLength(2);

@@ -5,6 +5,7 @@ import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { testClocks } from '../../db/schema/test-clocks.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
 import { readRepairs } from '../../scripts/verify/repairs.ts';
 import { paymentsIn } from '../support/payments.ts';
@@ -95,6 +96,7 @@ test('a test clock waits for a payment in doubt without a repair, unless nobody 
 
   const isRow = eq(subscriptions.id, ref.subscriptionId);
   const ago = sql`now() - interval '2 minutes'`;
+  await world.db.update(testClocks).set({ sentAt: ago });
   await world.db.update(subscriptions).set({ updatedAt: ago }).where(isRow);
   expect(await repairsOf(world)).toEqual({});
   await world.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);

@@ -1,0 +1,1 @@
+ALTER TABLE "test_clock" ADD COLUMN "sent_at" timestamp(3) with time zone DEFAULT now() NOT NULL;
