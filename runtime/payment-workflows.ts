@@ -51,10 +51,10 @@ export interface PaymentWorkflows {
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
-  /** Has it ask now, started if need be: a person decided what was in review. */
   /** Whether a workflow has it in hand. */
   isPaymentRunning(ref: IntentRef): Promise<boolean>;
   isRefundRunning(ref: RefundRef): Promise<boolean>;
+  /** Has it ask now, started if need be: a person decided what was in review. */
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
   /** Looks for a while whether an attempt that was settled as not paid was charged after all. */

@@ -27,7 +27,7 @@ const program = new Command('chaos')
     'Kills, freezes, loses and declines while subscriptions are charged; judges the books.',
   )
   .option('--cycles <count>', 'go on until so many cycles are paid', wholeNumber, 2_000)
-  .option('--subscriptions <count>', 'how many there are at first', wholeNumber, 120)
+  .option('--subscriptions <count>', 'how many there are at first', wholeNumber, 60)
   .option('--minutes <count>', 'stop after so long, whatever is paid', wholeNumber, 60)
   .option('--seed <number>', 'the same subscriptions and the same kills again', wholeNumber, 1)
   .option('--pause <seconds>', 'at most so long from recovery to the next kill', wholeNumber, 20)

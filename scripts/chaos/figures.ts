@@ -15,6 +15,7 @@ export async function figuresOf(
   sql: postgres.Sql,
   load: Load,
   webhooksReceived: number,
+  repairs: string,
 ): Promise<[label: string, text: string][]> {
   const [row] = await sql<Record<string, number>[]>`
     select count(*)::int as attempts,
@@ -35,11 +36,12 @@ export async function figuresOf(
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
+    ['checkouts that expired unpaid', grouped(load.tooLate)],
     ['commands of clients', grouped(load.commands)],
     ['requests, and repeats of them', `${grouped(asked)}, ${grouped(repeated)}`],
     ['without a definite answer', String(unanswered.length)],
     ['pages reloaded', grouped(load.pagesRepeated)],
-    ['repairs by sweeps', await repairs(sql)],
+    ['repairs by sweeps', repairs],
   ];
 }
 
@@ -51,7 +53,8 @@ export function faultFigures(faults: readonly OrderedFault[]): [label: string, t
   });
 }
 
-async function repairs(sql: postgres.Sql): Promise<string> {
+/** What the sweeps had to repair until now. */
+export async function repairsOf(sql: postgres.Sql): Promise<string> {
   const rows = await sql<{ kind: string; repaired: number }[]>`
     select kind, repaired::int as repaired from sweep_count where repaired > 0 order by kind`;
   return rows.length === 0 ? 'none' : rows.map((row) => `${row.kind} ${row.repaired}`).join(', ');

@@ -11,7 +11,7 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
 /** Subscriptions of one clock that are being made at the same time. */
-const MADE_TOGETHER = 4;
+const MADE_TOGETHER = 8;
 /** One subscription in ten lives in real time, where the shortest interval is a day. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
@@ -36,6 +36,8 @@ export interface Load {
   readonly random: Random;
   made: number;
   paid: number;
+  /** Checkouts that expired before they were paid. */
+  tooLate: number;
   pagesRepeated: number;
   commands: number;
 }
@@ -138,7 +140,10 @@ async function make(load: Load, group: Group): Promise<void> {
       callbackUrl: 'https://shop.example/thanks',
     },
   );
-  await payWithPatience(load, fwdUrl);
+  if ((await payWithPatience(load, fwdUrl)) === 'too late') {
+    load.tooLate += 1;
+    return;
+  }
   load.paid += 1;
   group.subscriptionIds.push(subscriptionId);
 }
@@ -181,8 +186,11 @@ async function answerOf<Answer>(
   return JSON.parse(answer.body) as Answer;
 }
 
-/** A payer who does not give up: reloads what broke, or opens the link again and types anew. */
-async function payWithPatience(load: Load, fwdUrl: string): Promise<void> {
+/**
+ * A payer who does not give up: reloads what broke, or opens the link again and types anew. Too late
+ * when the clock passed the end of the checkout meanwhile.
+ */
+async function payWithPatience(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   const browser = new Browser(addressOf(load.random));
   let url = fwdUrl;
@@ -192,7 +200,8 @@ async function payWithPatience(load: Load, fwdUrl: string): Promise<void> {
       let page = await openPage(url, browser);
       if (page.forms.length > 0) page = await payOn(page);
       if (page.title.startsWith('Thank you') || page.title === 'Your free trial has started')
-        return;
+        return 'paid';
+      if (page.title === 'This checkout has expired') return 'too late';
       what = `"${page.title}"`;
       url = page.refreshUrl ?? fwdUrl;
     } catch (error) {

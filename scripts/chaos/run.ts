@@ -9,7 +9,7 @@ import { grouped, print, styled } from '../client/terminal.ts';
 import { openBooks } from '../verify/books.ts';
 import { judgeBooks } from '../verify/invariants.ts';
 import type { Verdict } from '../verify/invariants.ts';
-import { countCycles, faultFigures, figuresOf } from './figures.ts';
+import { countCycles, faultFigures, figuresOf, repairsOf } from './figures.ts';
 import { InsistentClient } from './insistent-client.ts';
 import { KILL_KINDS, Killer } from './killer.ts';
 import { advance, live, makeGroups } from './load.ts';
@@ -100,6 +100,7 @@ export async function run(
       random: new Random(options.seed),
       made: 0,
       paid: 0,
+      tooLate: 0,
       pagesRepeated: 0,
       commands: 0,
     },
@@ -132,7 +133,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const { options, startedAt, sql, load, killer, receiver } = surroundings;
   const { groups, faults, outage } = await underFire(surroundings);
   const secondsUnderFire = (Date.now() - startedAt) / 1_000;
-  const wrong = await recover(surroundings, groups);
+  const { wrong, repairs } = await recover(surroundings, groups);
   const verdicts = await judge(surroundings);
   return {
     commit: commitOf(),
@@ -140,7 +141,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     startedAt,
     seconds: (Date.now() - startedAt) / 1_000,
     figures: [
-      ...(await figuresOf(sql, load, receiver.received())),
+      ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faultFigures(faults),
       ['under fire', `${secondsUnderFire.toFixed(0)} s`],
     ],
@@ -222,13 +223,15 @@ function endedEarly(): never {
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
-): Promise<string[]> {
+): Promise<{ wrong: string[]; repairs: string }> {
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
   receiver.recover();
   await Promise.all(groups.map((group) => advance(load, group, 7)));
+  // Deliveries whose waits are cut short after this are found by a sweep, too.
+  const repairs = await repairsOf(sql);
   const wrong: string[] = [];
   await settle(sql).catch((error: unknown) => wrong.push(messageOf(error)));
-  return [...wrong, ...load.client.unanswered];
+  return { wrong: [...wrong, ...load.client.unanswered], repairs };
 }
 
 async function judge({ start, receiver, books }: Surroundings): Promise<Verdict[]> {
