@@ -2,6 +2,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
+import { withPreparedStatements } from './prepared-statements.ts';
 
 /** A database or a transaction of it: what every repository function takes first. */
 export type Db = PostgresJsDatabase;
@@ -39,11 +40,13 @@ export function createDb(options: DbOptions): DbHandle {
       TimeZone: 'UTC',
       statement_timeout: 15_000,
       lock_timeout: 5_000,
+      // A generic plan would not know the values that partial indexes are for.
+      plan_cache_mode: 'force_custom_plan',
     },
   };
   const client = postgres(options.url, settings);
   return {
-    db: drizzle({ client }),
+    db: drizzle({ client: withPreparedStatements(client) }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
   };
 }
