@@ -16,7 +16,7 @@ import { causesOf } from '../../middleware/errors.ts';
 /** Rule: D-60. */
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
-const SLOWEST_POLL_MS = 250;
+const SLOWEST_POLL_MS = 1_000;
 /** Subscriptions told at the same time. */
 const PARALLEL_SIGNALS = 16;
 
