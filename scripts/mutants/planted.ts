@@ -101,7 +101,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved),',
     replace: 'owed: state.owed && { ...state.owed, amountMinor: terms.amountMinor },',
     project: 'unit',
-    test: 'test/unit/subscription.test.ts',
+    test: 'test/unit/subscription-commands.test.ts',
   },
   {
     defect: 'a manual retry moves the automatic ones',
@@ -142,6 +142,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
     replace: '',
     project: 'api',
-    test: 'test/api/link-page.test.ts',
+    test: 'test/api/link-uses.test.ts',
   },
 ];

@@ -1,11 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
-import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld, PUBLIC_URL, subscriptionBody, TOKENISER_URL } from './api-world.ts';
-import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import { createApiWorld, PUBLIC_URL, TOKENISER_URL } from './api-world.ts';
+import type { ApiWorld } from './api-world.ts';
+import { checkoutsIn, expectSeeOther, JAN_31 } from './checkouts.ts';
 import { fieldsOf, linesOf } from './page-text.ts';
 
 let world: ApiWorld;
@@ -15,62 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-interface Checkout {
-  subscriptionId: string;
-  path: string;
-}
-
-const JAN_31 = Date.UTC(2026, 0, 31, 12);
-
-/** A checkout on a clock that stands at noon of 31 January 2026. */
-async function open(changes: Record<string, unknown> = {}): Promise<Checkout & { clock: string }> {
-  const made = await world.call('POST', '/test-clock/create', { body: { now: JAN_31 } });
-  const { testClockId: clock } = made.json as { testClockId: string };
-  const answer = await world.call('POST', '/subscription/create', {
-    body: subscriptionBody({ testClockId: clock, ...changes }),
-  });
-  const { subscriptionId, fwdUrl } = answer.json as Record<string, string>;
-  return { subscriptionId: subscriptionId!, path: new URL(fwdUrl!).pathname, clock };
-}
-
-const browse = (path: string, options: CallOptions = {}, method = 'GET') =>
-  world.call(method, path, { as: null, ...options });
-const comeBack = (path: string, query: string) => browse(`${path}/return?${query}`);
-const postForm = (path: string, fields: Record<string, string>, headers = {}) =>
-  browse(
-    path,
-    {
-      raw: new URLSearchParams(fields).toString(),
-      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-    },
-    'POST',
-  );
-
-async function statusOf(subscriptionId: string): Promise<unknown> {
-  const answer = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
-  return (answer.json as { status: string }).status;
-}
-
-async function eventTypes(subscriptionId: string): Promise<string[]> {
-  const rows = await world.db
-    .select({ type: outboxEvents.type })
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, subscriptionId))
-    .orderBy(outboxEvents.sequence);
-  return rows.map(({ type }) => type);
-}
-
-async function sessionOf(subscriptionId: string) {
-  const [row] = await world.db
-    .select()
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.subscriptionId, subscriptionId));
-  return row!;
-}
-
-function expectSeeOther(answer: Answer, path: string): void {
-  expect([answer.status, answer.headers['location']]).toEqual([303, path]);
-}
+const { browse, comeBack, eventTypes, open, postForm, sessionOf, statusOf } = checkoutsIn(
+  () => world,
+);
 
 test('the page says what is sold, and what is charged now and next [IF-2.8, IF-2.3]', async () => {
   const { path } = await open({
@@ -186,176 +131,10 @@ test('the checkout of a trial has no intent: the subscription is told of [D-51]'
   ]);
 });
 
-test('a paid checkout shows the result and leads on to callbackUrl, its own query kept [D-44]', async () => {
-  const { path, subscriptionId } = await open({
-    callbackUrl: 'https://merchant.example/back?a=1&b=%20#top',
-    receiptId: 'r 1',
-  });
-  expectSeeOther(await comeBack(path, 'payment_token=tok_pays'), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
-
-  const page = await browse(path);
-  const url =
-    'https://merchant.example/back?a=1&amp;b=%20' +
-    `&amp;subscription_id=${subscriptionId}&amp;status=ACTIVE&amp;receipt_id=r+1#top`;
-  expect(page.status).toBe(200);
-  expect(page.text).toContain(`<meta http-equiv="refresh" content="5; url=${url}"/>`);
-  expect(page.text).toContain(`<a class="button" href="${url}">Continue to Acme Ltd</a>`);
-  expect(page.text).toContain('<h1>Thank you: your payment was received</h1>');
-  expect(page.text).toContain('The next payment is 19.99 USD on 28 February 2026.');
-});
-
-test('a saved card starts the trial and charges nothing [D-§4]', async () => {
-  const { path, subscriptionId } = await open({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
-  expectSeeOther(await comeBack(path, 'payment_token=tok_saved'), path);
-  expect(await statusOf(subscriptionId)).toBe('TRIALING');
-  const page = await browse(path);
-  expect(page.text).toContain('<h1>Your free trial has started</h1>');
-  expect(page.text).toContain(
-    'Nothing was charged today. The first payment is 19.99 USD on 7 February 2026.',
-  );
-});
-
-test('a single cycle that is paid ends the subscription with thanks [D-§4]', async () => {
-  const { path, subscriptionId } = await open({ cycleCount: 1 });
-  expect(linesOf((await browse(path)).text)).toEqual([
-    ['Today', '19.99 USD'],
-    ['In all', '1 payment'],
-  ]);
-  await comeBack(path, 'payment_token=tok_single');
-  expect(await statusOf(subscriptionId)).toBe('ENDED');
-  const page = await browse(path);
-  expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
-});
-
-test('a declined card says so in one neutral text, and the payer tries again [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  expectSeeOther(await comeBack(path, 'payment_token=tok_insufficient_funds'), path);
-  expect(await statusOf(subscriptionId)).toBe('CREATED');
-
-  const page = await browse(path);
-  expect(page.status).toBe(200);
-  expect(page.text).toContain(
-    '<p class="bad" id="declined" role="alert">Your payment was declined and nothing was charged. ' +
-      'Check the details and try again, or use another card.</p>',
-  );
-  expect(page.text).not.toContain('insufficient');
-  expect(page.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
-
-  expectSeeOther(await comeBack(path, 'payment_token=tok_second_pays'), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
-  expect((await sessionOf(subscriptionId)).tries).toBe(2);
-});
-
-test('a card that the tokeniser refused counts as a try and says the same [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  expectSeeOther(await comeBack(path, 'payment_error=incorrect_card_number'), path);
-  expect((await browse(path)).text).toContain('Your payment was declined');
-  expect(await sessionOf(subscriptionId)).toMatchObject({
-    tries: 1,
-    lastErrorCode: 'incorrect_card_number',
-  });
-});
-
-test('a return without token or error, and one with a strange token, try nothing [issue 3]', async () => {
-  const { path, subscriptionId } = await open();
-  const sent = world.workflows.calls.length;
-  for (const query of [
-    '',
-    'payment_token=',
-    'payment_token=a%20b',
-    `payment_token=${'x'.repeat(201)}`,
-  ]) {
-    expectSeeOther(await comeBack(path, query), path);
-  }
-  expect((await sessionOf(subscriptionId)).tries).toBe(0);
-  expect(world.workflows.calls).toHaveLength(sent);
-});
-
-test('reloading the return URL makes no second attempt, declined or paid [design §4]', async () => {
-  const { path, subscriptionId } = await open();
-  const declined = 'payment_token=tok_card_declined_reload';
-  for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(path, declined), path);
-  const paid = 'payment_token=tok_paid_reload';
-  await Promise.all([comeBack(path, paid), comeBack(path, paid)]);
-  expectSeeOther(await comeBack(path, paid), path);
-
-  const attempts = await world.db
-    .select({ number: paymentAttempts.attemptNumber, state: paymentAttempts.state })
-    .from(paymentAttempts)
-    .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
-    .where(eq(paymentIntents.subscriptionId, subscriptionId))
-    .orderBy(paymentAttempts.attemptNumber);
-  expect(attempts).toEqual([
-    { number: 1, state: 'DECLINED' },
-    { number: 2, state: 'SUCCEEDED' },
-  ]);
-});
-
-test('a look at the return link (HEAD) pays nothing [issue 3]', async () => {
-  const { path, subscriptionId } = await open();
-  const answer = await browse(`${path}/return?payment_token=tok_head`, {}, 'HEAD');
-  expectSeeOther(answer, path);
-  expect(await statusOf(subscriptionId)).toBe('CREATED');
-});
-
-test('an unknown outcome is a page that looks again, at either address [design §4]', async () => {
-  const { path } = await open();
-  const url = `${path}/return?payment_token=tok_unknown`;
-  const returned = await browse(url);
-  expect(returned.status).toBe(200);
-  expect(returned.text).toContain(`<meta http-equiv="refresh" content="3; url=${url}"/>`);
-  expect(returned.text).toContain('<h1>Your payment is being processed</h1>');
-
-  const reopened = await browse(path);
-  expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
-  expect(reopened.text).not.toContain('Card number');
-
-  // Another card meanwhile is not charged as well.
-  const another = await browse(`${path}/return?payment_token=tok_another`);
-  expect(another.text).toContain('<h1>Your payment is being processed</h1>');
-});
-
-test('a checkout cancelled while a payment is on its way denies nothing, and then says what came [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  await browse(`${path}/return?payment_token=tok_unknown_then_cancelled`);
-  const cancelled = await world.call('POST', '/subscription/merchant/cancel', {
-    body: { subscriptionId },
-  });
-  expect(cancelled.status).toBe(200);
-
-  const meanwhile = await browse(path);
-  expect(meanwhile.text).toContain('<h1>Your payment is being processed</h1>');
-  expect(meanwhile.text).not.toContain('Nothing was charged');
-
-  world.workflows.faults.card = 'paid late';
-  await world.workflows.lookUp({ merchantId: world.merchant.merchantId, subscriptionId });
-  world.workflows.faults.card = null;
-  const settled = await browse(path);
-  expect(settled.text).toContain('<h1>This subscription has ended</h1>');
-  expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
-});
-
-test('while the service is away the page says that nothing is lost, and the same URL pays later [design §4]', async () => {
-  const { path, subscriptionId } = await open();
-  const url = `${path}/return?payment_token=tok_outage`;
-  world.workflows.faults.isDown = true;
-  const away = await browse(url);
-  world.workflows.faults.isDown = false;
-
-  expect(away.status).toBe(503);
-  expect(away.headers['content-type']).toBe('text/html; charset=utf-8');
-  expect(away.text).toContain('Nothing is lost: reload it in a moment');
-  expect(away.text).toContain(`<meta http-equiv="refresh" content="10; url=${url}"/>`);
-
-  expectSeeOther(await browse(url), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
-});
-
 test('the way out leads to cancelUrl, or to callbackUrl, and leaves the session open [IF-4.3, D-44]', async () => {
   const withOne = await open({ cancelUrl: 'https://merchant.example/cancelled' });
   const withoutOne = await open();
-  const hrefOf = async ({ path }: Checkout) =>
+  const hrefOf = async ({ path }: { path: string }) =>
     /<a href="([^"]+)">Cancel and return to Acme Ltd<\/a>/.exec((await browse(path)).text)?.[1];
 
   expect(await hrefOf(withOne)).toBe(

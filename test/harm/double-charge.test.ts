@@ -8,7 +8,9 @@ import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
 import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');

@@ -9,7 +9,8 @@ import type { IntentRef } from '../../domain/payment-intent.ts';
 import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
-import { connectDevServer, createWorld } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Longer than the client waits for the gateway in this world, which is 2 s. */

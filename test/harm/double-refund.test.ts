@@ -7,7 +7,9 @@ import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;

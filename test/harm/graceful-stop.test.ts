@@ -17,7 +17,8 @@ import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { connectDevServer, createWorld } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**

@@ -12,7 +12,9 @@ import type { SupervisedService } from '../../embedded/services.ts';
 import { sendTestClock, subscriptionsBehind } from '../../db/repositories/test-clocks.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
 import { judgeBooks } from '../../scripts/verify/invariants.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**

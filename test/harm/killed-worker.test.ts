@@ -8,7 +8,7 @@ import { payOnPage } from '../support/payer.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { ANSWERED_WITHIN_MS, openWorkerLife } from '../support/worker-life.ts';
 import type { WorkerLife } from '../support/worker-life.ts';
-import { connectDevServer } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. Each: a merchant's request over

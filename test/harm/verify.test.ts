@@ -8,7 +8,9 @@ import { judgeBooks } from '../../scripts/verify/invariants.ts';
 import type { Verdict } from '../../scripts/verify/invariants.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** The judge of the books is only worth something if it condemns: every check is made to fail once. */

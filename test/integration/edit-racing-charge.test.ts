@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** An edit over HTTP and a charge of the same subscription at the same time, on a real Temporal. */

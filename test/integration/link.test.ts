@@ -8,7 +8,8 @@ import type { Page } from '../support/browser.ts';
 import { cardOf, payOn } from '../support/payer.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Links from the API to the gateway's own book, and a checkout's expiry in Temporal's time. */

@@ -22,7 +22,9 @@ import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**

@@ -9,7 +9,8 @@ import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { keepMaintenanceRunning } from '../../runtime/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { connectDevServer, createWorld } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const CHECK_EVERY_MS = 300;

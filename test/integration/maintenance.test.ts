@@ -11,7 +11,9 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Manual retries over HTTP, on a real Temporal and with the gateway's own book. */

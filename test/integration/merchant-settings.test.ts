@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchant-settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const MINUTE_MS = 60_000;

@@ -6,7 +6,9 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;

@@ -2,9 +2,6 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { createPaymentActivities } from '../../activities/payments.ts';
-import { openPaymentAttempt, settlePayment } from '../../db/repositories/payment-charges.ts';
-import { decideReview } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
@@ -16,7 +13,9 @@ import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { poke } from '../../workflows/payment/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
@@ -292,104 +291,6 @@ describe('a refund in review', () => {
     const second = await payments.refund(paid, 5_000);
     expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
   }, 60_000);
-});
-
-test('a process that slept through review and decision sends nothing when it wakes [design §4]', async () => {
-  const payments = paymentsIn(world);
-  const ref = await payments.tokenised();
-  let sent = 0;
-  const activities = createPaymentActivities({
-    db: world.db,
-    wakeStream: async () => undefined,
-    gateway: {
-      ...world.gateway,
-      charge: async () => {
-        sent += 1;
-        return { kind: 'unknown', reason: 'no answer' };
-      },
-      lookup: async () => {
-        // While it waits for this answer, another process gives up and a person decides.
-        const [attempt] = await world.db
-          .update(paymentAttempts)
-          .set({ state: 'REVIEW' })
-          .where(eq(paymentAttempts.intentId, ref.intentId))
-          .returning();
-        const subjectId = attempt?.id ?? '';
-        await world.db
-          .insert(paymentReviews)
-          .values({ ...ref, subjectId, reason: REASON })
-          .onConflictDoNothing();
-        const decision = { gatewayId: null, code: 'card_declined', by: 'Ada', note: 'none' };
-        await decideReview(world.db, subjectId, { ...decision, outcome: 'declined' });
-        return { kind: 'absent' };
-      },
-    },
-  });
-  const input = { ...ref, token: null, nowAt: Date.now() };
-  expect(await activities.chargePayment(input)).toEqual({
-    kind: 'declined',
-    errorCode: 'card_declined',
-  });
-  expect(sent).toBe(1);
-  expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
-});
-
-test('a charge of another amount under the key is not taken for the payment: a person gets it [D-32]', async () => {
-  const payments = paymentsIn(world);
-  const ref = await payments.tokenised();
-  const activities = createPaymentActivities({
-    db: world.db,
-    wakeStream: async () => undefined,
-    gateway: {
-      ...world.gateway,
-      charge: async (request) => {
-        await world.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
-        return { kind: 'unknown', reason: 'no answer' };
-      },
-    },
-  });
-  const input = { ...ref, token: null, nowAt: Date.now() };
-  expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
-  const [attempt] = await world.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, ref.intentId));
-  expect(attempt).toMatchObject({
-    state: 'REVIEW',
-    reason: 'under this key the gateway has a charge of 5001 USD',
-  });
-  expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
-});
-
-test('a charge that a person found pays for one thing only, also before that is booked [design §4]', async () => {
-  const payments = paymentsIn(world);
-  const nowAt = Date.now();
-  const openReview = async () => {
-    const order = { ...(await payments.tokenised()), token: null };
-    const turn = await openPaymentAttempt(world.db, order, null, nowAt);
-    if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
-    await settlePayment(world.db, turn.attempt, { kind: 'review', reason: REASON }, nowAt);
-    return turn.attempt.id;
-  };
-  const decide = (id: string, gatewayId: string) =>
-    decideReview(world.db, id, { outcome: 'paid', gatewayId, code: null, by: 'Ada', note: 'none' });
-  const [first, second] = [await openReview(), await openReview()];
-  const gatewayId = `ch_for_${first}`;
-  expect(await decide(first, gatewayId)).toMatchObject({ ok: true });
-  expect(await decide(second, gatewayId)).toEqual({
-    ok: false,
-    message: `${gatewayId} is what ${first} was settled by.`,
-  });
-  const paid = await payments.tokenised();
-  await world.payments.pay({ ...paid, token: null });
-  const [booked] = await world.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, paid.intentId));
-  expect(await decide(second, booked?.gatewayChargeId ?? '')).toEqual({
-    ok: false,
-    message: `${booked?.gatewayChargeId} is what ${booked?.id} was settled by.`,
-  });
 });
 
 test('what never was in review cannot be settled [design §4]', async () => {

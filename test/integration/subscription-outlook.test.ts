@@ -8,7 +8,9 @@ import { createSubscriptionWorkflows } from '../../runtime/subscription-workflow
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** The next charges and the timeline, asked of workflows on a real Temporal. */

@@ -10,7 +10,9 @@ import { openBooks } from '../../scripts/verify/books.ts';
 import { readRepairs } from '../../scripts/verify/repairs.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;

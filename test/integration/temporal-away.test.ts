@@ -14,7 +14,9 @@ import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import type { SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { checkoutCommand, connectDevServer, createWorld } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;

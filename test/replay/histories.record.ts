@@ -10,12 +10,9 @@ import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts'
 import { webhookStreamWorkflowId } from '../../workflows/webhook-stream/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import {
-  checkoutCommand,
-  connectDevServer,
-  createWorld,
-  newMethodCommand,
-} from '../support/world.ts';
+import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,

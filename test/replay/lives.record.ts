@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchant-settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { connectDevServer, createWorld, newMethodCommand } from '../support/world.ts';
+import { newMethodCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,

@@ -7,8 +7,9 @@ import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { checkoutCommand } from '../support/world.ts';
-import type { NewLife, World } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import type { NewLife } from '../support/lives.ts';
+import type { World } from '../support/world.ts';
 
 const FOLDER = 'test/replay/histories';
 

@@ -7,7 +7,8 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';
 import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { connectDevServer, createWorld } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,

@@ -15,7 +15,8 @@ import {
   WEBHOOK_STREAM_WORKFLOW,
   webhookStreamWorkflowId,
 } from '../../workflows/webhook-stream/messages.ts';
-import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { keep, record } from './recorder.ts';
 

@@ -3,7 +3,8 @@ import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { connectDevServer, createWorld } from '../support/world.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;

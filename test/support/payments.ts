@@ -14,7 +14,7 @@ import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
-import { checkoutCommand } from './world.ts';
+import { checkoutCommand } from './card-tokens.ts';
 import type { World } from './world.ts';
 
 const HOUR = 3_600_000;

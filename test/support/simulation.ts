@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import { cycleAt } from '../../domain/calendar.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
@@ -238,4 +239,11 @@ export class Simulation {
       cycleAt(anchorAt ?? 0, terms.interval, terms.intervalCount, index),
     ).toISOString();
   }
+}
+
+/** Five years on, nothing more was sent and nothing more was told. */
+export function expectNothingFurther(life: Simulation): void {
+  const before = { sends: life.sends.length, events: life.events.length };
+  life.runTo(life.now + 5 * 365 * DAY);
+  expect({ sends: life.sends.length, events: life.events.length }).toEqual(before);
 }

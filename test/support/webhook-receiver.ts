@@ -38,6 +38,7 @@ export interface WebhookReceiver {
   onReceive(callback: (webhook: ReceivedWebhook) => Promise<void> | void): void;
   /** Resolves with everything received once that is at least `count` requests. */
   waitFor(count: number): Promise<readonly ReceivedWebhook[]>;
+  /** Again is once. */
   close(): Promise<void>;
 }
 
@@ -73,6 +74,14 @@ export async function startWebhookReceiver(options: {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
 
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    const isClosed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await isClosed;
+  };
+
   return {
     url: `http://127.0.0.1:${port}/webhooks`,
     received,
@@ -95,12 +104,7 @@ export async function startWebhookReceiver(options: {
         waiting.add(check);
         check();
       }),
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: () => (closed ??= close()),
   };
 }
 

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { and, asc, eq } from 'drizzle-orm';
+import { afterEach, beforeEach, expect } from 'vitest';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import type { DeliverPendingResult, WebhookActivities } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/outbox.ts';
 import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
@@ -14,6 +16,8 @@ import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createTestDatabase } from './database.ts';
+import { startWebhookReceiver } from './webhook-receiver.ts';
+import type { WebhookReceiver } from './webhook-receiver.ts';
 
 /** One merchant with one stream of events on a database of its own. */
 export interface WebhookWorld {
@@ -120,6 +124,32 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
     async close() {
       await handle.close();
       await database.drop();
+    },
+  };
+}
+
+/** A world of its own for each test of a file, and receivers that end with it; to be called at its top. */
+export function webhookWorlds() {
+  let world: WebhookWorld;
+  let receivers: WebhookReceiver[];
+  beforeEach(async () => {
+    receivers = [];
+    world = await createWebhookWorld();
+  });
+  afterEach(async () => {
+    await Promise.all(receivers.map((receiver) => receiver.close()));
+    // Whatever a test did, nobody holds a stream afterwards.
+    expect(await world.db.select().from(deliveryLeases)).toEqual([]);
+    await world.close();
+  });
+  return {
+    world: () => world,
+    startReceiver: async (...secrets: string[]): Promise<WebhookReceiver> => {
+      const receiver = await startWebhookReceiver({
+        secrets: secrets.length > 0 ? secrets : [SECRET],
+      });
+      receivers.push(receiver);
+      return receiver;
     },
   };
 }

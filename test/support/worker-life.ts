@@ -7,7 +7,7 @@ import type { OurProcess } from './our-process.ts';
 import { paymentsIn } from './payments.ts';
 import { openShop } from './shop.ts';
 import { createWorld } from './world.ts';
-import type { TemporalPlace } from './world.ts';
+import type { TemporalPlace } from './temporal-servers.ts';
 
 /** A new worker sees after 5 s that the old one is dead; the API answers PENDING after 25 s. */
 export const ANSWERED_WITHIN_MS = 60_000;

@@ -1,16 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { temporal } from '@temporalio/proto';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
-import type { Client } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { eq } from 'drizzle-orm';
+import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { withHeartbeats } from '../../activities/heartbeats.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
-import type { Db } from '../../db/client.ts';
-import { createSubscription } from '../../db/repositories/create-subscription.ts';
 import { paymentRows } from '../../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import {
@@ -20,12 +14,9 @@ import {
   subscriptionsBehind,
 } from '../../db/repositories/test-clocks.ts';
 import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { customers } from '../../db/schema/customers.ts';
 import { merchants } from '../../db/schema/merchants.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
-import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
-import { newId, randomToken } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
@@ -34,71 +25,13 @@ import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
-import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
-
-const GATEWAY_KEY = 'gateway-key-of-the-test-world-00000001';
-const RETURN_ORIGIN = 'http://127.0.0.1:8080';
-const DAY_MS = 86_400_000;
-
-const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD, INDEXED_VALUE_TYPE_INT: INT } =
-  temporal.api.enums.v1.IndexedValueType;
-const { INDEXED_VALUE_TYPE_DATETIME: DATETIME } = temporal.api.enums.v1.IndexedValueType;
-
-let isRuntimeInstalled = false;
-
-/** Must come before any server or worker of the process. */
-function installRuntime(): void {
-  if (isRuntimeInstalled) return;
-  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
-  isRuntimeInstalled = true;
-}
-
-/** A Temporal server whose time jumps while everybody waits. */
-export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment> {
-  installRuntime();
-  const env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
-  });
-  await env.connection.operatorService.addSearchAttributes({
-    namespace: 'default',
-    searchAttributes: {
-      MerchantId: KEYWORD,
-      SubscriptionStatus: KEYWORD,
-      NextBillingAt: DATETIME,
-      BillingCycle: INT,
-      LastOutcome: KEYWORD,
-    },
-  });
-  return env;
-}
-
-export interface TemporalPlace {
-  client: Client;
-  nativeConnection: NativeConnection;
-}
-
-/** The run's Temporal dev server, in real time. */
-export async function connectDevServer(): Promise<TemporalPlace & { close(): Promise<void> }> {
-  installRuntime();
-  const { Client, Connection } = await import('@temporalio/client');
-  const address = inject('temporalAddress');
-  const connection = await Connection.connect({ address });
-  const nativeConnection = await NativeConnection.connect({ address });
-  const client = new Client({ connection });
-  const close = async () => {
-    await connection.close();
-    await nativeConnection.close();
-  };
-  return { client, nativeConnection, close };
-}
-
-export interface NewLife {
-  terms?: Partial<Terms>;
-  createdAt: number;
-  checkoutExpiresAt?: number;
-  testClockId?: string | null;
-}
+import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
+import { createLife, eventsOf, stateOf } from './lives.ts';
+import type { NewLife } from './lives.ts';
+import type { TemporalPlace } from './temporal-servers.ts';
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
@@ -236,7 +169,6 @@ export async function createWorld(
         return ref;
       }),
     createRowOnly: (life: NewLife) => createLife(db, merchantId, life),
-    /** What a browser gets for a card: a one-time token. */
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
     /** Sends every event to `url` from now on. */
     subscribe: async (url: string, eventSigner: string) => {
@@ -279,13 +211,13 @@ export async function createWorld(
     events: (ref: SubscriptionRef) => eventsOf(db, ref),
     /** The gateway's own book of a subscription. */
     book: (ref: SubscriptionRef) =>
-      control(
+      controlGateway(
         gatewayServer.url,
         'GET',
         `/control/charges?subscriptionId=${ref.subscriptionId}`,
       ).then(({ charges }) => charges),
     control: (method: string, path: string, body?: unknown) =>
-      control(gatewayServer.url, method, path, body),
+      controlGateway(gatewayServer.url, method, path, body),
     async close() {
       await workers?.stop();
       await gateway.close();
@@ -294,129 +226,4 @@ export async function createWorld(
       await database.drop();
     },
   };
-}
-
-async function createLife(db: Db, merchantId: string, life: NewLife): Promise<SubscriptionRef> {
-  const { createdAt } = life;
-  const terms: Terms = {
-    amountMinor: 1_999,
-    currency: 'USD',
-    interval: 'MONTH',
-    intervalCount: 1,
-    cycleCount: 12,
-    upfrontAmountMinor: null,
-    trial: null,
-    ...life.terms,
-  };
-  const id = (prefix: 'cus' | 'sub' | 'in' | 'cs') => newId(prefix, createdAt, randomBytes);
-  const customerId = id('cus');
-  const subscriptionId = id('sub');
-  const customerDetails = { name: 'Ada Example', email: 'ada@example.com' };
-  await db.transaction(async (tx) => {
-    await tx
-      .insert(customers)
-      .values({ merchantId, id: customerId, details: customerDetails, createdAt });
-    await createSubscription(
-      tx,
-      {
-        subscriptionId,
-        merchantId,
-        customerId,
-        terms,
-        createdAt,
-        checkoutExpiresAt: life.checkoutExpiresAt ?? createdAt + DAY_MS,
-        testClockId: life.testClockId ?? null,
-        firstIntentId: terms.trial ? null : id('in'),
-      },
-      {
-        customerDetails,
-        receiptId: null,
-        description: null,
-        callbackUrl: 'https://merchant.example/back',
-        cancelUrl: null,
-        metadata: null,
-        productPage: null,
-        phoneNumberRequired: false,
-      },
-      { id: id('cs'), token: randomToken(randomBytes) },
-    );
-  });
-  return { merchantId, subscriptionId };
-}
-
-const SESSION = 'cs_of_the_test_world';
-
-async function tokenise(gatewayUrl: string, number: string): Promise<string> {
-  const response = await fetch(`${gatewayUrl}/tokenise`, {
-    method: 'POST',
-    redirect: 'manual',
-    body: new URLSearchParams({
-      name: 'Ada Example',
-      number,
-      expiry: '12/34',
-      cvc: number.startsWith('37') ? '1234' : '123',
-      session: SESSION,
-      return_url: `${RETURN_ORIGIN}/back`,
-    }),
-  });
-  const location = response.headers.get('location');
-  const token = location && new URL(location).searchParams.get('payment_token');
-  if (!token) throw new Error(`no token for ${number}: ${response.status} ${location ?? ''}`);
-  return token;
-}
-
-/** The command that a payer's return from the card form becomes. */
-export function checkoutCommand(paymentToken: string) {
-  return {
-    kind: 'completeCheckout',
-    commandId: paymentToken,
-    paymentToken,
-    checkoutSessionId: SESSION,
-  } as const;
-}
-
-export function newMethodCommand(paymentToken: string) {
-  return { ...checkoutCommand(paymentToken), kind: 'replacePaymentMethod' } as const;
-}
-
-async function stateOf(db: Db, ref: SubscriptionRef): Promise<SubscriptionState> {
-  const [row] = await db
-    .select({ state: subscriptions.state })
-    .from(subscriptions)
-    .where(eq(subscriptions.id, ref.subscriptionId));
-  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
-  return row.state;
-}
-
-async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<string, unknown>[]> {
-  const rows = await db
-    .select({ body: outboxEvents.body })
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, ref.subscriptionId))
-    .orderBy(outboxEvents.sequence);
-  return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
-}
-
-/** One line of the gateway's own book. */
-export interface BookedCharge {
-  key: string;
-  amountMinor: number;
-  outcome: string;
-  code: string | null;
-  sentCount: number;
-}
-
-async function control(
-  gatewayUrl: string,
-  method: string,
-  path: string,
-  body?: unknown,
-): Promise<{ charges: BookedCharge[] }> {
-  const response = await fetch(gatewayUrl + path, {
-    method,
-    headers: { authorization: `Bearer ${GATEWAY_KEY}`, 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as { charges: BookedCharge[] };
 }

@@ -4,7 +4,9 @@ import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand, createWorld, startTimeSkippingServer } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const DAY = 86_400_000;

@@ -6,7 +6,8 @@ import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../../workflows/payment/mes
 import { REFUND_WORKFLOW, refundWorkflowId } from '../../workflows/refund/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
-import { createWorld, startTimeSkippingServer } from '../support/world.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 let env: TestWorkflowEnvironment;

@@ -13,7 +13,9 @@ import {
 } from '../../workflows/late-charge/messages.ts';
 import { poke } from '../../workflows/payment/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { checkoutCommand, createWorld, startTimeSkippingServer } from '../support/world.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const HOUR = 3_600_000;

@@ -1,13 +1,11 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  checkoutCommand,
-  createWorld,
-  newMethodCommand,
-  startTimeSkippingServer,
-} from '../support/world.ts';
-import type { NewLife, World } from '../support/world.ts';
+import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
+import type { NewLife } from '../support/lives.ts';
+import type { World } from '../support/world.ts';
 
 const DAY = 86_400_000;
 

@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { paymentMethods } from '../../db/schema/payment-methods.ts';
+import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { cycleAt } from '../../domain/calendar.ts';
+import { DomainError } from '../../domain/errors.ts';
+import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { unpaidIn } from '../support/unpaid.ts';
+import { createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+
+const HOUR = 3_600_000;
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+const handleOf = (ref: SubscriptionRef) =>
+  world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+
+const eventTypes = async (ref: SubscriptionRef) =>
+  (await world.events(ref)).map((event) => event['eventType']);
+
+describe('a gateway', () => {
+  test('that charges and loses its answer has charged once [D-40]', async () => {
+    const { ref } = await unpaidIn(world);
+    const match = { subscriptionId: ref.subscriptionId };
+    const lose = { operation: 'charge', fault: 'lose_answer', count: 1, match };
+    await world.control('POST', '/control/faults', lose);
+    const answer = await world.workflows.execute(ref, {
+      kind: 'manualRetry',
+      commandId: `retry:${randomUUID()}`,
+    });
+    expect(answer).toMatchObject({ result: { success: true, status: 'ACTIVE' } });
+    const book = await world.book(ref);
+    expect(book.map((charge) => [charge.outcome, charge.sentCount])).toEqual([
+      ['succeeded', 1],
+      ['declined', 1],
+      ['succeeded', 1],
+    ]);
+  });
+
+  test.each([
+    {
+      what: 'had the charge: its late success is booked and told',
+      effect: 'done',
+      cyclesCharged: 2,
+      told: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
+      result: { success: true, errorCode: null },
+      booked: ['succeeded', 'declined', 'succeeded'],
+    },
+    {
+      what: 'had not got it: it does not get it any more',
+      effect: 'none',
+      cyclesCharged: 1,
+      told: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
+      result: { success: false, errorCode: 'processing_error' },
+      booked: ['succeeded', 'declined'],
+    },
+  ])(
+    'that is away leaves the subscription open to commands; when it ended meanwhile and the gateway $what [D-31, D-§4]',
+    async ({ effect, cyclesCharged, told, result, booked }) => {
+      const { ref } = await unpaidIn(world);
+      const match = { subscriptionId: ref.subscriptionId };
+      for (const operation of ['charge', 'lookup']) {
+        await world.control('POST', '/control/faults', {
+          operation,
+          fault: 'error_500',
+          ...(operation === 'charge' ? { effect } : {}),
+          count: 1_000,
+          match: operation === 'charge' ? match : {},
+        });
+      }
+      const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
+      expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
+      // The state says so, the same command stays pending, another is refused, cancel is served.
+      expect((await world.state(ref)).openAttempt?.lookups).toBe(1);
+      expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
+      const other = { ...command, commandId: `retry:${randomUUID()}` };
+      expect(await world.workflows.execute(ref, other)).toMatchObject({
+        code: 'payment_outcome_pending',
+      });
+      const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
+      expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
+      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
+
+      await world.control('DELETE', '/control/faults');
+      await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), {
+        timeout: 40_000,
+        interval: 100,
+      });
+      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged });
+      expect((await eventTypes(ref)).slice(-3)).toEqual(told);
+      expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
+      // What did not arrive may still be on its way: the gateway is watched for it.
+      const watched = await world.db.select({ by: paymentReviews.decidedBy }).from(paymentReviews);
+      expect(watched).toEqual(result.success ? [] : [{ by: 'perennial' }]);
+      expect(await world.workflows.execute(ref, command)).toMatchObject({
+        kind: 'result',
+        result: { ...result, status: 'ENDED', minManualRetryAt: null },
+      });
+      await handleOf(ref).result();
+    },
+  );
+});
+
+describe('a card token', () => {
+  test('that was used in one checkout pays no other, whoever comes with it [D-21, D-36]', async () => {
+    const payment = checkoutCommand(await world.token());
+    const first = await world.create({ createdAt: Date.now() });
+    expect(await world.workflows.execute(first, payment)).toMatchObject({
+      result: { outcome: 'paid' },
+    });
+    const second = await world.create({ createdAt: Date.now() });
+    const refused = { kind: 'checkout', outcome: 'declined', errorCode: 'processing_error' };
+    // The same session, another customer; and another session.
+    for (const checkoutSessionId of [payment.checkoutSessionId, 'cs_another']) {
+      expect(
+        await world.workflows.execute(second, { ...payment, checkoutSessionId }),
+      ).toMatchObject({ kind: 'result', result: refused });
+    }
+    expect(await world.state(second)).toMatchObject({ status: 'CREATED', cyclesCharged: 0 });
+    expect(await world.book(second)).toEqual([]);
+  });
+});
+
+describe('a new payment method', () => {
+  test('given while UNPAID charges the owed cycle at once, one that is declined is kept [D-30, D-33]', async () => {
+    const { ref } = await unpaidIn(world, 'stolen_card');
+    expect((await world.state(ref)).owed?.retriesStopped).toBe(true);
+    const declined = await world.token('4000000000000341');
+    expect(await world.workflows.execute(ref, newMethodCommand(declined))).toEqual({
+      kind: 'result',
+      result: { kind: 'checkout', outcome: 'declined', errorCode: 'card_declined' },
+    });
+    expect((await world.state(ref)).owed).toMatchObject({ retriesStopped: false, attempts: 2 });
+    expect(await world.workflows.execute(ref, newMethodCommand(await world.token()))).toEqual({
+      kind: 'result',
+      result: { kind: 'checkout', outcome: 'paid', errorCode: null },
+    });
+    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    const methods = await world.db
+      .select({ status: paymentMethods.status })
+      .from(paymentMethods)
+      .where(eq(paymentMethods.customerId, (await world.state(ref)).customerId))
+      .orderBy(paymentMethods.createdAt, paymentMethods.id);
+    expect(methods.map(({ status }) => status).toSorted()).toEqual(['DELETED', 'DELETED', 'LIVE']);
+  });
+});
+
+describe('workers that are away', () => {
+  test('at the creation: nothing is lost, and billing starts when they are back [design §5]', async () => {
+    await world.stopWorkers();
+    const ref = await world.create({ createdAt: Date.now() });
+    const payment = checkoutCommand(await world.token());
+    const paying = world.workflows.execute(ref, payment);
+    await expect(paying).rejects.toThrow(new DomainError('service_unavailable'));
+    await world.startWorkers();
+    const again = await world.workflows.execute(ref, payment);
+    expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
+    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
+    expect(await world.book(ref)).toHaveLength(1);
+  });
+
+  test('or a workflow that was never started: any command starts it [design §5]', async () => {
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
+    await handleOf(ref).signal(poke);
+    expect((await handleOf(ref).describe()).status.name).toBe('RUNNING');
+    expect(await world.book(ref)).toHaveLength(1);
+  });
+
+  test('for two months: both cycles are charged, in order, each with its own due date [D-05]', async () => {
+    const ref = await world.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await handleOf(ref).terminate('everything is down');
+    // Everything was down for 65 days: the same row, with its anchor that much earlier.
+    const state = await world.state(ref);
+    const anchorAt = Number(state.anchorAt) - 65 * 24 * HOUR;
+    await world.db
+      .update(subscriptions)
+      .set({ state: { ...state, anchorAt } })
+      .where(eq(subscriptions.id, ref.subscriptionId));
+    await world.workflows.restore(ref);
+    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(3), 20_000);
+    const intents = await world.db
+      .select({ cycleNumber: paymentIntents.cycleNumber, dueAt: paymentIntents.dueAt })
+      .from(paymentIntents)
+      .where(eq(paymentIntents.subscriptionId, ref.subscriptionId))
+      .orderBy(paymentIntents.cycleNumber);
+    expect(intents.slice(1)).toEqual([
+      { cycleNumber: 2, dueAt: cycleAt(anchorAt, 'MONTH', 1, 1) },
+      { cycleNumber: 3, dueAt: cycleAt(anchorAt, 'MONTH', 1, 2) },
+    ]);
+    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+      'succeeded',
+      'succeeded',
+      'succeeded',
+    ]);
+    await vi.waitFor(async () => {
+      const { cyclesCharged, openAttempt } = await handleOf(ref).query(stateQuery);
+      expect({ cyclesCharged, openAttempt }).toEqual({ cyclesCharged: 3, openAttempt: null });
+    });
+    expect(await world.book(ref)).toHaveLength(3);
+  });
+});

@@ -1,0 +1,183 @@
+import { eq } from 'drizzle-orm';
+import { describe, expect, it } from 'vitest';
+import { changeFailingSince, deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
+import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { SECRET, webhookWorlds } from '../support/webhook-world.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
+
+const { startReceiver, world } = webhookWorlds();
+
+const sequences = (receiver: WebhookReceiver) =>
+  receiver.received.map(({ event }) => event.sequence);
+const answers = (receiver: WebhookReceiver) =>
+  receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
+
+describe('an answer', () => {
+  it.each([200, 201, 204, 299])('of %i counts as delivered [D-54]', async (status) => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    receiver.answerWith({ status });
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1']);
+  });
+
+  it('that redirects is a failure, and is not followed [D-54]', async () => {
+    const [receiver, target] = [await startReceiver(), await startReceiver()];
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    receiver.answerWith({ status: 307, headers: { location: target.url } });
+    expect((await world().deliver()).remaining).toBe(1);
+    expect(await world().progress(configId)).toEqual(['1 PENDING 1']);
+    expect(target.received).toEqual([]);
+  });
+
+  it('that never ends or is huge is read no further than 64 kB; its status counts [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000, 2_000);
+    receiver.answerNext({ status: 200, body: Buffer.alloc(8 * 1024 * 1024, 'x') });
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+  });
+
+  it('that asks to wait is heeded [D-54]', async () => {
+    const receiver = await startReceiver();
+    await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    receiver.answerNext({ status: 429, headers: { 'retry-after': '3600' } });
+    const { nextDelayMs } = await world().deliver();
+    expect(nextDelayMs).toBeGreaterThan(HOUR_MS - 5_000);
+    expect(nextDelayMs).toBeLessThanOrEqual(HOUR_MS);
+    await world().deliver({ laterMs: 59 * MINUTE_MS });
+    expect(answers(receiver)).toEqual(['1: 429']);
+    expect(await world().deliver({ laterMs: 61 * MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect(answers(receiver)).toEqual(['1: 429', '1: 200']);
+  });
+
+  it('that does not come because the connection broke is a failure [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    receiver.answerNext('close');
+    expect((await world().deliver()).remaining).toBe(1);
+    expect(await world().progress(configId)).toEqual(['1 PENDING 1']);
+    expect(await world().deliver({ laterMs: 10_000 })).toEqual(NOTHING_LEFT);
+    expect(answers(receiver)).toEqual(['1: null', '1: 200']);
+  });
+});
+
+describe('a configuration', () => {
+  it('that answers 410 is deactivated, and what was pending for it dropped [D-54]', async () => {
+    const [gone, other] = [await startReceiver(), await startReceiver()];
+    const goneId = await world().addConfig({ url: gone.url });
+    const otherId = await world().addConfig({ url: other.url });
+    await world().emit(1_000, 2_000);
+    gone.answerNext({ status: 200 }, { status: 410 });
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(await world().config(goneId)).toMatchObject({
+      isActive: false,
+      deactivatedReason: 'endpoint_gone',
+    });
+    expect(await world().progress(goneId)).toEqual(['1 DELIVERED 1', '2 DROPPED 1']);
+
+    await world().emit(3_000);
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(answers(gone)).toEqual(['1: 200', '2: 410']);
+    expect(await world().progress(goneId)).toHaveLength(2);
+    expect(await world().progress(otherId)).toEqual([
+      '1 DELIVERED 1',
+      '2 DELIVERED 1',
+      '3 DELIVERED 1',
+    ]);
+  });
+
+  it('that failed for five days without a success is deactivated [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    receiver.answerWith({ status: 500 });
+    await world().emit(1_000);
+    await world().deliver();
+    const { failingSince } = await world().config(configId);
+    expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
+
+    await world().deliver({ laterMs: 5 * DAY_MS - MINUTE_MS });
+    expect((await world().config(configId)).isActive).toBe(true);
+    expect(await world().deliver({ laterMs: 5 * DAY_MS + MINUTE_MS + HOUR_MS })).toEqual(
+      NOTHING_LEFT,
+    );
+    expect(await world().config(configId)).toMatchObject({
+      isActive: false,
+      deactivatedReason: 'failing_for_five_days',
+    });
+    expect(await world().progress(configId)).toEqual(['1 DROPPED 3']);
+  });
+
+  it('that succeeds once has its days counted anew [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await changeFailingSince(
+      world().db,
+      { merchantId: world().merchantId, configId },
+      { from: null, to: Date.now() - 6 * DAY_MS },
+    );
+    await world().emit(1_000, 2_000);
+    receiver.answerNext({ status: 200 }, { status: 500 });
+    await world().deliver();
+    const { isActive, failingSince } = await world().config(configId);
+    expect(isActive).toBe(true);
+    expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
+  });
+
+  it('that was deleted or switched off gets nothing more, whenever the event was stored [D-54]', async () => {
+    const receiver = await startReceiver();
+    const deletedId = await world().addConfig({ url: receiver.url });
+    const offId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    await deleteWebhookConfig(world().db, {
+      merchantId: world().merchantId,
+      configId: deletedId,
+      at: Date.now(),
+    });
+    expect(await world().progress(deletedId)).toEqual(['1 DROPPED 0']);
+    // As a transaction leaves it that stored an event while the configuration was switched off.
+    await world()
+      .db.update(webhookConfigs)
+      .set({ isActive: false })
+      .where(eq(webhookConfigs.id, offId));
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(await world().progress(offId)).toEqual(['1 DROPPED 0']);
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('whose secret cannot be opened holds up no other, and loses nothing [D-55]', async () => {
+    const [broken, alive] = [await startReceiver(), await startReceiver()];
+    const brokenId = await world().addConfig({ url: broken.url });
+    const aliveId = await world().addConfig({ url: alive.url });
+    const { sealedSigner } = await world().config(brokenId);
+    await world()
+      .db.update(webhookConfigs)
+      .set({ sealedSigner: world().sealing.seal(SECRET, 'elsewhere') })
+      .where(eq(webhookConfigs.id, brokenId));
+    await world().emit(1_000);
+    await expect(world().deliver()).rejects.toThrow('belongs elsewhere');
+    expect(await world().progress(aliveId)).toEqual(['1 DELIVERED 1']);
+    expect(await world().progress(brokenId)).toEqual(['1 PENDING 0']);
+
+    await world()
+      .db.update(webhookConfigs)
+      .set({ sealedSigner })
+      .where(eq(webhookConfigs.id, brokenId));
+    await world()
+      .db.update(deliveryLeases)
+      .set({ until: Date.now() - 1_000 });
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(sequences(broken)).toEqual([1]);
+  });
+});

@@ -1,0 +1,37 @@
+/** Where the card form sends a browser back to. */
+export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
+const SESSION = 'cs_of_the_test_world';
+
+/** What a browser gets for a card: a one-time token. */
+export async function tokenise(gatewayUrl: string, number: string): Promise<string> {
+  const response = await fetch(`${gatewayUrl}/tokenise`, {
+    method: 'POST',
+    redirect: 'manual',
+    body: new URLSearchParams({
+      name: 'Ada Example',
+      number,
+      expiry: '12/34',
+      cvc: number.startsWith('37') ? '1234' : '123',
+      session: SESSION,
+      return_url: `${RETURN_ORIGIN}/back`,
+    }),
+  });
+  const location = response.headers.get('location');
+  const token = location && new URL(location).searchParams.get('payment_token');
+  if (!token) throw new Error(`no token for ${number}: ${response.status} ${location ?? ''}`);
+  return token;
+}
+
+/** The command that a payer's return from the card form becomes. */
+export function checkoutCommand(paymentToken: string) {
+  return {
+    kind: 'completeCheckout',
+    commandId: paymentToken,
+    paymentToken,
+    checkoutSessionId: SESSION,
+  } as const;
+}
+
+export function newMethodCommand(paymentToken: string) {
+  return { ...checkoutCommand(paymentToken), kind: 'replacePaymentMethod' } as const;
+}

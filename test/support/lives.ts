@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import type { Db } from '../../db/client.ts';
+import { createSubscription } from '../../db/repositories/create-subscription.ts';
+import { customers } from '../../db/schema/customers.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { newId, randomToken } from '../../domain/ids.ts';
+import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+
+const DAY_MS = 86_400_000;
+
+export interface NewLife {
+  terms?: Partial<Terms>;
+  createdAt: number;
+  checkoutExpiresAt?: number;
+  testClockId?: string | null;
+}
+
+/** A subscription with its customer and checkout session, as the API writes them. */
+export async function createLife(
+  db: Db,
+  merchantId: string,
+  life: NewLife,
+): Promise<SubscriptionRef> {
+  const { createdAt } = life;
+  const terms: Terms = {
+    amountMinor: 1_999,
+    currency: 'USD',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+    upfrontAmountMinor: null,
+    trial: null,
+    ...life.terms,
+  };
+  const id = (prefix: 'cus' | 'sub' | 'in' | 'cs') => newId(prefix, createdAt, randomBytes);
+  const customerId = id('cus');
+  const subscriptionId = id('sub');
+  const customerDetails = { name: 'Ada Example', email: 'ada@example.com' };
+  await db.transaction(async (tx) => {
+    await tx
+      .insert(customers)
+      .values({ merchantId, id: customerId, details: customerDetails, createdAt });
+    await createSubscription(
+      tx,
+      {
+        subscriptionId,
+        merchantId,
+        customerId,
+        terms,
+        createdAt,
+        checkoutExpiresAt: life.checkoutExpiresAt ?? createdAt + DAY_MS,
+        testClockId: life.testClockId ?? null,
+        firstIntentId: terms.trial ? null : id('in'),
+      },
+      {
+        customerDetails,
+        receiptId: null,
+        description: null,
+        callbackUrl: 'https://merchant.example/back',
+        cancelUrl: null,
+        metadata: null,
+        productPage: null,
+        phoneNumberRequired: false,
+      },
+      { id: id('cs'), token: randomToken(randomBytes) },
+    );
+  });
+  return { merchantId, subscriptionId };
+}
+
+export async function stateOf(db: Db, ref: SubscriptionRef): Promise<SubscriptionState> {
+  const [row] = await db
+    .select({ state: subscriptions.state })
+    .from(subscriptions)
+    .where(eq(subscriptions.id, ref.subscriptionId));
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  return row.state;
+}
+
+export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<string, unknown>[]> {
+  const rows = await db
+    .select({ body: outboxEvents.body })
+    .from(outboxEvents)
+    .where(eq(outboxEvents.streamId, ref.subscriptionId))
+    .orderBy(outboxEvents.sequence);
+  return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
+}

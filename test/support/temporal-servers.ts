@@ -1,0 +1,56 @@
+import { Client, Connection } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { inject } from 'vitest';
+
+const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD, INDEXED_VALUE_TYPE_INT: INT } =
+  temporal.api.enums.v1.IndexedValueType;
+const { INDEXED_VALUE_TYPE_DATETIME: DATETIME } = temporal.api.enums.v1.IndexedValueType;
+
+let isRuntimeInstalled = false;
+
+/** Must come before any server or worker of the process. */
+function installRuntime(): void {
+  if (isRuntimeInstalled) return;
+  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
+  isRuntimeInstalled = true;
+}
+
+/** A Temporal server whose time jumps while everybody waits. */
+export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment> {
+  installRuntime();
+  const env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
+  });
+  await env.connection.operatorService.addSearchAttributes({
+    namespace: 'default',
+    searchAttributes: {
+      MerchantId: KEYWORD,
+      SubscriptionStatus: KEYWORD,
+      NextBillingAt: DATETIME,
+      BillingCycle: INT,
+      LastOutcome: KEYWORD,
+    },
+  });
+  return env;
+}
+
+export interface TemporalPlace {
+  client: Client;
+  nativeConnection: NativeConnection;
+}
+
+/** The run's Temporal dev server, in real time. */
+export async function connectDevServer(): Promise<TemporalPlace & { close(): Promise<void> }> {
+  installRuntime();
+  const address = inject('temporalAddress');
+  const connection = await Connection.connect({ address });
+  const nativeConnection = await NativeConnection.connect({ address });
+  const client = new Client({ connection });
+  const close = async () => {
+    await connection.close();
+    await nativeConnection.close();
+  };
+  return { client, nativeConnection, close };
+}

@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'vitest';
+import { nextPaymentAt } from '../../domain/subscription/state.ts';
+import { expectNothingFurther, HOUR, Simulation } from '../support/simulation.ts';
+
+const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
+const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+
+describe('a manual retry', () => {
+  const unpaid = (): Simulation => {
+    const life = new Simulation('2026-01-01T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T01:00:00Z');
+    return life;
+  };
+
+  test('is refused within 4 hours of the one before, with the instant to wait until [D-31]', () => {
+    const life = unpaid();
+    life.replies.push(declined(), declined(), declined());
+    expect(life.command('manualRetry', {}).result).toMatchObject({
+      success: false,
+      status: 'UNPAID',
+      errorCode: 'card_declined',
+    });
+    life.runTo('2026-02-01T04:59:59.999Z');
+    expect(life.command('manualRetry', {}).verdict).toEqual({
+      ok: false,
+      code: 'bad_request',
+      message: 'Another manual retry is possible from 2026-02-01T05:00:00.000Z.',
+    });
+    life.runTo('2026-02-01T05:00:00Z');
+    expect(life.command('manualRetry', {}).verdict).toEqual({ ok: true });
+    // The automatic retry at 04:00 neither waited for the cooldown nor moved it.
+    expect(life.sends.map((send) => send.trigger)).toEqual([
+      'checkout',
+      'scheduled',
+      'manual_retry',
+      'automatic_retry',
+      'manual_retry',
+    ]);
+  });
+
+  test('is refused in every status but UNPAID [IF-3]', () => {
+    const refused = (life: Simulation) => life.command('manualRetry', {}).verdict;
+    const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'DAY', count: 1 } });
+    const seen = [refused(life)];
+    life.pay();
+    seen.push(refused(life));
+    life.runTo('2026-01-02T00:00:00Z');
+    seen.push(refused(life));
+    life.command('pause', {});
+    seen.push(refused(life));
+    life.command('cancel', { reason: 'cancelled' });
+    seen.push(refused(life));
+    expect(seen.map((verdict) => (verdict.ok ? 'ok' : verdict.code))).toEqual(
+      Array.from({ length: 5 }, () => 'operation_not_allowed'),
+    );
+  });
+
+  test('that pays the last cycle answers ENDED and no date for the next [D-10a]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z', { cycleCount: 2 });
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T00:00:00Z');
+    expect(life.command('manualRetry', {}).result).toEqual({
+      kind: 'manualRetry',
+      success: true,
+      minManualRetryAt: null,
+      status: 'ENDED',
+      errorCode: null,
+    });
+    expectNothingFurther(life);
+  });
+
+  test('is refused while the outcome of a payment is unknown [D-31]', () => {
+    const life = unpaid();
+    life.replies.push({ kind: 'unknown' }, declined());
+    expect(life.command('manualRetry', {})).toEqual({ verdict: { ok: true }, result: null });
+    expect(life.command('manualRetry', {}).verdict).toMatchObject({
+      code: 'payment_outcome_pending',
+    });
+    life.runTo('2026-02-01T01:00:10Z');
+    expect(life.state.openAttempt).toBeNull();
+    expect(life.sends.filter((send) => send.cycleNumber === 2)).toHaveLength(2);
+  });
+});
+
+describe('an edit', () => {
+  test('of the amount applies from the next intent; an owed cycle keeps its own [D-15]', () => {
+    const life = new Simulation('2026-01-01T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-01T00:00:00Z');
+    life.command('edit', { newAmountMinor: 9_900 });
+    life.runTo('2026-03-01T00:00:00Z');
+    expect(life.sends.map((send) => send.amountMinor)).toEqual([1_999, 1_999, 1_999, 9_900]);
+  });
+
+  test('of the date moves that payment and all later ones [D-15]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-28T06:00:00Z') });
+    life.runTo('2026-12-01T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-28', '2026-03-28']);
+  });
+
+  test('of the date in UNPAID replaces the rest of the retry plan [D-15]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-10T00:00:00Z');
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-20T00:00:00Z') });
+    life.runTo('2026-12-01T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-02-20', '2026-03-20']);
+  });
+
+  test.each([
+    [{}, 'One of newAmount, newCycleCount, newNextPaymentDate, interval is required.'],
+    [
+      { interval: 'YEAR' as const },
+      'interval, intervalCount and newNextPaymentDate are required together.',
+    ],
+    [{ newNextPaymentAt: 0 }, 'newNextPaymentDate must lie in the future.'],
+    [{ newCycleCount: 1 }, 'newCycleCount must exceed the 1 cycles already charged'],
+  ])('of %j is refused: %s [D-15]', (fields, message) => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    expect(life.command('edit', fields).verdict).toEqual({
+      ok: false,
+      code: 'bad_request',
+      message,
+    });
+  });
+});
+
+describe('what is changed while the outcome of a payment is unknown', () => {
+  /** Its second cycle was sent on 10 February and nobody knows what became of it. */
+  const undecided = (terms = {}): Simulation => {
+    const life = new Simulation('2026-01-10T00:00:00Z', { cycleCount: 6, ...terms });
+    life.pay();
+    life.replies.push({ kind: 'unknown' });
+    life.runTo('2026-02-10T00:00:00Z');
+    return life;
+  };
+
+  test('a moved date is the next one charged, not the one after it [D-15]', () => {
+    const life = undecided();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-03-05T00:00:00Z') });
+    life.runTo('2026-02-11T00:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-03-05T00:00:00.000Z');
+    expect(iso(life.state.currentPeriodEndAt)).toBe('2026-03-05T00:00:00.000Z');
+    life.runTo('2026-04-05T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-03-05', '2026-04-05']);
+  });
+
+  test('unpause charges exactly once at its date [D-§4]', () => {
+    const life = undecided();
+    life.command('pause', {});
+    life.command('unpause', { newNextPaymentAt: Date.parse('2026-03-20T00:00:00Z') });
+    life.runTo('2026-04-20T00:00:00Z');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-03-20', '2026-04-20']);
+    expect(life.sends.map((send) => send.cycleNumber)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('a date edited while a retry is open is kept when that retry is declined [D-15]', () => {
+    const end = { delaysMs: [HOUR], afterExhausted: 'end' } as const;
+    const life = new Simulation(
+      '2026-01-10T00:00:00Z',
+      {},
+      { ...end, delaysMs: [...end.delaysMs] },
+    );
+    life.pay();
+    life.replies.push(declined(), { kind: 'unknown' }, declined());
+    life.runTo('2026-02-10T01:00:05Z');
+    expect(life.state.openAttempt).not.toBeNull();
+    life.command('edit', { newNextPaymentAt: Date.parse('2026-02-20T00:00:00Z') });
+    life.runTo('2026-02-20T00:00:00Z');
+    expect(life.state.status).toBe('ACTIVE');
+    expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-02-10', '2026-02-20']);
+  });
+
+  test('a new method pays as soon as the old one is declined [D-30, D-33]', () => {
+    const life = undecided();
+    life.replies.push(declined('stolen_card'));
+    life.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
+    life.runTo('2026-02-11T00:00:00Z');
+    expect(life.statuses).toEqual(['CREATED', 'ACTIVE', 'UNPAID', 'ACTIVE']);
+    expect(life.sends.map((send) => send.trigger)).toEqual([
+      'checkout',
+      'scheduled',
+      'automatic_retry',
+    ]);
+    expect(iso(nextPaymentAt(life.state))).toBe('2026-03-10T00:00:00.000Z');
+  });
+});
+
+describe('pause and unpause', () => {
+  test.each([9_007_199_254_740_991, Date.UTC(2250, 0, 1), Number.NaN, '2027', undefined])(
+    'refuse %s as the next payment date [D-06]',
+    (newNextPaymentAt) => {
+      const life = new Simulation('2026-01-10T00:00:00Z');
+      life.pay();
+      life.command('pause', {});
+      const { verdict } = life.command('unpause', { newNextPaymentAt: newNextPaymentAt as number });
+      expect(verdict).toEqual({
+        ok: false,
+        code: 'bad_request',
+        message: 'newNextPaymentDate must be epoch milliseconds before the year 2200.',
+      });
+    },
+  );
+
+  test('charge nothing while paused and exactly once at the new date [D-§4]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push(declined());
+    life.runTo('2026-02-10T01:00:00Z');
+    life.command('pause', {});
+    life.runTo('2026-06-01T00:00:00Z');
+    expect(life.sends).toHaveLength(2);
+    life.command('unpause', { newNextPaymentAt: Date.parse('2026-06-05T00:00:00Z') });
+    life.runTo('2026-07-05T00:00:00Z');
+    expect(life.sends.slice(2).map((send) => [iso(send.at), send.cycleNumber])).toEqual([
+      ['2026-06-05T00:00:00.000Z', 2],
+      ['2026-07-05T00:00:00.000Z', 3],
+    ]);
+    expect(life.statuses).toEqual(['CREATED', 'ACTIVE', 'UNPAID', 'PAUSED', 'ACTIVE', 'ENDED']);
+    expectNothingFurther(life);
+  });
+});
+
+describe('cancel', () => {
+  test('ends it at once and what was sent is still booked [D-§4]', () => {
+    const life = new Simulation('2026-01-10T00:00:00Z');
+    life.pay();
+    life.replies.push({ kind: 'unknown' });
+    life.runTo('2026-02-10T00:00:00Z');
+    life.command('cancel', { reason: 'cancelled' });
+    expect(life.state).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
+    life.runTo('2026-02-10T01:00:00Z');
+    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'cancelled', cyclesCharged: 2 });
+    expect(life.events.slice(-3)).toEqual([
+      'subscription.ended',
+      'intent.success',
+      'subscription.cycle_charged',
+    ]);
+    expectNothingFurther(life);
+  });
+});
