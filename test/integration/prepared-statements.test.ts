@@ -1,0 +1,63 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createDb } from '../../db/client.ts';
+import type { Db, DbHandle } from '../../db/client.ts';
+import { createTestDatabase } from '../support/database.ts';
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>;
+let handle: DbHandle;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  // One connection, so that what it keeps can be looked at.
+  handle = createDb({ url: database.url, poolSize: 1, applicationName: 'test' });
+});
+afterAll(async () => {
+  await handle.close();
+  await database.drop();
+});
+
+/** What the connection keeps of statements with that word. */
+async function kept(word: string): Promise<string[]> {
+  const rows = await handle.db.execute<{ statement: string }>(
+    sql.raw(`select statement from pg_prepared_statements where statement like '% ${word}%'`),
+  );
+  return rows.map(({ statement }) => statement);
+}
+
+const increment = async (db: Db, number: number) => {
+  const [row] = await db.execute<{ answer: number }>(sql`select ${number}::int + 1 as answer`);
+  return row?.answer;
+};
+
+test('a statement is prepared once, in a transaction of a transaction, too [design §6]', async () => {
+  expect(await increment(handle.db, 1)).toBe(2);
+  await handle.db.transaction(async (tx) => {
+    expect(await increment(tx, 2)).toBe(3);
+    await tx.transaction(async (inner) => expect(await increment(inner, 3)).toBe(4));
+  });
+  expect(await increment(handle.db, 4)).toBe(5);
+  expect(await kept('as answer')).toEqual(['select $1::int + 1 as answer']);
+});
+
+test('one of many rows, whose text is another each time, is not kept [design §6]', async () => {
+  const rows = Array.from({ length: 51 }, (_, number) => sql`(${number}::int)`);
+  const [row] = await handle.db.execute<{ total: number }>(
+    sql`select sum(n)::int as total from (values ${sql.join(rows, sql`, `)}) as many(n)`,
+  );
+  expect(row?.total).toBe(1_275);
+  expect(await kept('as total')).toEqual([]);
+});
+
+test('a transaction that fails takes back everything, and its connection goes on [design §6]', async () => {
+  const failing = handle.db.transaction(async (tx) => {
+    await tx.execute(sql`create table left_behind (id int)`);
+    await increment(tx, 1);
+    throw new Error('no');
+  });
+  await expect(failing).rejects.toThrow('no');
+  const [row] = await handle.db.execute<{ name: string | null }>(
+    sql`select to_regclass(${'left_behind'})::text as name`,
+  );
+  expect(row?.name).toBeNull();
+});
