@@ -14,6 +14,7 @@ import { InsistentClient } from './insistent-client.ts';
 import { KILL_KINDS, Killer } from './killer.ts';
 import { advance, live, makeGroups } from './load.ts';
 import type { Group, Load } from './load.ts';
+import { coresSince, coreTime } from './machine.ts';
 import { sitOut } from './outage.ts';
 import type { Outage } from './outage.ts';
 import { Random } from './random.ts';
@@ -131,8 +132,10 @@ export async function run(
 
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const { options, startedAt, sql, load, killer, receiver } = surroundings;
+  const coresBefore = coreTime();
   const { groups, faults, outage } = await underFire(surroundings);
   const secondsUnderFire = (Date.now() - startedAt) / 1_000;
+  const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
   const verdicts = await judge(surroundings);
   return {
@@ -144,6 +147,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faultFigures(faults),
       ['under fire', `${secondsUnderFire.toFixed(0)} s`],
+      ['cores', cores],
     ],
     outage,
     recovery: await recoveries(sql, killer.kills),
