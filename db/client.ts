@@ -1,5 +1,6 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import { PgTransaction } from 'drizzle-orm/pg-core';
 import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
 import { withPreparedStatements } from './prepared-statements.ts';
@@ -49,6 +50,14 @@ export function createDb(options: DbOptions): DbHandle {
     db: drizzle({ client: withPreparedStatements(client) }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
   };
+}
+
+/**
+ * Does `work` in the caller's transaction, if `db` is one, and else in one of its own. No savepoint: work
+ * that fails has to fail the whole transaction.
+ */
+export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
+  return db instanceof PgTransaction ? work(db) : db.transaction(work);
 }
 
 /** Not part of the driver's types: it is called for each connection, with its own settings. */

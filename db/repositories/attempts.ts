@@ -64,8 +64,8 @@ export async function openAttemptRow(
       if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
     // Only now: who came too late must leave no intent and no event behind.
-    const intentId = existingId ?? (await insertIntent(tx, state));
-    return { kind: 'opened', attempt: await ensureAttempt(tx, state, intentId) };
+    const intent = existingId === null ? await insertIntent(tx, state) : { id: existingId };
+    return { kind: 'opened', attempt: await ensureAttempt(tx, state, intent) };
   });
 }
 
@@ -113,8 +113,14 @@ async function findIntent(tx: Db, state: ChargeableState): Promise<string | null
   return intent?.id ?? null;
 }
 
+interface FoundIntent {
+  readonly id: string;
+  /** Made in this transaction: it has no attempt yet. */
+  readonly isNew?: true;
+}
+
 /** One intent per cycle: whoever inserted it first gave it its id. Rule: D-40. */
-async function insertIntent(tx: Db, state: ChargeableState): Promise<string> {
+async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent> {
   const { owed, merchantId, subscriptionId } = state;
   const [terms] = await tx
     .select({
@@ -151,21 +157,25 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<string> {
       'CREATED',
     );
     await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
-    return owed.intentId;
+    return { id: owed.intentId, isNew: true };
   }
   const twin = await findIntent(tx, state);
   if (twin === null) throw new Error(`${owed.intentId} is another cycle's intent`);
-  return twin;
+  return { id: twin };
 }
 
-async function ensureAttempt(tx: Db, state: ChargeableState, intentId: string): Promise<Attempt> {
+async function ensureAttempt(
+  tx: Db,
+  state: ChargeableState,
+  { id: intentId, isNew }: FoundIntent,
+): Promise<Attempt> {
   const { merchantId, owed, openAttempt } = state;
   const isSame = and(
     eq(paymentAttempts.merchantId, merchantId),
     eq(paymentAttempts.intentId, intentId),
     eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
   );
-  const [existing] = await tx.select().from(paymentAttempts).where(isSame);
+  const [existing] = isNew ? [] : await tx.select().from(paymentAttempts).where(isSame);
   if (existing) return existing;
   return insertAttempt(tx, {
     merchantId,

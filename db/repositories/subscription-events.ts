@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import { isIntentEvent, subscriptionEventBody } from '../../domain/events.ts';
-import type { EventDraft } from '../../domain/events.ts';
+import type { EventDraft, SubscriptionEventDraft } from '../../domain/events.ts';
 import type { Db } from '../client.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import { intentEventsToStore } from './intent-events.ts';
@@ -19,26 +19,35 @@ export async function appendDrafts(
 ): Promise<void> {
   if (drafts.length === 0) return;
   const ofIntent = await intentEventsToStore(tx, ref.merchantId, drafts.filter(isIntentEvent));
-  const facts = await subscriptionFacts(tx, ref);
-  const events = drafts.map((draft): EventToStore =>
-    isIntentEvent(draft)
-      ? ofIntent(draft)
-      : {
-          type: draft.type,
-          occurredAt: draft.at,
-          body: (envelope) => subscriptionEventBody(draft, envelope, facts),
-        },
+  const ownDrafts = drafts.filter((draft) => !isIntentEvent(draft));
+  const ofSubscription = await subscriptionEventsToStore(tx, ref, ownDrafts);
+  const events = drafts.map((draft) =>
+    isIntentEvent(draft) ? ofIntent(draft) : ofSubscription(draft),
   );
   await appendEvents(tx, { merchantId: ref.merchantId, streamId: ref.subscriptionId }, events);
 }
 
-async function subscriptionFacts(tx: Db, ref: { merchantId: string; subscriptionId: string }) {
-  const [row] = await tx
-    .select({ customerId: subscriptions.customerId, metadata: subscriptions.metadata })
-    .from(subscriptions)
-    .where(
-      and(eq(subscriptions.merchantId, ref.merchantId), eq(subscriptions.id, ref.subscriptionId)),
-    );
-  if (!row) throw new Error(`no subscription ${ref.subscriptionId} to tell of`);
-  return { subscriptionId: ref.subscriptionId, ...row };
+/** How to store each of `drafts`, with the subscription's facts as they are now. */
+async function subscriptionEventsToStore(
+  tx: Db,
+  { merchantId, subscriptionId }: { merchantId: string; subscriptionId: string },
+  drafts: readonly SubscriptionEventDraft[],
+): Promise<(draft: SubscriptionEventDraft) => EventToStore> {
+  const [row] =
+    drafts.length === 0
+      ? []
+      : await tx
+          .select({ customerId: subscriptions.customerId, metadata: subscriptions.metadata })
+          .from(subscriptions)
+          .where(
+            and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
+          );
+  return (draft) => {
+    if (!row) throw new Error(`no subscription ${subscriptionId} to tell of`);
+    return {
+      type: draft.type,
+      occurredAt: draft.at,
+      body: (envelope) => subscriptionEventBody(draft, envelope, { subscriptionId, ...row }),
+    };
+  };
 }

@@ -3,6 +3,7 @@ import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import { inTransaction } from '../client.ts';
 import type { Db } from '../client.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptionCommands } from '../schema/subscription-commands.ts';
@@ -39,7 +40,7 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
   const { change, command } = transition;
   const { state } = change;
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
-  return db.transaction(async (tx) => {
+  return inTransaction(db, async (tx): Promise<Recorded> => {
     const known = command && (await findCommand(tx, ref, command.commandId));
     if (known) return { kind: 'repeated', state: await loadState(tx, ref), result: known.result };
     const moved = await tx
