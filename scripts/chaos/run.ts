@@ -170,10 +170,11 @@ async function underFire(surroundings: Surroundings): Promise<UnderFire> {
     );
   }, WATCH_EVERY_MS);
   const progress = setInterval(() => printProgress(surroundings, cycles), REPORT_EVERY_MS);
-  let killing = startKilling(killer);
+  let killing: ReturnType<typeof startKilling> | null = null;
   let isOutageOver = options.temporalAway === undefined;
   try {
     const groups = await makeGroups(load, options.subscriptions, CLOCKS);
+    killing = startKilling(killer);
     const living = Promise.all(
       groups.map((group) => live(load, group, () => isOutageOver && isPaid(1))),
     );
@@ -202,7 +203,7 @@ async function underFire(surroundings: Surroundings): Promise<UnderFire> {
     await living;
     return { groups, outage, faults };
   } finally {
-    await killing.stop();
+    await killing?.stop();
     clearInterval(watch);
     clearInterval(progress);
   }
