@@ -76,10 +76,11 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   return groups;
 }
 
+const ADVANCE_DAYS = [5, 45] as const;
 /** Between two moves of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
 /** How long a group's merchant does nothing between two commands, in ms. */
-const BETWEEN_COMMANDS = [5_000, 25_000] as const;
+const BETWEEN_COMMANDS = [8_000, 35_000] as const;
 /** With each command, so that subscriptions that end are replaced. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
@@ -91,9 +92,9 @@ export async function live(load: Load, group: Group, isOver: () => boolean): Pro
 async function advanceOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
   if (group.testClockId === null) return;
   while (!isOver()) {
-    await advance(load, group, load.random.between(3, 30));
+    await advance(load, group, load.random.between(...ADVANCE_DAYS));
     // One whose subscriptions have all ended is there at once.
-    await sleep(load.random.between(...BETWEEN_ADVANCES));
+    await rest(load.random.between(...BETWEEN_ADVANCES), isOver);
   }
 }
 
@@ -104,8 +105,14 @@ async function askOn(load: Load, group: Group, isOver: () => boolean): Promise<v
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
     if (id !== undefined) await command(load, group, id);
     if (random.isLucky(NEW_CUSTOMER_CHANCE)) await make(load, group);
-    await sleep(random.between(...BETWEEN_COMMANDS));
+    await rest(random.between(...BETWEEN_COMMANDS), isOver);
   }
+}
+
+/** So long, unless it is over before. */
+async function rest(ms: number, isOver: () => boolean): Promise<void> {
+  const until = performance.now() + ms;
+  while (!isOver() && performance.now() < until) await sleep(BETWEEN_LOOKS_MS);
 }
 
 export async function advance(load: Load, group: Group, days: number): Promise<void> {
