@@ -175,7 +175,7 @@ test(
     await execute(LET_GO);
     expect(killed).toBe(KILLS);
 
-    // Whoever asks right after the recovery may still be given the refusal of a moment before it.
+    // Seen twice, not understood: after the recovery a query was refused as if that were still going on.
     await vi.waitFor(() => world.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: world.databaseUrl,
