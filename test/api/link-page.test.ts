@@ -4,7 +4,7 @@ import { customers } from '../../db/schema/customers.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { createApiWorld } from './api-world.ts';
 import type { Answer, ApiWorld } from './api-world.ts';
-import { cookieOf, linksIn } from './links.ts';
+import { cookieOf, FORM, linksIn } from './links.ts';
 import { fieldsOf, linesOf } from './page-text.ts';
 
 let world: ApiWorld;
@@ -119,11 +119,7 @@ describe('a link that is no use', () => {
     ];
     const posts = await Promise.all(
       ['/l/AAAAAAAAAAAA', '/l/short'].map((path) =>
-        browse(
-          path,
-          { raw: 'visit=x', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
-          'POST',
-        ),
+        browse(path, { raw: 'visit=x', headers: FORM }, 'POST'),
       ),
     );
     world.clock.aheadMs = 0;

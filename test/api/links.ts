@@ -7,7 +7,7 @@ import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
 import { fieldsOf } from './page-text.ts';
 
 const DAY = 86_400_000;
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+export const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
 export const cookieOf = (answer: Answer): string =>
   String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? '';

@@ -9,7 +9,6 @@ import { freePort } from '../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { supervise } from '../../embedded/services.ts';
 import type { SupervisedService } from '../../embedded/services.ts';
-import { sendTestClock, subscriptionsBehind } from '../../db/repositories/test-clocks.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
 import { judgeBooks } from '../../scripts/verify/invariants.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
@@ -162,14 +161,9 @@ test(
       const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 36 } });
       await world.workflows.execute(ref, checkoutCommand(await world.token()));
     }
-    const { merchantId } = world;
-    const target = { merchantId, id: clock, createdAt: 0 };
     const targetAt = Date.parse('2028-01-15T00:00:00Z');
     await execute(HOLD);
-    await sendTestClock(world.db, { ...target, targetAt }, targetAt);
-    for (const subscriptionId of await subscriptionsBehind(world.db, { ...target, targetAt })) {
-      await world.workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
-    }
+    await world.sendClock(clock, targetAt);
 
     const killed = await killWhileCharging();
     await execute(LET_GO);

@@ -1,7 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { bookLateCharge } from '../../db/repositories/late-charges.ts';
-import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
@@ -87,9 +86,7 @@ test('a test clock waits for a payment in doubt without a repair, unless nobody 
     fault: 'error_500',
   });
   const targetAt = Date.parse('2027-02-02T00:00:00Z');
-  const { merchantId } = world;
-  await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
-  await world.workflows.advanceClock(ref, targetAt);
+  await world.sendClock(clock, targetAt);
   await vi.waitFor(
     async () => expect(await world.state(ref)).toMatchObject({ openAttempt: { lookups: 1 } }),
     { timeout: 30_000 },

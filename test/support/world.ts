@@ -128,6 +128,15 @@ export async function createWorld(
       },
     };
   };
+  /** Sends the clock on, tells every subscription that lives by it, and does not wait. */
+  const sendClock = async (id: string, targetAt: number) => {
+    const clock = { merchantId, id, targetAt, createdAt: 0 };
+    await sendTestClock(db, clock, targetAt);
+    for (const subscriptionId of await subscriptionsBehind(db, clock)) {
+      await workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
+    }
+    return clock;
+  };
   let workers: Awaited<ReturnType<typeof startWorkers>> | null = await startWorkers();
 
   return {
@@ -194,14 +203,10 @@ export async function createWorld(
       await insertTestClock(db, { merchantId, id, targetAt: nowAt, createdAt: Date.now() });
       return id;
     },
+    sendClock,
     /** Sends the clock on and waits until every subscription that lives by it is there. */
     advance: async (id: string, to: string | number) => {
-      const targetAt = typeof to === 'number' ? to : Date.parse(to);
-      const clock = { merchantId, id, targetAt, createdAt: 0 };
-      await sendTestClock(db, clock, targetAt);
-      for (const subscriptionId of await subscriptionsBehind(db, clock)) {
-        await workflows.advanceClock({ merchantId, subscriptionId }, targetAt);
-      }
+      const clock = await sendClock(id, typeof to === 'number' ? to : Date.parse(to));
       await vi.waitFor(async () => expect(await countBehind(db, clock)).toBe(0), {
         timeout: 60_000,
         interval: 20,
