@@ -76,7 +76,8 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   return groups;
 }
 
-const ADVANCE_DAYS = [5, 45] as const;
+/** What was begun when enough is paid has to end: far moves make a run long at its end. */
+const ADVANCE_DAYS = [3, 21] as const;
 /** Between two moves of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
 /** How long a group's merchant does nothing between two commands, in ms. */
@@ -84,35 +85,34 @@ const BETWEEN_COMMANDS = [8_000, 35_000] as const;
 /** With each command, so that subscriptions that end are replaced. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
-/** Sends the clock on and on, with commands and new customers at the same time, until it is over. */
-export async function live(load: Load, group: Group, isOver: () => boolean): Promise<void> {
-  await Promise.all([advanceOn(load, group, isOver), askOn(load, group, isOver)]);
+/** Sends the clock on and on, with commands and new customers at the same time, until `enough`. */
+export async function live(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+  await Promise.all([advanceOn(load, group, enough), askOn(load, group, enough)]);
 }
 
-async function advanceOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+async function advanceOn(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   if (group.testClockId === null) return;
-  while (!isOver()) {
+  while (!enough.aborted) {
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
     // One whose subscriptions have all ended is there at once.
-    await rest(load.random.between(...BETWEEN_ADVANCES), isOver);
+    await rest(load.random.between(...BETWEEN_ADVANCES), enough);
   }
 }
 
 /** One after the other, each until it is answered. */
-async function askOn(load: Load, group: Group, isOver: () => boolean): Promise<void> {
+async function askOn(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
-  while (!isOver()) {
+  while (!enough.aborted) {
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
     if (id !== undefined) await command(load, group, id);
     if (random.isLucky(NEW_CUSTOMER_CHANCE)) await make(load, group);
-    await rest(random.between(...BETWEEN_COMMANDS), isOver);
+    await rest(random.between(...BETWEEN_COMMANDS), enough);
   }
 }
 
-/** So long, unless it is over before. */
-async function rest(ms: number, isOver: () => boolean): Promise<void> {
-  const until = performance.now() + ms;
-  while (!isOver() && performance.now() < until) await sleep(BETWEEN_LOOKS_MS);
+/** So long, unless it is enough before. */
+async function rest(ms: number, enough: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: enough }).catch(() => undefined);
 }
 
 export async function advance(load: Load, group: Group, days: number): Promise<void> {

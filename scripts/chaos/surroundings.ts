@@ -1,0 +1,71 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { isHealthy } from '../client/running-start.ts';
+import type { RunningStart } from '../client/running-start.ts';
+import { InsistentClient } from './insistent-client.ts';
+import { Killer } from './killer.ts';
+import type { Load } from './load.ts';
+import { Random } from './random.ts';
+import { chargedAfter } from './report.ts';
+import { startUnreliableReceiver } from './unreliable-receiver.ts';
+
+export interface RunOptions {
+  readonly cycles: number;
+  readonly subscriptions: number;
+  readonly seed: number;
+  readonly minutes: number;
+  /** The longest time in seconds that everything works before something is killed. */
+  readonly pause: number;
+  /** Seconds that Temporal is out of reach in the middle of the run. */
+  readonly temporalAway?: number;
+}
+
+/** What a run is made of, from the first subscription to the last book. */
+export type Surroundings = Awaited<ReturnType<typeof prepare>>;
+
+/** Everybody who takes part in a run on the system `start`; the books are kept in `folder`. */
+export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
+  const { demo } = start;
+  const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });
+  const books = {
+    clientBook: join(folder, 'answers.jsonl'),
+    receiverBook: join(folder, 'webhooks.jsonl'),
+  };
+  writeFileSync(books.clientBook, '');
+  const load: Load = {
+    client: new InsistentClient({ ...demo, bookFile: books.clientBook }),
+    random: new Random(options.seed),
+    made: 0,
+    paid: 0,
+    tooLate: 0,
+    pagesRepeated: 0,
+    commands: 0,
+  };
+  const system = {
+    isServing: () => isHealthy(demo.apiUrl),
+    hasChargedSince: (at: number) =>
+      chargedAfter(sql, at).then(
+        (chargedAt) => chargedAt !== null,
+        // The database may be dead just now.
+        () => false,
+      ),
+  };
+  const random = new Random(options.seed + 1);
+  const killer = new Killer(start.dataDir, random, system, options.pause * 1_000);
+  const receiver = await startUnreliableReceiver(start.merchant(), new Random(options.seed + 2));
+  return {
+    options,
+    startedAt: Date.now(),
+    start,
+    sql,
+    load,
+    killer,
+    receiver,
+    books,
+    async close(): Promise<void> {
+      await receiver.close();
+      await sql.end({ timeout: 5 });
+    },
+  };
+}
