@@ -21,10 +21,13 @@ import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
+import { watchUnproven } from './late-charges.ts';
+import type { PaymentResumption } from './maintenance.ts';
 
 export interface ChargingDeps {
   db: Db;
   gateway: PaymentGateway;
+  payments: Pick<PaymentResumption, 'watchLateCharge'>;
 }
 
 export interface ChargeAttemptInput {
@@ -82,6 +85,7 @@ export function createChargingActivities(deps: ChargingDeps) {
       }
       const settled = await settle(deps, input, input.state, opened.attempt, settlement);
       failpoint('after_settling');
+      await watchUnproven(deps.payments, opened.attempt, settlement);
       return settled;
     },
   };

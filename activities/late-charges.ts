@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts';
-import { findAttempt } from '../db/repositories/attempts.ts';
-import type { Attempt } from '../db/repositories/attempts.ts';
+import { findAttempt, isUnproven } from '../db/repositories/attempts.ts';
+import type { Attempt, Settlement } from '../db/repositories/attempts.ts';
 import { bookLateCharge, lateWatch } from '../db/repositories/late-charges.ts';
 import { closeReview } from '../db/repositories/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
@@ -48,6 +48,20 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
       }
     },
   };
+}
+
+/**
+ * Has a late charge of what was just settled as not paid looked for, if there can be one; where it
+ * never was sent, that ends at once. Never throws: a watch that did not start is started by the sweep.
+ */
+export async function watchUnproven(
+  payments: Pick<PaymentResumption, 'watchLateCharge'>,
+  attempt: Attempt,
+  settlement: Settlement,
+): Promise<void> {
+  if (!isUnproven(settlement)) return;
+  const { merchantId, id: attemptId } = attempt;
+  await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
 }
 
 /** A gateway that cannot be asked has nothing more to say. */

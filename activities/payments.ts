@@ -9,7 +9,9 @@ import type { PaymentTurn } from '../db/repositories/payment-charges.ts';
 import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
+import type { ChargingDeps } from './charging.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
+import { watchUnproven } from './late-charges.ts';
 import { redeemToken } from './redeem-token.ts';
 
 export interface PaymentDeps {
@@ -20,7 +22,7 @@ export interface PaymentDeps {
 }
 
 /** One charge that is not a cycle. */
-export function createPaymentActivities(deps: PaymentDeps) {
+export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
      * Carries an order one step on: opens its attempt, or finds the one it opened before, and sends or
@@ -49,6 +51,7 @@ export function createPaymentActivities(deps: PaymentDeps) {
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
       failpoint('after_settling');
+      await watchUnproven(deps.payments, attempt, settlement);
       if (outcome.kind !== 'pending') await deps.wakeStream(streamOf(intent));
       return outcome;
     },

@@ -285,6 +285,14 @@ export type Settlement =
   | { kind: 'unknown'; reason: string }
   | { kind: 'review'; reason: string };
 
+/** Not paid, but not by the gateway's own word: a charge may come to light all the same. */
+export function isUnproven(settlement: Settlement): boolean {
+  return (
+    settlement.kind === 'declined' &&
+    (settlement.byPerson === true || settlement.isWithdrawn === true)
+  );
+}
+
 /**
  * Writes the attempt's outcome and its intent's, inside the caller's transaction. A settled attempt
  * is never changed, and one in REVIEW only by a decision. `nowAt` is business time.
@@ -311,18 +319,17 @@ export async function settleAttempt(
         inArray(paymentAttempts.state, isDecided ? UNDECIDED_STATES : OPEN_STATES),
       ),
     )
-    .returning({ merchantId: paymentAttempts.merchantId, subjectId: paymentAttempts.id });
-  for (const subject of changed) {
+    .returning({
+      merchantId: paymentAttempts.merchantId,
+      subjectId: paymentAttempts.id,
+      firstSentAt: paymentAttempts.firstSentAt,
+    });
+  const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
+  for (const { firstSentAt, ...subject } of changed) {
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    // What a person settled as not paid is looked for at the gateway a while longer.
-    const isWatched = settlement.kind === 'declined' && settlement.byPerson;
-    // So is what was sent, did not arrive, and may still be on its way.
-    const mayArrive = attempt.state !== 'CREATED';
-    if (settlement.kind === 'declined' && settlement.isWithdrawn && mayArrive) {
-      await watchWithdrawn(tx, subject);
-      continue;
-    }
-    if (isDecided && !isWatched) await closeReview(tx, subject);
+    // Somebody may have sent it after it was read here: what the row says counts.
+    if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
+    if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
   }
   // Who settled it first settled its intent too, which may have gone back to the payer since.
   if (!isDecided || changed.length === 0) return;

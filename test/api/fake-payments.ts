@@ -34,7 +34,12 @@ export function createFakePayments(db: Db, now: () => number) {
   };
   const calls: { name: string; order: object }[] = [];
   const book = createBook(faults);
-  const deps = { db, gateway: book.gateway, wakeStream: async () => undefined };
+  const deps = {
+    db,
+    gateway: book.gateway,
+    payments: { watchLateCharge: async () => true },
+    wakeStream: async () => undefined,
+  };
   const { chargePayment } = createPaymentActivities(deps);
   const { refundPayment } = createRefundActivities(deps);
   const { saveSetupMethod } = createSetupMethodActivities(deps);

@@ -57,7 +57,11 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     gateway,
     wakeStream: async () => undefined,
   });
-  const charging = createChargingActivities({ db, gateway });
+  const charging = createChargingActivities({
+    db,
+    gateway,
+    payments: { watchLateCharge: async () => true },
+  });
   const calls: { name: string; ref: object }[] = [];
 
   const workflows: SubscriptionWorkflows = {

@@ -120,6 +120,7 @@ describe('a gateway', () => {
     const input = await februaryInput(life);
     const refusing = createChargingActivities({
       db: world.db,
+      payments: world.payments,
       gateway: {
         ...world.gateway,
         charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
@@ -147,6 +148,7 @@ describe('a gateway', () => {
     const { activities } = world;
     const mute = createChargingActivities({
       db: world.db,
+      payments: world.payments,
       gateway: {
         ...world.gateway,
         capabilities: { ...world.gateway.capabilities, lookup: false },

@@ -195,6 +195,7 @@ describe('an outcome that stays unknown', () => {
     const ref = await payments.tokenised();
     const forgetful = createPaymentActivities({
       db: world.db,
+      payments: world.payments,
       wakeStream: async () => undefined,
       gateway: {
         ...world.gateway,

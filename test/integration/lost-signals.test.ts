@@ -237,14 +237,18 @@ test('a person found that a payment was not made, and nobody was told: it is boo
   expect(await sweep()).toEqual({ decidedReviews: 1 });
   const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'declined' } });
-  // Nobody started the watch either, and the next sweep does.
+  const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+  expect((await watch.describe()).status.name).toBe('RUNNING');
+  await passMinute(attempt.id);
+  expect(await sweep()).toEqual({});
+  // The watch is lost, and the next sweep starts it again.
+  await watch.terminate('lost');
   await passMinute(attempt.id);
   expect(await sweep()).toEqual({ decidedReviews: 1 });
   await passMinute(attempt.id);
   expect(await sweep()).toEqual({});
 
   await chargeBeside(attempt, attempt.gatewayKey);
-  const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
   await watch.signal(poke);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await vi.waitFor(
@@ -305,7 +309,12 @@ test('an event came while its stream sleeps until a dead endpoint is tried again
     expect(events?.some((event) => event.timerStartedEventAttributes)).toBe(true);
   }, SOON);
 
-  const deps = { db: world.db, gateway: world.gateway, wakeStream: async () => undefined };
+  const deps = {
+    db: world.db,
+    gateway: world.gateway,
+    payments: world.payments,
+    wakeStream: async () => undefined,
+  };
   const order = { ...ref, token: await payments.card(), nowAt: Date.now() };
   expect(await createPaymentActivities(deps).chargePayment(order)).toEqual({ kind: 'succeeded' });
   await next(minutesAgo(1), 0, configId);

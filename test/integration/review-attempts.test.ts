@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.ts';
+import { markSending } from '../../db/repositories/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payment-charges.ts';
 import { decideReview } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
@@ -30,6 +31,8 @@ test('a process that slept through review and decision sends nothing when it wak
   let sent = 0;
   const activities = createPaymentActivities({
     db: world.db,
+    // The sweep looks for a late charge then.
+    payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
     gateway: {
       ...world.gateway,
@@ -69,6 +72,7 @@ test('a charge of another amount under the key is not taken for the payment: a p
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
     db: world.db,
+    payments: world.payments,
     wakeStream: async () => undefined,
     gateway: {
       ...world.gateway,
@@ -89,6 +93,31 @@ test('a charge of another amount under the key is not taken for the payment: a p
     reason: 'under this key the gateway has a charge of 5001 USD',
   });
   expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
+});
+
+test('a charge that was sent just before another process withdrew it is looked for, one never sent is not [design §4]', async () => {
+  const payments = paymentsIn(world);
+  const nowAt = Date.now();
+  const withdraw = async (isSent: boolean) => {
+    const order = { ...(await payments.tokenised()), token: null };
+    const turn = await openPaymentAttempt(world.db, order, null, nowAt);
+    if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
+    if (isSent) expect(await markSending(world.db, turn.attempt)).toBe(true);
+    // As the attempt was read, before it was sent.
+    await settlePayment(
+      world.db,
+      turn.attempt,
+      { kind: 'declined', code: 'processing_error', gatewayChargeId: null, isWithdrawn: true },
+      nowAt,
+    );
+    expect(await markSending(world.db, turn.attempt)).toBe(false);
+    return world.db
+      .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
+      .from(paymentReviews)
+      .where(eq(paymentReviews.subjectId, turn.attempt.id));
+  };
+  expect(await withdraw(true)).toEqual([{ outcome: 'not_charged', closedAt: null }]);
+  expect(await withdraw(false)).toEqual([]);
 });
 
 test('a charge that a person found pays for one thing only, also before that is booked [design §4]', async () => {
