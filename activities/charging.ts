@@ -73,10 +73,10 @@ export function createChargingActivities(deps: ChargingDeps) {
           ? { kind: 'adopt', state: opened.state, result: null }
           : { kind: 'pending' };
       }
-      const { subscriptionId } = input.state;
+      const { subscriptionId, status } = input.state;
       const { lookups } = input.state.openAttempt;
-      const isOver = input.state.status === 'ENDED';
-      const patience = { stopAt: sendsUntil(), lookups, isOver };
+      const isCalledOff = status === 'ENDED' || status === 'PAUSED';
+      const patience = { stopAt: sendsUntil(), lookups, isCalledOff };
       const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
       if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
@@ -142,7 +142,8 @@ async function outcomeOf(
       return { kind: 'succeeded', ...said(settlement) };
     case 'declined': {
       const retryPlan = await loadRetryPlan(tx, merchantId);
-      return { kind: 'declined', code: settlement.code, retryPlan, ...said(settlement) };
+      const { code } = settlement;
+      return { kind: 'declined', code, retryPlan, ...said(settlement), ...calledOff(settlement) };
     }
     case 'review':
       return { kind: 'review', reason: settlement.reason };
@@ -152,3 +153,4 @@ async function outcomeOf(
 }
 
 const said = ({ byPerson }: { byPerson?: true }) => (byPerson ? { byPerson } : {});
+const calledOff = ({ isWithdrawn }: { isWithdrawn?: true }) => (isWithdrawn ? { isWithdrawn } : {});

@@ -74,8 +74,11 @@ export interface Patience {
   stopAt: number;
   /** Questions in vain before. */
   lookups: number;
-  /** What it was for is over: what the gateway has not got, it does not get any more. Rule: D-§4. */
-  isOver?: boolean;
+  /**
+   * What it is for ended or is paused: what the gateway has not got, it does not get any more. Rule:
+   * D-§4.
+   */
+  isCalledOff?: boolean;
 }
 
 /** Nothing was charged, and nothing will be; that the gateway gets it late after all is looked for. */
@@ -108,9 +111,12 @@ export async function collect(
   if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
 
   let mayBeThere = attempt.state !== 'CREATED';
-  if (patience.isOver && !mayBeThere) return WITHDRAWN;
-  if (patience.isOver && !gateway.capabilities.lookup) {
-    return { kind: 'review', reason: 'it ended, and the gateway cannot be asked what it has' };
+  if (patience.isCalledOff && !mayBeThere) return WITHDRAWN;
+  if (patience.isCalledOff && !gateway.capabilities.lookup) {
+    return {
+      kind: 'review',
+      reason: 'it was called off, and the gateway cannot be asked what it has',
+    };
   }
   for (;;) {
     const exchange = { db, gateway, attempt, subscriptionId };
@@ -120,7 +126,7 @@ export async function collect(
       case 'declined':
         return outcome;
       case 'absent':
-        if (patience.isOver) return WITHDRAWN;
+        if (patience.isCalledOff) return WITHDRAWN;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }

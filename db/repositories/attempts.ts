@@ -271,7 +271,7 @@ const STATES = {
 
 /**
  * `byPerson`: a person decided it in review. `isWithdrawn`: the gateway had not got it when what it was
- * for was over. `review`: only a person can find out.
+ * for ended or was paused. `review`: only a person can find out.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }

@@ -30,7 +30,7 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
  * to be found: as if a person had said that nothing was charged. Inside the caller's transaction.
  */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
-  const reason = 'the subscription ended before the gateway had got the charge';
+  const reason = 'the subscription ended or was paused before the gateway had got the charge';
   await tx
     .insert(paymentReviews)
     .values({

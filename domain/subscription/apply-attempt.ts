@@ -13,11 +13,18 @@ import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
  * What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. `byPerson`: not
- * the gateway said so. `review`: only a person can find out.
+ * the gateway said so. `isWithdrawn`: nobody did, it was called off before the gateway had it.
+ * `review`: only a person can find out.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
-  | { kind: 'declined'; code: string; retryPlan: RetryPlan; byPerson?: true }
+  | {
+      kind: 'declined';
+      code: string;
+      retryPlan: RetryPlan;
+      byPerson?: true;
+      isWithdrawn?: true;
+    }
   | { kind: 'unknown' }
   | { kind: 'review'; reason: string };
 
@@ -326,7 +333,10 @@ export function resultOf(
   };
 }
 
-function reasonOf(attempt: OpenAttempt, { byPerson }: { byPerson?: true }): string {
+function reasonOf(
+  attempt: OpenAttempt,
+  { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },
+): string {
   const reasons: Record<AttemptTrigger, string> = {
     checkout: 'the payer paid in the checkout',
     scheduled: 'its date had come',
@@ -337,5 +347,6 @@ function reasonOf(attempt: OpenAttempt, { byPerson }: { byPerson?: true }): stri
     tokenised: 'the merchant charged a saved method',
   };
   const reason = `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
+  if (isWithdrawn) return `${reason}; it was called off before the gateway had it`;
   return byPerson ? `${reason}; a person settled it` : reason;
 }

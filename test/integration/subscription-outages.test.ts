@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -56,26 +58,51 @@ describe('a gateway', () => {
   });
 
   test.each([
-    {
-      what: 'had the charge: its late success is booked and told',
-      effect: 'done',
-      cyclesCharged: 2,
-      told: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
-      result: { success: true, errorCode: null },
-      booked: ['succeeded', 'declined', 'succeeded'],
-    },
-    {
-      what: 'had not got it: it does not get it any more',
-      effect: 'none',
-      cyclesCharged: 1,
-      told: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
-      result: { success: false, errorCode: 'processing_error' },
-      booked: ['succeeded', 'declined'],
-    },
+    [
+      'when cancelled meanwhile and the gateway had the charge, its late success is booked and told',
+      {
+        order: { kind: 'cancel', reason: 'cancelled' } as const,
+        status: 'ENDED',
+        effect: 'done',
+        cyclesCharged: 2,
+        told: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
+        result: { success: true, errorCode: null, status: 'ENDED', minManualRetryAt: null },
+        booked: ['succeeded', 'declined', 'succeeded'],
+      },
+    ],
+    [
+      'when cancelled meanwhile and the gateway had not got it, it does not get it any more',
+      {
+        order: { kind: 'cancel', reason: 'cancelled' } as const,
+        status: 'ENDED',
+        effect: 'none',
+        cyclesCharged: 1,
+        told: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
+        result: {
+          success: false,
+          errorCode: 'processing_error',
+          status: 'ENDED',
+          minManualRetryAt: null,
+        },
+        booked: ['succeeded', 'declined'],
+      },
+    ],
+    [
+      'when paused meanwhile and the gateway had not got it, nothing is charged while paused',
+      {
+        order: { kind: 'pause' } as const,
+        status: 'PAUSED',
+        effect: 'none',
+        cyclesCharged: 1,
+        told: ['subscription.unpaid', 'subscription.paused', 'intent.failed'],
+        result: { success: false, errorCode: 'processing_error', status: 'UNPAID' },
+        booked: ['succeeded', 'declined'],
+      },
+    ],
   ])(
-    'that is away leaves the subscription open to commands; when it ended meanwhile and the gateway $what [D-31, D-§4]',
-    async ({ effect, cyclesCharged, told, result, booked }) => {
-      const { ref } = await unpaidIn(world);
+    'that is away leaves the subscription open to commands; %s [D-31, D-§4]',
+    async (_what, { order, status, effect, cyclesCharged, told, result, booked }) => {
+      const { ref, clock } = await unpaidIn(world);
       const match = { subscriptionId: ref.subscriptionId };
       for (const operation of ['charge', 'lookup']) {
         await world.control('POST', '/control/faults', {
@@ -88,33 +115,47 @@ describe('a gateway', () => {
       }
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
       expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
-      // The state says so, the same command stays pending, another is refused, cancel is served.
+      // The state says so, the same command stays pending, another is refused, the order is served.
       expect((await world.state(ref)).openAttempt?.lookups).toBe(1);
       expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
       const other = { ...command, commandId: `retry:${randomUUID()}` };
       expect(await world.workflows.execute(ref, other)).toMatchObject({
         code: 'payment_outcome_pending',
       });
-      const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
-      expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
-      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 1 });
+      expect(
+        await world.workflows.execute(ref, { ...order, commandId: randomUUID() }),
+      ).toMatchObject({ kind: 'result' });
+      expect(await world.state(ref)).toMatchObject({ status, cyclesCharged: 1 });
 
       await world.control('DELETE', '/control/faults');
       await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), {
         timeout: 40_000,
         interval: 100,
       });
-      expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged });
+      expect(await world.state(ref)).toMatchObject({ status, cyclesCharged });
       expect((await eventTypes(ref)).slice(-3)).toEqual(told);
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
       // What did not arrive may still be on its way: the gateway is watched for it.
-      const watched = await world.db.select({ by: paymentReviews.decidedBy }).from(paymentReviews);
-      expect(watched).toEqual(result.success ? [] : [{ by: 'perennial' }]);
+      const watched = await world.db
+        .select({ attemptId: paymentAttempts.id, decidedBy: paymentReviews.decidedBy })
+        .from(paymentReviews)
+        .innerJoin(paymentAttempts, eq(paymentAttempts.id, paymentReviews.subjectId))
+        .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
+        .where(eq(paymentIntents.subscriptionId, ref.subscriptionId));
+      expect(watched.map(({ decidedBy }) => decidedBy)).toEqual(
+        result.success ? [] : ['perennial'],
+      );
       expect(await world.workflows.execute(ref, command)).toMatchObject({
         kind: 'result',
-        result: { ...result, status: 'ENDED', minManualRetryAt: null },
+        result,
       });
-      await handleOf(ref).result();
+      for (const { attemptId } of watched) {
+        const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attemptId));
+        await vi.waitFor(async () => expect((await watch.describe()).status.name).toBe('RUNNING'));
+      }
+      await world.advance(clock, '2027-04-10T00:00:00Z');
+      expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
+      expect((await eventTypes(ref)).slice(-3)).toEqual(told);
     },
   );
 });

@@ -287,9 +287,9 @@ export class LifeInDoubt extends Simulation {
   /** As `activities/gateway-exchange.ts` has it, with no time for a second question. */
   private collect(row: AttemptRow, owed: OwedCycle, { lookups }: OpenAttempt): Exchange {
     if (row.state === 'REVIEW') return this.reviewed(row);
-    const isOver = this.state.status === 'ENDED';
+    const isCalledOff = this.state.status === 'ENDED' || this.state.status === 'PAUSED';
     let mayBeThere = row.state !== 'CREATED';
-    if (isOver && !mayBeThere) return this.withdrawn(row);
+    if (isCalledOff && !mayBeThere) return this.withdrawn(row);
     for (;;) {
       const found = mayBeThere
         ? this.gateway.lookup(row.key, this.now)
@@ -300,7 +300,7 @@ export class LifeInDoubt extends Simulation {
         case 'gave_up':
           return found;
         case 'absent':
-          if (isOver) return this.withdrawn(row);
+          if (isCalledOff) return this.withdrawn(row);
           if (this.now - (row.firstSentAt ?? this.now) > KEY_TOO_OLD_MS) {
             return { kind: 'review', reason: 'key too old' };
           }
@@ -318,7 +318,7 @@ export class LifeInDoubt extends Simulation {
   }
 
   private send(row: AttemptRow, amountMinor: number) {
-    must(this.cancelledAt === null, 'nothing is sent after a cancel');
+    must(this.cancelledAt === null && !this.isPaused, 'nothing is sent after a cancel or a pause');
     must(amountMinor === row.amountMinor, 'what is sent is what was owed when it fell due');
     const death = this.deaths.shift();
     if (death === 'before_sending') return { kind: 'gave_up' } as const;
@@ -330,7 +330,8 @@ export class LifeInDoubt extends Simulation {
 
   private withdrawn(row: AttemptRow): Exchange {
     const isSent = row.state !== 'CREATED';
-    this.see(isSent ? 'withdrawn after it was sent' : 'withdrawn unsent');
+    const { status } = this.state;
+    this.see(`withdrawn ${isSent ? 'after it was sent' : 'unsent'}, ${status}`);
     if (isSent) this.watches.push({ row, looks: 0, lookAt: this.now });
     return { kind: 'declined', code: 'processing_error' };
   }
