@@ -144,4 +144,20 @@ export const MUTANTS: readonly Mutant[] = [
     project: 'api',
     test: 'test/api/link-uses.test.ts',
   },
+  {
+    defect: 'a charge that the gateway has not got is sent again while paused',
+    file: 'activities/charging.ts',
+    find: "const isCalledOff = status === 'ENDED' || status === 'PAUSED';",
+    replace: "const isCalledOff = status === 'ENDED';",
+    project: 'integration',
+    test: 'test/integration/subscription-outages.test.ts',
+  },
+  {
+    defect: 'a charge that was sent after it was read, then withdrawn, is not watched for',
+    file: 'db/repositories/attempts.ts',
+    find: 'if (isWithdrawn && firstSentAt !== null)',
+    replace: "if (isWithdrawn && attempt.state !== 'CREATED')",
+    project: 'integration',
+    test: 'test/integration/review-attempts.test.ts',
+  },
 ];
