@@ -102,8 +102,8 @@ test('a charge that was sent just before another process withdrew it is looked f
     const order = { ...(await payments.tokenised()), token: null };
     const turn = await openPaymentAttempt(world.db, order, null, nowAt);
     if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
-    if (isSent) expect(await markSending(world.db, turn.attempt)).toBe(true);
-    // As the attempt was read, before it was sent.
+    // Both go on with the attempt as it was read, before it was sent.
+    if (isSent) await markSending(world.db, turn.attempt);
     await settlePayment(
       world.db,
       turn.attempt,

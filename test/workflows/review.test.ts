@@ -7,10 +7,7 @@ import { decideReview, listReviews } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import {
-  LATE_CHARGE_WORKFLOW,
-  lateChargeWorkflowId,
-} from '../../workflows/late-charge/messages.ts';
+import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { poke } from '../../workflows/payment/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
@@ -187,6 +184,8 @@ describe('a gateway that is away', () => {
       'subscription.ended',
     ]);
     expect((await world.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
+    // It is watched from now on, and would be asked about in the tests below.
+    await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
   test('for a day puts a payment outside a cycle in review, asked about once a day [design §4]', async () => {
@@ -244,17 +243,13 @@ describe('what a person settled as not charged', () => {
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
     await decideReview(world.db, attempt.id, { ...decision, outcome: 'not_charged' });
     await gatewayIsBack();
+    askedAt.length = 0;
     expect(await world.activities.chargePayment(input)).toEqual({
       kind: 'declined',
       errorCode: 'processing_error',
     });
-    const { merchantId, id: attemptId } = attempt;
-    askedAt.length = 0;
-    const handle = await env.client.workflow.start(LATE_CHARGE_WORKFLOW, {
-      workflowId: lateChargeWorkflowId(attemptId),
-      taskQueue: `${world.taskQueuePrefix}billing`,
-      args: [{ merchantId, attemptId, lookups: 0 }],
-    });
+    // Whoever booked it has started the watch.
+    const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
     return { payments, ref, attempt, handle };
   }
 
