@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { advanceClock, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
@@ -20,6 +21,32 @@ afterAll(async () => {
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
+  test('wakes a run whose history became long while it slept [D-60]', async () => {
+    const createdAt = Date.parse('2027-01-24T12:00:00Z');
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const lengthOf = async () => (await handle.describe()).historyLength;
+    // Asleep: the run that took the payment is over.
+    await vi.waitFor(async () => expect(await lengthOf()).toBeLessThan(6), 10_000);
+    // Each says what it knows, and leaves events in its history.
+    for (let sent = 0; sent < 40; sent += 1) {
+      await Promise.all(
+        Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt: createdAt })),
+      );
+    }
+    await vi.waitFor(async () => expect(await lengthOf()).toBeGreaterThan(400), 10_000);
+    await world.advance(clock, '2027-02-23T00:00:00Z');
+    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
+    await world.advance(clock, '2027-02-25T00:00:00Z');
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
+      'succeeded',
+      'succeeded',
+    ]);
+  });
+
   test('sent a year ahead goes through every due instant in order [D-60]', async () => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await world.createClock(createdAt);
