@@ -27,16 +27,24 @@ describe('a test clock', () => {
     const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    const lengthOf = async () => (await handle.describe()).historyLength;
     // Asleep: the run that took the payment is over.
-    await vi.waitFor(async () => expect(await lengthOf()).toBeLessThan(6), 10_000);
+    const { runId } = await vi.waitFor(async () => {
+      const asleep = await handle.describe();
+      expect(asleep.historyLength).toBeLessThan(6);
+      return asleep;
+    }, 10_000);
     // Each says what it knows, and leaves events in its history.
     for (let sent = 0; sent < 40; sent += 1) {
       await Promise.all(
         Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt: createdAt })),
       );
     }
-    await vi.waitFor(async () => expect(await lengthOf()).toBeGreaterThan(400), 10_000);
+    const slept = world.client.workflow.getHandle(handle.workflowId, runId);
+    await vi.waitFor(async () => {
+      const { status, historyLength } = await slept.describe();
+      expect(status.name).toBe('CONTINUED_AS_NEW');
+      expect(historyLength).toBeGreaterThan(400);
+    }, 10_000);
     await world.advance(clock, '2027-02-23T00:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
     await world.advance(clock, '2027-02-25T00:00:00Z');

@@ -2,7 +2,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { advanceClock, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
@@ -159,6 +159,27 @@ describe('an activity that gives up', () => {
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
     expect(faults.record.times).toBe(0);
     await env.sleep(400 * DAY);
+    expect(await world.book(ref)).toHaveLength(1);
+  });
+
+  test('while an operator pauses a run that is full, by signal: it waits, and is done when the database is back [design §3]', async () => {
+    const createdAt = await env.currentTimeMs();
+    const clock = await world.createClock(createdAt);
+    const ref = await world.create({ createdAt, testClockId: clock });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    faults.record = { times: 14, effect: false };
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    await handle.signal('pause');
+    for (let sent = 0; sent < 45; sent += 1) {
+      await Promise.all(
+        Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt: createdAt })),
+      );
+    }
+    await world.sendClock(clock, createdAt + DAY);
+    await env.sleep(300_000);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 30_000);
+    expect(faults.record.times).toBe(0);
+    await world.advance(clock, createdAt + 60 * DAY);
     expect(await world.book(ref)).toHaveLength(1);
   });
 

@@ -153,16 +153,16 @@ async function isOldEnough(run: Run): Promise<boolean> {
 }
 
 /**
- * A test clock was sent on while a run slept whose history has become long: the next run goes on.
- * What keeps such a run asleep grows its history, too, so it would sleep for ever.
+ * What comes while a run sleeps makes its history longer: past the limit it wakes, for the next run to
+ * go on. Not while an activity is let rest: that is slept out first, or the loop would spin.
  */
-function isFullAndBehind({ clock }: Run): boolean {
-  return clock.isTestClock && clock.isBehind && !hasRoom() && patched('full-runs-wake');
+function isFull(run: Run): boolean {
+  return !hasRoom() && !isHolding(run) && patched('full-runs-wake');
 }
 
 async function sleep(run: Run): Promise<void> {
   const { clock } = run;
-  const isOver = (): boolean => hasNews(run) || isFullAndBehind(run);
+  const isOver = (): boolean => hasNews(run) || isFull(run);
   const step = next(run);
   const holdMs = run.holdUntilAt - clock.realNow;
   if (holdMs > 0 || step.do !== 'wait') {
