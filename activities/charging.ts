@@ -139,11 +139,11 @@ async function outcomeOf(
 ): Promise<AttemptOutcome> {
   switch (settlement.kind) {
     case 'succeeded':
-      return { kind: 'succeeded', ...said(settlement) };
+      return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
     case 'declined': {
       const retryPlan = await loadRetryPlan(tx, merchantId);
-      const { code } = settlement;
-      return { kind: 'declined', code, retryPlan, ...said(settlement), ...calledOff(settlement) };
+      const { gatewayChargeId: _, ...declined } = settlement;
+      return { ...declined, retryPlan };
     }
     case 'review':
       return { kind: 'review', reason: settlement.reason };
@@ -151,6 +151,3 @@ async function outcomeOf(
       return { kind: 'unknown' };
   }
 }
-
-const said = ({ byPerson }: { byPerson?: true }) => (byPerson ? { byPerson } : {});
-const calledOff = ({ isWithdrawn }: { isWithdrawn?: true }) => (isWithdrawn ? { isWithdrawn } : {});
