@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 export interface WantedPort {
@@ -36,24 +37,21 @@ export async function requireFreePorts(host: string, wanted: readonly WantedPort
 
 /** True when nothing listens on `port` of `host`. */
 async function isFree(host: string, port: number): Promise<boolean> {
-  return (await listenOnce(host, port)) !== undefined;
-}
-
-/** A port on 127.0.0.1 that was free a moment ago. Another process may take it before the caller. */
-export async function freePort(): Promise<number> {
-  const port = await listenOnce('127.0.0.1', 0);
-  if (port === undefined) throw new Error('No free port on 127.0.0.1');
-  return port;
-}
-
-async function listenOnce(host: string, port: number): Promise<number | undefined> {
   const server = createServer();
   return new Promise((resolve) => {
-    server.once('error', () => resolve(undefined));
-    server.listen({ host, port, exclusive: true }, () => {
-      const address = server.address();
-      const bound = typeof address === 'object' && address !== null ? address.port : undefined;
-      server.close(() => resolve(bound));
-    });
+    server.once('error', () => resolve(false));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)));
   });
+}
+
+/**
+ * A port on 127.0.0.1 that was free a moment ago, below those the system gives to outgoing
+ * connections: with one of these, the caller's own clients might take it before the server does.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = randomInt(15_000, 32_000);
+    if (await isFree('127.0.0.1', port)) return port;
+  }
+  throw new Error('No free port on 127.0.0.1');
 }

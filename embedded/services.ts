@@ -66,6 +66,12 @@ const RECOVERED_AFTER_MS = 60_000;
 const READY_POLL_MS = 100;
 
 /**
+ * Launches of a server that is not ours, as long as it dies before it serves: it may have lost one of
+ * the ports it picks for itself to another process. What our own programs die of stays.
+ */
+const FOREIGN_LAUNCHES = 3;
+
+/**
  * A service that is started again whenever it dies, after a wait that doubles from 0.25 s to 5 s
  * while deaths follow each other, each with a line that says so.
  */
@@ -129,11 +135,22 @@ export function supervise(
     table?.remove(service.name);
   };
 
+  const launchUntilReady = async (launchesLeft: number): Promise<ChildProcess> => {
+    const launched = await launch();
+    try {
+      await waitUntilReady(service, launched);
+      return launched;
+    } catch (error) {
+      const hasDied = launched.exitCode !== null || launched.signalCode !== null;
+      if (!hasDied || isStopping || launchesLeft === 1) throw error;
+      report(`${errorLine(error)}\nstarting ${service.name} once more`);
+      return launchUntilReady(launchesLeft - 1);
+    }
+  };
+
   const start = async (): Promise<void> => {
     try {
-      const launched = await launch();
-      await waitUntilReady(service, launched);
-      startAgainWhenItDies(launched);
+      startAgainWhenItDies(await launchUntilReady(service.isOurProgram ? 1 : FOREIGN_LAUNCHES));
     } catch (error) {
       await stop();
       throw error;
@@ -189,13 +206,16 @@ async function waitUntilReady(service: Service, child: ChildProcess): Promise<vo
 function failed(service: Service, what: string): ServiceFailedError {
   const log = relative(process.cwd(), service.logFile);
   return new ServiceFailedError(
-    `${service.name} ${what}. The end of ${log}:\n${lastLines(service.logFile)}`,
+    `${service.name} ${what}. The end of ${log}:\n${endOf(service.logFile)}`,
   );
 }
 
-function lastLines(file: string): string {
-  const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(-12);
-  return lines.map((line) => `  ${line.slice(0, 500)}`).join('\n');
+/** Its last lines; before them the one in which a program in Go says why it ends with a trace. */
+function endOf(file: string): string {
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  const reason = lines.slice(-200, -12).findLast((line) => /^(panic|fatal error):/.test(line));
+  const shown = [...(reason === undefined ? [] : [reason, '…']), ...lines.slice(-12)];
+  return shown.map((line) => `  ${line.slice(0, 500)}`).join('\n');
 }
 
 function errorLine(error: unknown): string {

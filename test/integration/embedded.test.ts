@@ -107,6 +107,39 @@ describe('a supervised program', () => {
     );
   });
 
+  describe('that is not ours', () => {
+    const launches = () => readFileSync(join(folder, 'launches'), 'utf8').length;
+
+    /** Ends as a program in Go does whose port was taken, the first `deaths` times. */
+    const foreign = (deaths: number): Service => ({
+      ...program('temporal'),
+      program: () => ({
+        command: '/bin/sh',
+        args: [
+          '-c',
+          `cd ${folder}; printf . >> launches
+           test $(wc -c < launches) -gt ${deaths} && exec sleep 60
+           echo 'panic: failed assigning ephemeral port'; seq 20; exit 2`,
+        ],
+      }),
+      isReady: async () => existsSync(join(folder, 'launches')) && launches() > deaths,
+      isOurProgram: false,
+    });
+
+    it('is launched again when it dies before it serves', async () => {
+      await run(foreign(2)).start();
+      const said =
+        /^temporal ended with code 2\..*\n  panic: failed assigning ephemeral port\n  …\n  9\n.*  20\nstarting temporal once more$/s;
+      expect(lines).toEqual([expect.stringMatching(said), expect.stringMatching(said)]);
+      expect(launches()).toBe(3);
+    });
+
+    it('is given up after three launches', async () => {
+      await expect(run(foreign(9)).start()).rejects.toThrow(/^temporal ended with code 2\./);
+      expect(launches()).toBe(3);
+    });
+  });
+
   it('is gone and stays gone after stop, also when it takes no notice of SIGTERM', async () => {
     const service = run({
       ...program(
