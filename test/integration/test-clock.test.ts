@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { advanceClock, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
+import { lengthenHistory } from '../support/lives.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
@@ -33,12 +34,7 @@ describe('a test clock', () => {
       expect(asleep.historyLength).toBeLessThan(6);
       return asleep;
     }, 10_000);
-    // Each says what it knows, and leaves events in its history.
-    for (let sent = 0; sent < 40; sent += 1) {
-      await Promise.all(
-        Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt: createdAt })),
-      );
-    }
+    await lengthenHistory(handle, createdAt, 400);
     const slept = world.client.workflow.getHandle(handle.workflowId, runId);
     await vi.waitFor(async () => {
       const { status, historyLength } = await slept.describe();

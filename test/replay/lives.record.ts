@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchant-settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
+import { lengthenHistory } from '../support/lives.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
@@ -131,5 +132,15 @@ describe('record', () => {
     await pay(world, ref);
     await world.advance(clock, START + 50 * 86_400_000);
     expect(await keepEnded('long-on-a-clock', ref)).toBe(2);
+  });
+
+  record('full-while-asleep', async () => {
+    const { clock, ref } = await begin(world, { cycleCount: 2 });
+    await pay(world, ref);
+    await sleeps(world, ref);
+    await lengthenHistory(workflowOf(world, ref), START, 400);
+    await sleeps(world, ref);
+    await world.advance(clock, START + 50 * 86_400_000);
+    expect(await keepEnded('full-while-asleep', ref)).toBe(3);
   });
 });

@@ -16,6 +16,7 @@ const PATHS = [
   'checkout-then-sleep',
   'dunning-to-recovery',
   'edit-pause-cancel',
+  'full-while-asleep',
   'gave-up',
   'jitter',
   'late-charge',

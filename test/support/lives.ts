@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/create-subscription.ts';
@@ -7,6 +8,7 @@ import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { SubscriptionRef, SubscriptionState, Terms } from '../../domain/subscription/state.ts';
+import { advanceClock } from '../../workflows/subscription/messages.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -86,4 +88,15 @@ export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<str
     .where(eq(outboxEvents.streamId, ref.subscriptionId))
     .orderBy(outboxEvents.sequence);
   return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
+}
+
+/** Sends its clock to where it stands, `count` times: nothing is due, and its history grows. */
+export async function lengthenHistory(
+  handle: Pick<WorkflowHandle, 'signal'>,
+  targetAt: number,
+  count: number,
+): Promise<void> {
+  for (let sent = 0; sent < count; sent += 10) {
+    await Promise.all(Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt })));
+  }
 }

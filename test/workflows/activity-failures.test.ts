@@ -2,9 +2,10 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { advanceClock, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
+import { lengthenHistory } from '../support/lives.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
@@ -170,11 +171,7 @@ describe('an activity that gives up', () => {
     faults.record = { times: 14, effect: false };
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('pause');
-    for (let sent = 0; sent < 45; sent += 1) {
-      await Promise.all(
-        Array.from({ length: 10 }, () => handle.signal(advanceClock, { targetAt: createdAt })),
-      );
-    }
+    await lengthenHistory(handle, createdAt, 450);
     await world.sendClock(clock, createdAt + DAY);
     await env.sleep(300_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 30_000);
