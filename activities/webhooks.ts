@@ -121,13 +121,17 @@ async function deliverStream(
 
   try {
     for (;;) {
+      // A lane that ends during a look was still held when that was answered: who found it held has
+      // left it to us, so only a look that began without any is the last.
+      const isLast = running.size === 0;
       const lanes = await look();
       for (const lane of lanes) if (lane.isTaken) running.set(lane.configId, run(lane.configId));
-      if (running.size === 0) {
+      if (running.size > 0) {
+        await oneEndsOr(running.values(), turn.isOver() ? null : LOOK_AGAIN_MS);
+      } else if (isLast) {
         if (errors.length > 0) throw errors[0];
         return lanes;
       }
-      await oneEndsOr(running.values(), turn.isOver() ? null : LOOK_AGAIN_MS);
     }
   } finally {
     // A look that failed must not leave sends behind that nobody waits for.

@@ -1,5 +1,8 @@
+import type { SQL } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, vi } from 'vitest';
+import { createWebhookActivities } from '../../activities/webhooks.ts';
+import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/outbox.ts';
 import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
@@ -24,6 +27,30 @@ const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
+
+/** Something to wait for until the test lets it happen. */
+function gate() {
+  let open!: () => void;
+  const isOpen = new Promise<void>((resolve) => (open = resolve));
+  return { open, isOpen };
+}
+
+/** The database, whose answer to the `nth` look for lanes is heard later than it was given. */
+function hearsLate(db: Db, nth: number, heard: Promise<void>) {
+  let looks = 0;
+  const answered = gate();
+  const execute = async (query: SQL) => {
+    const rows = await db.execute(query);
+    const isLook = rows.some((row) => 'isTaken' in row);
+    if (isLook && (looks += 1) === nth) {
+      answered.open();
+      await heard;
+    }
+    return rows;
+  };
+  const get = (_: Db, name: keyof Db): unknown => (name === 'execute' ? execute : db[name]);
+  return { db: new Proxy(db, { get }), isAnswered: answered.isOpen };
+}
 
 describe('what is sent', () => {
   it('carries both signatures over the exact bytes that are sent [D-53]', async () => {
@@ -289,6 +316,39 @@ describe('two who deliver at once', () => {
     expect(sequences(receiver)).toEqual([1, 2]);
     expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
     expect(world().woken).toEqual([]);
+  });
+
+  it('leave no event behind when the last lane ends before its holder has heard what is due [D-54]', async () => {
+    const [quick, slow] = [await startReceiver(), await startReceiver()];
+    await world().addConfig({ url: quick.url });
+    const slowId = await world().addConfig({ url: slow.url });
+    const [slowIsAsked, slowMayAnswer, heard] = [gate(), gate(), gate()];
+    quick.onReceive(() => slowIsAsked.isOpen);
+    slow.onReceive(async () => {
+      slowIsAsked.open();
+      await slowMayAnswer.isOpen;
+    });
+    const late = hearsLate(world().db, 2, heard.isOpen);
+    const { merchantId, streamId, sealing, activities } = world();
+    const input = { merchantId, streamId, nowAt: Date.now(), handOver: true };
+    const wakeStream = async () => expect.fail('nothing is left');
+    const deps = { db: late.db, sealing, wakeStream, allowLoopback: true };
+    const holder = createWebhookActivities(deps);
+
+    await world().emit(1_000);
+    const first = holder.deliverPending(input);
+    await late.isAnswered;
+    await world().emit(2_000);
+    // Finds the slow lane held, and leaves it.
+    expect((await activities.deliverPending(input)).remaining).toBe(2);
+    slowMayAnswer.open();
+    await vi.waitFor(async () => {
+      expect(await world().progress(slowId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
+    }, 10_000);
+    heard.open();
+    expect(await first).toEqual(NOTHING_LEFT);
+    expect(sequences(slow)).toEqual([1, 2]);
+    expect(sequences(quick)).toEqual([1, 2]);
   });
 
   it('wait for a lease whose holder died, and no longer [D-54]', async () => {
