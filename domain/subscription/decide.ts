@@ -48,13 +48,16 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 }
 
 /**
- * When the subscription next has something to do by itself, for its row: a sweep finds the ones that
- * should have moved and did not. An open attempt is due in real time.
+ * When the subscription next has something to record by itself, for its row: a sweep finds the ones
+ * that should have moved and did not. An open attempt is due in real time. A cooldown that is over
+ * moves nothing that is recorded.
  */
 export function wakeAt(state: SubscriptionState): number | null {
   if (state.openAttempt) return state.openAttempt.lookupAt;
   if (state.status === 'ENDED') return null;
-  const instants = duties(state).map((duty) => duty.at);
+  const instants = duties(state)
+    .filter((duty) => duty.step.do !== 'liftCooldown')
+    .map((duty) => duty.at);
   return instants.length === 0 ? null : Math.min(...instants);
 }
 

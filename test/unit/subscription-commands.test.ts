@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { wakeAt } from '../../domain/subscription/decide.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { expectNothingFurther, HOUR, Simulation } from '../support/simulation.ts';
 
@@ -13,6 +14,19 @@ describe('a manual retry', () => {
     life.runTo('2026-02-01T01:00:00Z');
     return life;
   };
+
+  test('leaves nothing to be recorded when its cooldown ends: no sweep has to look [D-31, design §5]', () => {
+    const life = unpaid();
+    expect(life.command('manualRetry', {}).result).toMatchObject({ success: true });
+    expect(iso(life.state.cooldownUntilAt)).toBe('2026-02-01T05:00:00.000Z');
+    expect(iso(wakeAt(life.state))).toBe('2026-03-01T00:00:00.000Z');
+
+    const stopped = unpaid();
+    stopped.replies.push(declined('stolen_card'));
+    stopped.command('manualRetry', {});
+    expect(iso(stopped.state.cooldownUntilAt)).toBe('2026-02-01T05:00:00.000Z');
+    expect(wakeAt(stopped.state)).toBeNull();
+  });
 
   test('is refused within 4 hours of the one before, with the instant to wait until [D-31]', () => {
     const life = unpaid();
