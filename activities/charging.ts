@@ -1,13 +1,20 @@
 import { loadRetryPlan } from '../db/repositories/merchant-settings.ts';
 import {
   isChargeable,
+  isSameAttempt,
   lockedState,
   openAttemptRow,
   settleAttempt,
 } from '../db/repositories/attempts.ts';
 import type { Attempt, ChargeableState, Opening, Settlement } from '../db/repositories/attempts.ts';
-import { recordLookup, recordTransition, settleCommand } from '../db/repositories/subscriptions.ts';
+import {
+  findCommand,
+  recordLookup,
+  recordTransition,
+  settleCommand,
+} from '../db/repositories/subscriptions.ts';
 import type { Db } from '../db/client.ts';
+import { invariant } from '../domain/errors.ts';
 import {
   applyOutcome,
   postponed,
@@ -106,7 +113,13 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
-    await lockedState(tx, state);
+    // A run that stood still may come late: what it heard is for the run that went on to hear, too.
+    const current = await lockedState(tx, state);
+    const { commandId } = state.openAttempt;
+    if (!isSameAttempt(current, state)) {
+      const known = commandId === null ? null : await findCommand(tx, state, commandId);
+      return { kind: 'adopt', state: current, result: known?.result ?? null };
+    }
     const outcome = await outcomeOf(tx, merchantId, settlement);
     await settleAttempt(tx, attempt, settlement, input.nowAt);
     const change = applyOutcome(
@@ -121,13 +134,12 @@ async function settle(
       command: null,
       nowAt: input.nowAt,
     });
+    invariant(recorded.kind === 'recorded', 'nobody else moves a row that is locked here');
     const result = resultOf(state.openAttempt, outcome, change.state);
-    const { commandId } = state.openAttempt;
     if (result && commandId !== null) {
       await settleCommand(tx, { merchantId, subscriptionId }, commandId, result);
     }
     failpoint('before_settling_commits');
-    if (recorded.kind !== 'recorded') return { kind: 'adopt', state: recorded.state, result };
     return { kind: 'settled', outcome, intentId: attempt.intentId };
   });
 }

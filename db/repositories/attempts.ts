@@ -70,7 +70,7 @@ export async function openAttemptRow(
 }
 
 /** The version says that nothing was recorded since; the attempt, that it is this one's record. */
-function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
+export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
   return (
     current.version === state.version &&
     current.owed?.cycleNumber === state.owed.cycleNumber &&

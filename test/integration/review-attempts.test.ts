@@ -1,13 +1,19 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createChargingActivities } from '../../activities/charging.ts';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { markSending } from '../../db/repositories/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payment-charges.ts';
 import { decideReview } from '../../db/repositories/reviews.ts';
+import { recordTransition } from '../../db/repositories/subscriptions.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
+import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
+import { applyCancel } from '../../domain/subscription/apply-command.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
+import { unpaidIn } from '../support/unpaid.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -149,4 +155,85 @@ test('a charge that a person found pays for one thing only, also before that is 
     ok: false,
     message: `${booked?.gatewayChargeId} is what ${booked?.id} was settled by.`,
   });
+});
+
+test('a run that stood still settles nothing once its subscription has gone on without it [D-32, design §4]', async () => {
+  const { ref } = await unpaidIn(world);
+  const state = await world.state(ref);
+  const nowAt = Date.parse('2027-02-10T00:30:00Z');
+  const opening = openAttempt(state, {
+    trigger: 'automatic_retry',
+    commandId: null,
+    now: nowAt,
+    realNow: Date.now(),
+  });
+  const cancelled = applyCancel(
+    opening.state,
+    { kind: 'cancel', commandId: 'cancel', reason: 'cancelled' },
+    nowAt,
+  );
+  const opened = {
+    transitionId: `${ref.subscriptionId}:opening`,
+    command: null,
+    nowAt,
+    effects: opening.effects,
+  };
+
+  let hasAsked!: () => void;
+  const isAsked = new Promise<void>((resolve) => (hasAsked = resolve));
+  const late = createChargingActivities({
+    db: world.db,
+    payments: world.payments,
+    gateway: {
+      ...world.gateway,
+      charge: async (request) => {
+        const answer = await world.gateway.charge(request);
+        // It stands still with the answer; the subscription is cancelled, and another run goes on.
+        const change = { change: cancelled, command: null, nowAt };
+        await recordTransition(world.db, {
+          ...change,
+          transitionId: `${ref.subscriptionId}:cancel`,
+        });
+        goesOn = live.chargeAttempt({ ...times, state: cancelled.state, opening: null });
+        await isAsked;
+        return answer;
+      },
+    },
+  });
+  const live = createChargingActivities({
+    db: world.db,
+    payments: world.payments,
+    gateway: {
+      ...world.gateway,
+      // Asked before the charge was made, and answered when the other has woken.
+      lookup: async () => {
+        hasAsked();
+        await isLateOver;
+        return { kind: 'absent' };
+      },
+    },
+  });
+  let goesOn!: ReturnType<typeof live.chargeAttempt>;
+  const times = { nowAt, realNowAt: Date.now() };
+  const isLateOver = late.chargeAttempt({ ...times, state: opening.state, opening: opened });
+
+  expect(await isLateOver).toMatchObject({
+    kind: 'adopt',
+    state: { status: 'ENDED' },
+    result: null,
+  });
+  expect(await goesOn).toMatchObject({ kind: 'settled', outcome: { kind: 'declined' } });
+  const attempts = await world.db
+    .select({ state: paymentAttempts.state, decidedBy: paymentReviews.decidedBy })
+    .from(paymentAttempts)
+    .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
+    .leftJoin(paymentReviews, eq(paymentReviews.subjectId, paymentAttempts.id))
+    .where(eq(paymentIntents.subscriptionId, ref.subscriptionId))
+    .orderBy(paymentAttempts.createdAt);
+  // The charge that was made all the same is watched for, and will be given back.
+  expect(attempts).toEqual([
+    { state: 'SUCCEEDED', decidedBy: null },
+    { state: 'DECLINED', decidedBy: null },
+    { state: 'DECLINED', decidedBy: 'perennial' },
+  ]);
 });
