@@ -23,11 +23,12 @@ import { followUp } from './decided-reviews.ts';
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {
   revive(ref: SubscriptionRef): Promise<void>;
-  restore(ref: SubscriptionRef): Promise<void>;
+  /** False when it runs, or is over. */
+  restore(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
   /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
-  lostSince(sinceAt: number): Promise<SubscriptionRef[]>;
+  closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
 }
 
 /** What the sweeps need of payment workflows: false when one runs already. */
@@ -80,13 +81,7 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, broken, each } = startRounds(db);
       const revive = (ref: SubscriptionRef) => reviver.revive(ref);
-      const sinceAt = input.nowAt - input.lookBackMs;
       await each('neverStarted', () => neverStarted(db, LIMIT), revive);
-      await each(
-        'lost',
-        () => reviver.lostSince(sinceAt),
-        (ref) => reviver.restore(ref),
-      );
       await each('overdue', () => overdue(db, LIMIT), revive);
       await each(
         'behindTheirClock',
@@ -123,8 +118,15 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
         () => stalledStreams(db, input.nowAt, LIMIT),
         (stream) => reviver.wakeStream(stream),
       );
-      if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
+      // Last: after an operator terminated thousands it takes all the time that is left.
+      const sinceAt = input.nowAt - input.lookBackMs;
+      await each(
+        'lost',
+        () => reviver.closedSince(sinceAt),
+        (ref) => reviver.restore(ref),
+      );
+      if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       // The first tells; the next sweep looks again.
       if (broken.length > 0) throw broken[0];
       return report;

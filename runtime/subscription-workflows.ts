@@ -75,15 +75,16 @@ export interface SubscriptionWorkflows {
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
-   * Starts a workflow from its row if the subscription is not over and none runs. Unlike `revive` it
-   * leaves a running one alone. Throws when Temporal is out of reach.
+   * Starts a workflow from its row if the subscription is not over and none runs; true when it did.
+   * Unlike `revive` it leaves a running one alone. Throws when Temporal is out of reach.
    */
-  restore(subscription: SubscriptionRef): Promise<void>;
+  restore(subscription: SubscriptionRef): Promise<boolean>;
   /**
    * Subscriptions whose workflow closed since `sinceAt` (real time) other than by its own end:
-   * terminated, failed, timed out. Ones that run again are not among them.
+   * terminated, failed, timed out. It may run again. Those that Temporal tells of within 10 s, the
+   * latest first; throws when it tells of none.
    */
-  lostSince(sinceAt: number): Promise<SubscriptionRef[]>;
+  closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
   /** Tells a subscription where its clock was sent. Starts the workflow if it is missing. */
   advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
   /**
@@ -99,6 +100,8 @@ export interface SubscriptionWorkflows {
 }
 
 const START_WITHIN_MS = 1_000;
+/** For all pages of a list. */
+const LIST_WITHIN_MS = 10_000;
 
 export interface SubscriptionWorkflowsDeps {
   client: Client;
@@ -144,12 +147,19 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     await this.rows.markWorkflowStarted(ref);
   }
 
-  async restore(ref: SubscriptionRef): Promise<void> {
-    await this.restart(ref);
+  async restore(ref: SubscriptionRef): Promise<boolean> {
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    try {
+      const { status } = await this.within(ACCEPT_WITHIN_MS, () => handle.describe());
+      if (status.name === 'RUNNING') return false;
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+    return this.restart(ref);
   }
 
-  lostSince(sinceAt: number): Promise<SubscriptionRef[]> {
-    return lostSince(this.client, this.taskQueue, sinceAt);
+  closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
+    return closedSince(this.client, this.taskQueue, sinceAt);
   }
 
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
@@ -316,7 +326,7 @@ function startOptions(snapshot: Snapshot, taskQueue: string) {
   };
 }
 
-async function lostSince(
+async function closedSince(
   client: Client,
   taskQueue: string,
   sinceAt: number,
@@ -329,14 +339,21 @@ async function lostSince(
       `CloseTime > '${new Date(sinceAt).toISOString()}'`,
     ].join(' AND '),
   });
-  const lost: SubscriptionRef[] = [];
-  for await (const { workflowId, memo } of closed) {
-    const { merchantId, subscriptionId } = memo ?? {};
-    if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
-    const latest = await client.workflow.getHandle(workflowId).describe();
-    if (latest.status.name !== 'RUNNING') lost.push({ merchantId, subscriptionId });
+  const found = new Map<string, SubscriptionRef>();
+  const readAll = async (): Promise<void> => {
+    for await (const { workflowId, memo } of closed) {
+      const { merchantId, subscriptionId } = memo ?? {};
+      if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
+      found.set(workflowId, { merchantId, subscriptionId });
+    }
+  };
+  try {
+    await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
+  } catch (error) {
+    // The next sweep finds the others, when these run again.
+    if (found.size === 0) throw error;
   }
-  return lost;
+  return [...found.values()];
 }
 
 /** Ended, and nothing sent whose outcome is open. */

@@ -126,8 +126,12 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
     .where(isRow(ref));
   if (!row) return null;
   const { state, targetAt } = row;
+  if (targetAt === null) return { state, clock: null };
   const reachedAt = row.reachedAt ?? row.createdAt;
-  return { state, clock: targetAt === null ? null : { nowAt: reachedAt, targetAt, reachedAt } };
+  // On its way to the target it may be further than where it last said to be.
+  const livedAt = Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
+  const nowAt = Math.min(targetAt, Math.max(reachedAt, livedAt));
+  return { state, clock: { nowAt, targetAt, reachedAt } };
 }
 
 /**

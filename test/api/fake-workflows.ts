@@ -101,8 +101,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       calls.push({ name: 'wakeStream', ref: stream });
     },
     revive: async () => undefined,
-    restore: async () => undefined,
-    lostSince: async () => [],
+    restore: async () => false,
+    closedSince: async () => [],
   };
   return {
     ...workflows,

@@ -128,6 +128,7 @@ describe('a command that arrives', () => {
     const { ref, clock } = await unpaidIn(world);
     const handle = handleOf(ref);
     await handle.signal('advanceClock');
+    await handle.signal('advanceClock', null);
     await handle.signal('advanceClock', { targetAt: 1e300 });
     await handle.signal('advanceClock', { targetAt: '7000000000000' });
     await world.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
@@ -193,7 +194,7 @@ describe('the Web UI', () => {
     const { ref, clock } = await unpaidIn(world);
     await handleOf(ref).terminate('somebody clicked');
     await vi.waitFor(
-      async () => expect(await world.workflows.lostSince(Date.now() - HOUR)).toContainEqual(ref),
+      async () => expect(await world.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
       { timeout: 20_000, interval: 200 },
     );
     await world.workflows.restore(ref);

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { loadSnapshot } from '../../db/repositories/subscriptions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
+import { unpaidIn } from '../support/unpaid.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -145,5 +147,44 @@ describe('a test clock', () => {
       expect((await world.state(ref)).cyclesCharged).toBe(days + 1);
     }
     expect(await world.book(ref)).toHaveLength(77);
+  });
+
+  test('whose subscription lost its workflow on the way goes on from there, not from where it set out [D-60]', async () => {
+    const { ref, clock } = await unpaidIn(world);
+    const { subscriptionId } = ref;
+    for (const operation of ['charge', 'lookup']) {
+      const match = operation === 'charge' ? { subscriptionId } : {};
+      const fault = { operation, fault: 'error_500', count: 1_000, match };
+      await world.control('POST', '/control/faults', fault);
+    }
+    await world.sendClock(clock, Date.parse('2027-12-31T00:00:00Z'));
+    await vi.waitFor(
+      async () => expect((await world.state(ref)).openAttempt).not.toBeNull(),
+      20_000,
+    );
+    expect((await loadSnapshot(world.db, ref))?.clock).toEqual({
+      nowAt: Date.parse('2027-02-10T04:00:00Z'),
+      targetAt: Date.parse('2027-12-31T00:00:00Z'),
+      reachedAt: Date.parse('2027-02-10T00:00:00Z'),
+    });
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    await handle.terminate('somebody clicked');
+    await world.control('DELETE', '/control/faults');
+    expect(await world.workflows.restore(ref)).toBe(true);
+    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 60_000);
+    expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
+      'succeeded',
+      'declined',
+      'succeeded',
+      'succeeded',
+    ]);
+    const charged = (await world.events(ref)).filter(
+      (event) => event['eventType'] === 'subscription.cycle_charged',
+    );
+    expect(charged.map((event) => day(event['eventTime']))).toEqual([
+      '2027-01-10',
+      '2027-02-10',
+      '2027-03-10',
+    ]);
   });
 });

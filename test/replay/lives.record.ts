@@ -113,6 +113,19 @@ describe('record', () => {
     expect(await keepEnded('asleep', ref)).toBeGreaterThan(6);
   });
 
+  record('poked', async () => {
+    const { ref } = await begin(world);
+    await pay(world, ref);
+    await sleeps(world, ref);
+    for (let sent = 0; sent < 3; sent += 1) await world.workflows.revive(ref);
+    await vi.waitFor(async () => {
+      const { historyLength } = await workflowOf(world, ref).describe();
+      expect(historyLength).toBeGreaterThan(12);
+    }, 20_000);
+    await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepEnded('poked', ref)).toBe(2);
+  });
+
   record('operator-signals', async () => {
     const { ref } = await unpaid(world);
     const handle = workflowOf(world, ref);

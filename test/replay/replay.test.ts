@@ -30,6 +30,7 @@ const PATHS = [
   'payment-long',
   'payment-review',
   'payment-unknown',
+  'poked',
   'refund',
   'refund-review',
   'refund-unknown',

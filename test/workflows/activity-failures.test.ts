@@ -2,7 +2,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
@@ -17,6 +17,8 @@ let world: World;
 
 /** How often each activity fails before it is let through, and whether its effect happens first. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
+/** What happens while an activity's answer is on its way, the first time. */
+const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
 
 beforeAll(async () => {
   env = await startTimeSkippingServer();
@@ -29,7 +31,9 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  for (const name of Object.keys(faults)) delete faults[name as keyof Activities];
+  for (const made of [faults, meanwhile]) {
+    for (const name of Object.keys(made)) delete made[name as keyof Activities];
+  }
 });
 
 /** The real activities behind a connection that breaks: before the work, or after it. */
@@ -43,6 +47,9 @@ function withFaults(activities: Activities): Activities {
       if (fails && !fault.effect) throw new Error('the connection broke before the work');
       const result = await (activity as (input: never) => Promise<unknown>)(input);
       if (fails) throw new Error('the connection broke after the work');
+      const happens = meanwhile[name as keyof Activities];
+      delete meanwhile[name as keyof Activities];
+      await happens?.();
       return result;
     },
   ]);
@@ -151,6 +158,51 @@ describe('an activity that gives up', () => {
     expect(await world.book(ref)).toHaveLength(2);
   });
 
+  test('after a pause was recorded and nobody heard: an unpause is not refused for what was before [D-17]', async () => {
+    const ref = await active();
+    faults.record = { times: 6, effect: true };
+    faults.loadSubscription = { times: 1_000, effect: false };
+    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+    expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
+      kind: 'result',
+      result: { kind: 'done' },
+    });
+    const unpause = {
+      kind: 'unpause',
+      commandId: `unpause:${ref.subscriptionId}`,
+      newNextPaymentAt: (await env.currentTimeMs()) + 5 * DAY,
+    } as const;
+    await expect(whileTimePasses(world.workflows.execute(ref, unpause))).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+    faults.loadSubscription = { times: 0, effect: false };
+    await env.sleep(60_000);
+    expect(await whileTimePasses(world.workflows.execute(ref, unpause))).toEqual({
+      kind: 'result',
+      result: { kind: 'done' },
+    });
+    expect((await world.state(ref)).status).toBe('ACTIVE');
+  });
+
+  test('while a command waits for the row to be read: the same command is carried out later [D-17]', async () => {
+    const ref = await active();
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    await env.sleep(60_000);
+    faults.loadSubscription = { times: 1_000, effect: false };
+    await handle.signal(poke);
+    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+    await expect(whileTimePasses(world.workflows.execute(ref, pause))).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+    faults.loadSubscription = { times: 0, effect: false };
+    await env.sleep(60_000);
+    expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
+      kind: 'result',
+      result: { kind: 'done' },
+    });
+    expect((await world.state(ref)).status).toBe('PAUSED');
+  });
+
   test('while an operator cancels by signal: it is done when the database is back [D-§4]', async () => {
     const ref = await active();
     faults.record = { times: 14, effect: false };
@@ -237,4 +289,18 @@ describe('an activity that gives up', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
     expect(await world.book(ref)).toHaveLength(1);
   });
+});
+
+test('who asks to look again while the row is read has it read again [design §5]', async () => {
+  const ref = await active();
+  const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+  await env.sleep(60_000);
+  const looked: string[] = [];
+  meanwhile.loadSubscription = async () => {
+    looked.push('first');
+    meanwhile.loadSubscription = async () => void looked.push('second');
+    await handle.signal(poke);
+  };
+  await handle.signal(poke);
+  await vi.waitFor(() => expect(looked).toEqual(['first', 'second']), 30_000);
 });

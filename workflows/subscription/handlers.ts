@@ -89,8 +89,10 @@ function onUpdate<C extends Command>(
     },
     {
       description,
-      // Synchronous: an async validator accepts everything.
+      // Synchronous: an async validator accepts everything. Its refusal is final, so it refuses only
+      // what it is sure of; everything is judged again when its turn has come.
       validator: (input: messages.Input<C>) => {
+        if (!run.isCertain) return;
         const verdict = judge(run.state, toCommand(input), run.clock.now);
         if (!verdict.ok) throw refusal(verdict.code, verdict.message);
       },
@@ -139,7 +141,7 @@ function registerOperatorSignals(run: Run): void {
 
 /** A signal's argument is whatever somebody typed; `judge` looks at the fields. */
 function asObject<T extends object>(input: T): T {
-  return typeof input === 'object' ? input : ({} as T); // null and undefined spread to nothing
+  return typeof input === 'object' && input !== null ? input : ({} as T);
 }
 
 function registerQueries(run: Run): void {

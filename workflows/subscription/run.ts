@@ -19,6 +19,8 @@ export class Run {
   holdUntilAt = 0;
   /** The row may have moved on unheard: it is read before anything else is done. */
   isInDoubt: boolean;
+  /** An activity is at the row: by now it may say something else than the state here. */
+  isAtRow = false;
   private current: SubscriptionState;
 
   constructor(input: SubscriptionInput) {
@@ -31,6 +33,11 @@ export class Run {
 
   get state(): SubscriptionState {
     return this.current;
+  }
+
+  /** What the state says is what is recorded, as far as anybody can know. */
+  get isCertain(): boolean {
+    return !this.isInDoubt && !this.isAtRow;
   }
 
   /** `state` is recorded (or about to be carried to its record): go on from it, and say so. */
@@ -57,6 +64,8 @@ function proxies() {
     }),
     deliveries: proxyActivities<Activities>({
       ...WEBHOOK_DELIVERY,
+      // A run neither ends nor sleeps before it: with no worker for webhooks it is given up.
+      scheduleToStartTimeout: '30 seconds',
       taskQueue: siblingTaskQueue('webhooks'),
       summary: 'deliver webhooks',
     }),

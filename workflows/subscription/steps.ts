@@ -1,4 +1,4 @@
-import { ActivityFailure, log, uuid4 } from '@temporalio/workflow';
+import { ActivityFailure, log, patched, uuid4 } from '@temporalio/workflow';
 import type { ChargeAttemptResult } from '../../activities/charging.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { newId } from '../../domain/ids.ts';
@@ -81,6 +81,7 @@ export class Steps {
     command: { command: Command; result: CommandResult } | null,
   ): Promise<Outcome> {
     const { run } = this;
+    run.isAtRow = true;
     try {
       const recorded = await run.activities.records.record.executeWithOptions(
         { summary: `record ${change.state.log.at(-1)?.what ?? change.state.status}` },
@@ -103,6 +104,8 @@ export class Steps {
     } catch (error) {
       this.doubtAfter(error);
       return { kind: 'unavailable' };
+    } finally {
+      run.isAtRow = false;
     }
   }
 
@@ -120,6 +123,7 @@ export class Steps {
     const { now: nowAt, realNow: realNowAt } = run.clock;
     const { owed, openAttempt: attempt } = state;
     if (!owed || !attempt) throw new Error('no attempt is open');
+    run.isAtRow = true;
     try {
       const result = await run.activities.charges.chargeAttempt.executeWithOptions(
         {
@@ -132,6 +136,8 @@ export class Steps {
       // It may have been recorded and sent, or not: the row tells.
       this.doubtAfter(error);
       return { kind: 'unavailable' };
+    } finally {
+      run.isAtRow = false;
     }
   }
 
@@ -182,12 +188,15 @@ export class Steps {
   }
 
   /**
-   * After a doubt the row is the truth: goes on from it if it is further. False when it could not be
-   * read; the doubt stays then, and nothing may be done on top of it.
+   * After a doubt the row is the truth: goes on from it if it is further. A doubt that comes while it
+   * is read stays. False when it could not be read; nothing may be done on top of the doubt then.
    */
   async settleDoubt(): Promise<boolean> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
+    const isKept = patched('doubts-are-kept');
+    if (isKept) run.isInDoubt = false;
+    run.isAtRow = true;
     try {
       const found = await run.activities.records.loadSubscription.executeWithOptions(
         { summary: 'read the row again' },
@@ -198,11 +207,14 @@ export class Steps {
         this.deliveries.request();
       }
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
-      run.isInDoubt = false;
+      if (!isKept) run.isInDoubt = false;
       return true;
     } catch (error) {
+      run.isInDoubt = true;
       this.holdAfter(error);
       return false;
+    } finally {
+      run.isAtRow = false;
     }
   }
 

@@ -120,9 +120,11 @@ async function work(run: Run, steps: Steps): Promise<boolean> {
   let isChanged = false;
   for (;;) {
     // What a command or a date is judged by has to be what is recorded.
-    if (hasWork(run) && run.isInDoubt && !(await steps.settleDoubt())) {
+    if (hasWork(run) && run.isInDoubt) {
+      if (await steps.settleDoubt()) continue;
       run.inbox.answerAwaited(UNAVAILABLE);
-      return isChanged;
+      // The server keeps that answer as long as this run: the next one is asked anew.
+      return isChanged || patched('doubts-are-kept');
     }
     const step = next(run);
     if (hasWork(run)) await takeFirstCommand(run, steps);
