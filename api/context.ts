@@ -12,6 +12,8 @@ export interface RequestState {
   requestId: string;
   /** Method and template of the matched route; null until one matched. */
   route: string | null;
+  /** Tells a moment before the request is answered 503 because nothing else came in time. */
+  late: AbortSignal;
   /** Code of the error answer, for the access log. */
   errorCode?: string;
   merchant?: Merchant;

@@ -63,10 +63,13 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A request that is not as it must be: not an answer to be kept under a key. Rule: D-17. */
+export class FieldsError extends DomainError {}
+
 /** The refusal of a request for these problems. */
-export function problemsError(problems: readonly Problem[]): DomainError {
+export function problemsError(problems: readonly Problem[]): FieldsError {
   const text = problems.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new DomainError('bad_request', text);
+  return new FieldsError('bad_request', text);
 }
 
 function inOrderOf(names: readonly string[], problems: readonly Problem[]): Problem[] {

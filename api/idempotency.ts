@@ -9,6 +9,7 @@ import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context } from './context.ts';
 import type { ApiDeps } from './deps.ts';
+import { FieldsError } from './fields.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { toDomainError } from './middleware/errors.ts';
 
@@ -62,8 +63,11 @@ export async function answerInTransaction(
 export interface CommandCall {
   readonly commandId: string;
   readonly isRepeat: boolean;
-  /** Without a key nobody can ask for this command again. */
-  readonly hasKey: boolean;
+  /**
+   * Without a key nobody can ask for this command again: tells when what has no outcome yet is to be
+   * given up, a moment before the caller is left without an answer. Null with a key.
+   */
+  readonly giveUp: AbortSignal | null;
 }
 
 /**
@@ -80,10 +84,8 @@ export async function answerOutcome(
   const use = keyUseOf(ctx);
   const { db, now, random } = deps;
   if (use === null) {
-    send(
-      ctx,
-      await work({ commandId: newId('cmd', now(), random), isRepeat: false, hasKey: false }),
-    );
+    const commandId = newId('cmd', now(), random);
+    send(ctx, await work({ commandId, isRepeat: false, giveUp: ctx.state.late }));
     return;
   }
   const claim = await claimFor(deps, db, use);
@@ -93,7 +95,7 @@ export async function answerOutcome(
   }
   failpoint('after_claim');
   try {
-    const answer = await work({ ...claim, hasKey: true });
+    const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
     if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
     else await keep(db, use, claim.owner, answer);
@@ -136,6 +138,7 @@ function replay(ctx: Context, stored: StoredAnswer): void {
 
 /** The answer of a refusal that a repeat would get again, or null for one that may pass. */
 function definiteRefusal(thrown: unknown): Answer | null {
+  if (thrown instanceof FieldsError) return null;
   const { code, message } = toDomainError(thrown);
   const { status, retryable } = ERRORS[code];
   const isDefinite = status === 400 && !retryable;

@@ -145,6 +145,27 @@ test('a repeated key gives the same link, and refuses another body [IF-4.4, D-17
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
+test('a repeated key gives the same link also after its expiry date, which no new link may have [D-17]', async () => {
+  const expiryDate = Date.now() + 60_000;
+  const first = await generate({ expiryDate }, { key: 'link-expired' });
+  expect(first.status).toBe(200);
+  world.clock.aheadMs = 61_000;
+  try {
+    const again = await generate({ expiryDate }, { key: 'link-expired' });
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    const other = await generate({ expiryDate }, { key: 'link-too-late' });
+    expect(other.json).toMatchObject({
+      errorCode: 'bad_request',
+      errorDescription: 'expiryDate: must lie in the future',
+    });
+    // A malformed request keeps no key.
+    const corrected = await generate({}, { key: 'link-too-late' });
+    expect(corrected.status).toBe(200);
+  } finally {
+    world.clock.aheadMs = 0;
+  }
+});
+
 test('100 parallel calls with one key make one link [D-17]', async () => {
   const before = await world.countRows();
   const answers = await Promise.all(

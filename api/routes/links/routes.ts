@@ -12,7 +12,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { answerInTransaction } from '../../idempotency.ts';
 import type { Outcome } from '../../idempotency.ts';
 import { termsOf } from '../subscriptions/create.ts';
-import { readGenerateLink } from './schema.ts';
+import { checkDates, readGenerateLink } from './schema.ts';
 import type { GenerateLinkBody } from './schema.ts';
 
 /** Rule: D-37. */
@@ -22,8 +22,12 @@ export function linkRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   /** Rule: IF-4.4. */
   router.post('/subscription/link/merchant/generate-link', async (ctx) => {
     const merchant = callerOf(ctx);
-    const body = readGenerateLink(ctx.state.body, deps.now());
-    await answerInTransaction(deps, ctx, (tx) => generateLinkIn(tx, deps, merchant, body));
+    const body = readGenerateLink(ctx.state.body);
+    await answerInTransaction(deps, ctx, (tx) => {
+      // Not before the key: a repeat gets its answer also after `expiryDate`.
+      checkDates(body, deps.now());
+      return generateLinkIn(tx, deps, merchant, body);
+    });
   });
 }
 

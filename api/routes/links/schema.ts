@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { httpUrl, instant, optional, readFields, wholeNumber } from '../../fields.ts';
+import {
+  httpUrl,
+  instant,
+  optional,
+  problemsError,
+  readFields,
+  wholeNumber,
+} from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import {
   CreateSubscriptionShape,
@@ -34,22 +41,23 @@ export const GenerateLinkShape = {
 export type GenerateLinkBody = Fields<typeof GenerateLinkShape>;
 
 /**
- * The fields of a request for a link.
+ * The fields of a request for a link, but for what depends on the time: {@link checkDates}.
  *
  * @throws DomainError `bad_request` naming every offending field.
  */
-export function readGenerateLink(body: unknown, nowAt: number): GenerateLinkBody {
-  return readFields(GenerateLinkShape, body, (fields) => [
-    ...subscriptionProblems(fields),
-    ...datedProblems(fields, nowAt),
-    ...expiryProblems(fields, nowAt),
-  ]);
+export function readGenerateLink(body: unknown): GenerateLinkBody {
+  return readFields(GenerateLinkShape, body, subscriptionProblems);
+}
+
+/** The dates of a link that is made at `nowAt`. Throws as {@link readGenerateLink}. */
+export function checkDates(fields: GenerateLinkBody, nowAt: number): void {
+  const problems = [...datedProblems(fields, nowAt), ...expiryProblems(fields, nowAt)];
+  if (problems.length > 0) throw problemsError(problems);
 }
 
 /** A subscription may begin at any instant before the link expires. Rules: D-06, D-37. */
-function expiryProblems(fields: Partial<GenerateLinkBody>, nowAt: number): Problem[] {
+function expiryProblems(fields: GenerateLinkBody, nowAt: number): Problem[] {
   const { expiryDate } = fields;
-  if (expiryDate === undefined) return [];
   if (expiryDate <= nowAt) return [{ field: 'expiryDate', message: 'must lie in the future' }];
   if (datedProblems(fields, nowAt).length > 0 || datedProblems(fields, expiryDate).length === 0) {
     return [];

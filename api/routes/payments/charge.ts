@@ -8,6 +8,7 @@ import { callerOf } from '../../context.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { answerOutcome } from '../../idempotency.ts';
+import { handOver } from './hand-over.ts';
 
 /** What a merchant's charge came to. Pending: its intent tells later. Rule: D-40. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
@@ -31,20 +32,18 @@ export async function answerCharge(
 ): Promise<void> {
   const { db } = deps;
   const merchantId = callerOf(ctx).id;
-  await answerOutcome(deps, ctx, async ({ commandId, isRepeat, hasKey }) => {
+  await answerOutcome(deps, ctx, async ({ commandId, isRepeat, giveUp }) => {
     const ref = { merchantId, intentId: idOfCommand('in', commandId) };
     // What is there was allowed when it was written: that is not asked again.
     const isThere = isRepeat && (await findIntent(db, merchantId, ref.intentId)) !== null;
     if (!isThere) await db.transaction((tx) => insert(tx, ref));
-    const charged = await charge(deps, ref, hasKey);
+    const charged = await charge(deps, ref, giveUp);
     return { ...ok(present(ref.intentId, charged)), isDefinite: charged.kind !== 'pending' };
   });
 }
 
 /**
- * Charges the method that the intent names and waits for the outcome. Without a key nobody can repeat
- * the call, so a charge that could not be handed over is withdrawn before the caller hears of it:
- * asking anew does not charge twice.
+ * Charges the method that the intent names and waits for the outcome.
  *
  * @throws DomainError with the reason of a refusal; `service_unavailable` when the charge could not be
  * handed over. Rules: D-17, D-40.
@@ -52,20 +51,13 @@ export async function answerCharge(
 async function charge(
   { db, payments }: ApiDeps,
   ref: IntentRef,
-  hasKey: boolean,
+  giveUp: AbortSignal | null,
 ): Promise<Charged> {
-  try {
-    const outcome = await payments.pay({ ...ref, token: null });
-    if (outcome.kind !== 'refused') return outcome;
-    throw new DomainError(outcome.code, outcome.message);
-  } catch (error) {
-    if (hasKey || !isAway(error) || (await withdrawPayment(db, ref))) throw error;
-    // It was handed over after all, and we only did not hear of it.
-    return { kind: 'pending' };
-  }
-}
-
-/** Anything but a refusal leaves open whether it was handed over. */
-export function isAway(error: unknown): boolean {
-  return !(error instanceof DomainError) || error.code === 'service_unavailable';
+  const order = {
+    give: () => payments.pay({ ...ref, token: null }),
+    withdraw: () => withdrawPayment(db, ref),
+  };
+  const outcome = await handOver(order, giveUp);
+  if (outcome.kind === 'refused') throw new DomainError(outcome.code, outcome.message);
+  return outcome;
 }

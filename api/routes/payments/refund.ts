@@ -2,18 +2,16 @@ import { findRefund, insertRefund, withdrawRefund } from '../../../db/repositori
 import type { Refund } from '../../../db/repositories/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
-import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Fields } from '../../fields.ts';
 import type { CommandCall } from '../../idempotency.ts';
-import { isAway } from './charge.ts';
+import { handOver } from './hand-over.ts';
 import type { RefundShape } from './schema.ts';
 
 /**
  * Gives back what was paid, or part of it, and waits for the outcome; the same command again gives
- * the same refund. Without a key a refund that could not be handed over is withdrawn before the
- * caller hears of it.
+ * the same refund.
  *
  * @throws DomainError `operation_not_allowed` with the reason of a refusal; `payment_outcome_pending`
  * while it is not decided; `service_unavailable` when it could not be handed over. Rules: D-17, D-§7.
@@ -22,9 +20,9 @@ export async function refundIntent(
   deps: ApiDeps,
   merchantId: string,
   body: Fields<typeof RefundShape>,
-  { commandId, hasKey }: CommandCall,
+  { commandId, giveUp }: CommandCall,
 ): Promise<Refund> {
-  const { db, now } = deps;
+  const { db, payments, now } = deps;
   const ref = { merchantId, refundId: idOfCommand('rf', commandId) };
   const inserted = await db.transaction((tx) =>
     insertRefund(tx, {
@@ -38,24 +36,11 @@ export async function refundIntent(
     if (inserted.code === 'resource_not_found') throw notFound('payment intent');
     throw new DomainError(inserted.code, inserted.message);
   }
-  const outcome = await carryOut(deps, ref, hasKey);
+  const order = { give: () => payments.refund(ref), withdraw: () => withdrawRefund(db, ref) };
+  const outcome = await handOver(order, giveUp);
   if (outcome.kind === 'pending') throw new DomainError('payment_outcome_pending');
   if (outcome.kind === 'refused') throw new DomainError('operation_not_allowed', outcome.message);
   const refund = await findRefund(db, merchantId, ref.refundId);
   invariant(refund, 'a refund is there once it was written');
   return refund;
-}
-
-async function carryOut(
-  { db, payments }: ApiDeps,
-  ref: RefundRef,
-  hasKey: boolean,
-): Promise<RefundOutcome> {
-  try {
-    return await payments.refund(ref);
-  } catch (error) {
-    if (hasKey || !isAway(error) || (await withdrawRefund(db, ref))) throw error;
-    // It was handed over after all, and we only did not hear of it.
-    return { kind: 'pending' };
-  }
 }

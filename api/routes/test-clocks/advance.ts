@@ -10,7 +10,6 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { problemsError } from '../../fields.ts';
 import { causesOf } from '../../middleware/errors.ts';
 
 /** Rule: D-60. */
@@ -42,7 +41,8 @@ export async function sendClock(
     }
     if (to < clock.targetAt) {
       const present = formatInstant(clock.targetAt);
-      throw problemsError([{ field: 'to', message: `must not lie before ${present}` }]);
+      // Refused for how things stand, so it is kept under its key.
+      throw new DomainError('bad_request', `to: must not lie before ${present}`);
     }
     await sendTestClock(tx, clock, to);
     return { ...clock, targetAt: to };

@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Koa from 'koa';
+import { expect, test } from 'vitest';
+import type { RequestState } from '../../api/context.ts';
+import { deadline } from '../../api/middleware/deadline.ts';
+import { errorBoundary } from '../../api/middleware/errors.ts';
+import { createLogger } from '../../runtime/logger.ts';
+
+/** What a request gets that is late after 20 ms and over 200 ms after that. */
+async function answerOf(work: (late: AbortSignal) => Promise<string>) {
+  const app = new Koa<RequestState>();
+  const logger = createLogger({ name: 'test' }, { write: () => undefined });
+  app
+    .use(errorBoundary(logger))
+    .use(deadline(20, 200))
+    .use(async (ctx) => {
+      ctx.body = await work(ctx.state.late);
+    });
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return { status: answer.status, text: await answer.text() };
+  } finally {
+    server.close();
+  }
+}
+
+test('a request that nothing comes of is 503 [D-§8]', async () => {
+  const { status, text } = await answerOf(() => new Promise(() => undefined));
+  expect(status).toBe(503);
+  expect(JSON.parse(text)).toMatchObject({ errorCode: 'service_unavailable' });
+});
+
+test('who gives up in time has the last word [D-17, D-§8]', async () => {
+  const answer = await answerOf(async (late) => {
+    await once(late, 'abort');
+    return 'given up';
+  });
+  expect(answer).toEqual({ status: 200, text: 'given up' });
+});
