@@ -23,8 +23,9 @@ export interface DbOptions {
 
 /**
  * A connection pool. Nothing connects before the first query; a server that went away is connected
- * to again by the next query. A statement that runs for 15 s or waits 5 s for a lock fails: the
- * caller's own retry is better than a stuck connection.
+ * to again by the next query. A statement that runs for 15 s or waits 5 s for a lock fails, and a
+ * transaction whose process stands still for 10 s is rolled back: the caller's own retry is better
+ * than a stuck connection, and than locks that nobody gives free.
  */
 export function createDb(options: DbOptions): DbHandle {
   const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {
@@ -41,6 +42,7 @@ export function createDb(options: DbOptions): DbHandle {
       TimeZone: 'UTC',
       statement_timeout: 15_000,
       lock_timeout: 5_000,
+      idle_in_transaction_session_timeout: 10_000,
       // A generic plan would not know the values that partial indexes are for.
       plan_cache_mode: 'force_custom_plan',
     },

@@ -61,3 +61,15 @@ test('a transaction that fails takes back everything, and its connection goes on
   );
   expect(row?.name).toBeNull();
 });
+
+test('a connection gives up statements, locks and transactions that nobody ends [design §6]', async () => {
+  const settings = await handle.db.execute<{ name: string; setting: string }>(
+    sql`select name, setting from pg_settings where name in
+      ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`,
+  );
+  expect(settings.map(({ name, setting }) => [name, setting])).toEqual([
+    ['idle_in_transaction_session_timeout', '10000'],
+    ['lock_timeout', '5000'],
+    ['statement_timeout', '15000'],
+  ]);
+});
