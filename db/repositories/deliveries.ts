@@ -217,12 +217,13 @@ const STALLED_AFTER_MS = 30_000;
 
 /**
  * Streams with a delivery that has been due for more than 30 s, is not waiting behind an earlier
- * one's next attempt, and that nobody holds. `nowAt` is real time. For the sweep.
+ * one's next attempt, and that nobody holds; any of them, so that many that cannot be helped do not
+ * keep the sweep from the others. `nowAt` is real time.
  */
 export async function stalledStreams(db: Db, nowAt: number, limit: number): Promise<StreamRef[]> {
   const before = sql`${toTimestamp(nowAt - STALLED_AFTER_MS)}::timestamptz`;
   const streams = await db.execute<{ merchantId: string; streamId: string }>(sql`
-    select distinct d.merchant_id as "merchantId", d.stream_id as "streamId"
+    select d.merchant_id as "merchantId", d.stream_id as "streamId"
     from webhook_delivery d
     where d.state = 'PENDING' and d.next_attempt_at < ${before}
       and not exists (
@@ -235,6 +236,8 @@ export async function stalledStreams(db: Db, nowAt: number, limit: number): Prom
           and b.stream_id = d.stream_id and b.config_id = d.config_id
           and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}
           and b.next_attempt_at >= ${before})
+    group by d.merchant_id, d.stream_id
+    order by random()
     limit ${limit}`);
   return [...streams];
 }

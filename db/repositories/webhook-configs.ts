@@ -49,6 +49,12 @@ export async function listWebhookConfigs(
     .orderBy(asc(webhookConfigs.createdAt), asc(webhookConfigs.id));
 }
 
+/** A new secret for a configuration; one that nobody can read any more is not listed beside it. */
+export interface Resealed {
+  readonly sealedSigner: Buffer;
+  readonly isStoredReadable: boolean;
+}
+
 /**
  * Replaces URL, secret and event types, and activates the configuration again. `reseal` gets the
  * stored secret and answers the new one sealed, or null when it is the same one: a different one
@@ -60,7 +66,7 @@ export async function updateWebhookConfig(
   config: ConfigRef & {
     url: string;
     eventTypes: EventType[];
-    reseal: (stored: Buffer) => Buffer | null;
+    reseal: (stored: Buffer) => Resealed | null;
     at: number;
   },
 ): Promise<boolean> {
@@ -71,15 +77,13 @@ export async function updateWebhookConfig(
       .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
       .for('update');
     if (!stored) return false;
-    const sealedSigner = config.reseal(stored.sealedSigner);
-    const newSigner =
-      sealedSigner === null
-        ? {}
-        : {
-            sealedSigner,
-            sealedPreviousSigner: stored.sealedSigner,
-            previousSignerUntil: config.at + PREVIOUS_SIGNER_MS,
-          };
+    const resealed = config.reseal(stored.sealedSigner);
+    const isListed = resealed?.isStoredReadable === true;
+    const newSigner = resealed && {
+      sealedSigner: resealed.sealedSigner,
+      sealedPreviousSigner: isListed ? stored.sealedSigner : null,
+      previousSignerUntil: isListed ? config.at + PREVIOUS_SIGNER_MS : null,
+    };
     await tx
       .update(webhookConfigs)
       .set({

@@ -1,6 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { changeFailingSince, deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import {
+  changeFailingSince,
+  deleteWebhookConfig,
+  updateWebhookConfig,
+} from '../../db/repositories/webhook-configs.ts';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -170,10 +174,15 @@ describe('a configuration', () => {
     expect(await world().progress(aliveId)).toEqual(['1 DELIVERED 1']);
     expect(await world().progress(brokenId)).toEqual(['1 PENDING 0']);
 
-    await world()
-      .db.update(webhookConfigs)
-      .set({ sealedSigner })
-      .where(eq(webhookConfigs.id, brokenId));
+    // The merchant gives the secret anew; the one that nobody can read is not listed beside it.
+    await updateWebhookConfig(world().db, {
+      merchantId: world().merchantId,
+      configId: brokenId,
+      url: broken.url,
+      eventTypes: ['subscription.cycle_charged'],
+      reseal: () => ({ sealedSigner, isStoredReadable: false }),
+      at: Date.now(),
+    });
     await world()
       .db.update(deliveryLeases)
       .set({ until: Date.now() - 1_000 });

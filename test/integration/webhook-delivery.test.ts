@@ -100,7 +100,7 @@ describe('what is sent', () => {
         reseal: (stored) =>
           world().sealing.open(stored, configId) === secret
             ? null
-            : world().sealing.seal(secret, configId),
+            : { sealedSigner: world().sealing.seal(secret, configId), isStoredReadable: true },
         at: Date.now(),
       });
     const sent = async (receiver: WebhookReceiver) => {

@@ -5,7 +5,9 @@ import {
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../../db/repositories/webhook-configs.ts';
+import type { Resealed } from '../../../db/repositories/webhook-configs.ts';
 import { isId, newId } from '../../../domain/ids.ts';
+import type { Sealing } from '../../../runtime/sealing.ts';
 import { NO_CONTENT, notFound, ok, send } from '../../answers.ts';
 import { callerOf, pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
@@ -55,23 +57,20 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
       { isNew: false },
     );
     const ref = configRef(ctx);
-    const isSameSigner = (stored: Buffer): boolean => {
+    const reseal = (stored: Buffer): Resealed | null => {
       // Sent back as it was read: everybody knows that text, and it signs nothing.
-      if (eventSigner === SHOWN_SIGNER) return true;
-      try {
-        return sealing.open(stored, ref.configId) === eventSigner;
-      } catch (error) {
-        // Sealed with a key that is gone: this call is how the merchant repairs it.
-        if (error instanceof Error && error.name === 'SealingError') return false;
-        throw error;
-      }
+      if (eventSigner === SHOWN_SIGNER) return null;
+      const before = openIfPossible(sealing, stored, ref.configId);
+      if (before === eventSigner) return null;
+      const sealedSigner = sealing.seal(eventSigner, ref.configId);
+      return { sealedSigner, isStoredReadable: before !== null };
     };
     await answerInTransaction(deps, ctx, async (tx) => {
       const isKnown = await updateWebhookConfig(tx, {
         ...ref,
         url: endpoint,
         eventTypes: subscribedEventTypes,
-        reseal: (stored) => (isSameSigner(stored) ? null : sealing.seal(eventSigner, ref.configId)),
+        reseal,
         at: now(),
       });
       if (!isKnown) throw notFound('webhook configuration');
@@ -88,6 +87,16 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
       return { answer: ok({}) };
     });
   });
+}
+
+/** Null when it was sealed with a key that is gone: an update is how the merchant repairs it. */
+function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
+  try {
+    return sealing.open(stored, configId);
+  } catch (error) {
+    if (error instanceof Error && error.name === 'SealingError') return null;
+    throw error;
+  }
 }
 
 /** What is no id of ours names nothing. Rule: D-21. */
