@@ -12,7 +12,7 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 const BETWEEN_LOOKS_MS = 300;
 /** Subscriptions of one clock that are being made at the same time. */
 const MADE_TOGETHER = 8;
-/** One subscription in ten lives in real time, where the shortest interval is a day. */
+/** One subscription in ten lives in real time, where a cycle falls due when a command gave it a date. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
@@ -171,7 +171,9 @@ function pickCommand(random: Random, amount: number, date: number): [path: strin
 async function command(load: Load, group: Group, subscriptionId: string): Promise<void> {
   const { random, client } = load;
   const amount = random.between(101, 90_000);
-  const date = group.nowAt + random.between(2, 40) * DAY_MS;
+  const far = random.between(2, 40);
+  // In real time so soon that it falls due during the run.
+  const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
   const [path, body] = pickCommand(random, amount, date);
   load.commands += 1;
   const key = `${subscriptionId}:${load.commands}`;

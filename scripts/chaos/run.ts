@@ -3,7 +3,7 @@ import type { RunningStart } from '../client/running-start.ts';
 import { openBooks } from '../verify/books.ts';
 import { judgeBooks } from '../verify/invariants.ts';
 import type { Verdict } from '../verify/invariants.ts';
-import { faultFigures, figuresOf, repairsOf } from './figures.ts';
+import { countCycles, faultFigures, figuresOf, repairsOf } from './figures.ts';
 import { underFire, UP_WITHIN_MS } from './fire.ts';
 import { advance } from './load.ts';
 import type { Group } from './load.ts';
@@ -36,6 +36,10 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
   const verdicts = await judge(surroundings);
+  const paid = await countCycles(sql);
+  if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
+  if (killer.kills.length === 0) wrong.push('nothing was killed');
+  wrong.push(...verdicts.flatMap(({ forPerson }) => forPerson));
   return {
     commit: commitOf(),
     command: commandOf(options),

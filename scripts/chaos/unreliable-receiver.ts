@@ -33,11 +33,12 @@ export async function startUnreliableReceiver(merchant: MerchantClient, random: 
     /** What came, for `npm run verify`. */
     writeBook: (file: string) => {
       const lines = receiver.received.map(
-        ({ event, isStandardSignatureValid, isXpaySignatureValid }) =>
+        ({ event, answered, isStandardSignatureValid, isXpaySignatureValid }) =>
           JSON.stringify({
             eventId: event.eventId,
             eventType: event.eventType,
             isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
+            isAcknowledged: answered === 200,
           }),
       );
       writeFileSync(file, lines.map((line) => `${line}\n`).join(''));

@@ -7,7 +7,10 @@ export interface Places {
   readonly databaseUrl: string;
   /** Null leaves out what only the gateway's book can tell. */
   readonly gateway: { readonly url: string; readonly key: string } | null;
-  /** A file with a line of JSON per webhook received: `{ eventId, eventType, isSignatureValid }`. */
+  /**
+   * A file with a line of JSON per webhook received: `{ eventId, eventType, isSignatureValid }`, with
+   * `isAcknowledged: false` for one that was answered as failed, or not at all.
+   */
   readonly receiverBook: string | null;
   /** A file with a line of JSON per answer of the API: `{ key, status, body }`. */
   readonly clientBook: string | null;
@@ -30,7 +33,8 @@ const TABLES = `
   create temp table book_charge (
     key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,
     refunded_minor bigint, created_at timestamptz);
-  create temp table book_webhook (event_id text, event_type text, is_signature_valid boolean);
+  create temp table book_webhook (
+    event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
   create temp table book_answer (key text, status integer, body text);`;
 
 /**
@@ -132,6 +136,7 @@ function webhookRow(line: Record<string, unknown>): Row {
     event_id: String(line['eventId']),
     event_type: String(line['eventType']),
     is_signature_valid: line['isSignatureValid'] === true,
+    is_acknowledged: line['isAcknowledged'] !== false,
   };
 }
 

@@ -30,6 +30,27 @@ export const deliveryChecks: readonly Check[] = [
   },
   {
     invariant: 5,
+    counted: `select count(*) as n from payment_intent`,
+    wrong: `select format('%s was told of as created %s times', i.id, count(e.id)) as wrong
+      from payment_intent i left join outbox_event e
+        on e.merchant_id = i.merchant_id and e.type = 'intent.created'
+          and e.stream_id = coalesce(i.subscription_id, i.id) and e.body::json->>'intentId' = i.id
+      group by i.merchant_id, i.id having count(e.id) <> 1`,
+  },
+  {
+    invariant: 5,
+    counted: `select count(*) as n from webhook_delivery`,
+    wrong: `select format('%s (%s) is for %s and is not on its way', e.id, e.type, c.id) as wrong
+      from outbox_event e
+      join webhook_config c on c.merchant_id = e.merchant_id and e.type = any(c.event_types)
+        and c.is_active and c.deleted_at is null
+        and c.updated_at < e.inserted_at - interval '1 minute'
+      left join webhook_delivery d
+        on d.merchant_id = e.merchant_id and d.event_id = e.id and d.config_id = c.id
+      where d.event_id is null`,
+  },
+  {
+    invariant: 5,
     counted: `select count(*) as n from outbox_event where type = 'subscription.cycle_charged'`,
     wrong: `select format('%s: %s cycles paid, %s told of', s.id, s.cycles_charged, count(e.id)) as wrong
       from subscription s left join outbox_event e
@@ -40,10 +61,10 @@ export const deliveryChecks: readonly Check[] = [
     invariant: 5,
     needs: 'receiver',
     counted: `select count(*) as n from book_webhook`,
-    wrong: `select format('%s (%s) was delivered and the receiver has not got it', d.event_id, e.type) as wrong
+    wrong: `select format('%s (%s) was delivered and the receiver has not taken it', d.event_id, e.type) as wrong
       from webhook_delivery d
       join outbox_event e on e.merchant_id = d.merchant_id and e.id = d.event_id
-      left join book_webhook b on b.event_id = d.event_id
+      left join book_webhook b on b.event_id = d.event_id and b.is_acknowledged
       where d.state = 'DELIVERED' and b.event_id is null
         and e.merchant_id in (
           select merchant_id from outbox_event join book_webhook on event_id = id)`,

@@ -1,4 +1,5 @@
 import type { Books } from './books.ts';
+import { calendarChecks } from './calendar-checks.ts';
 import type { Check } from './check.ts';
 import { chargingChecks } from './charging-checks.ts';
 import { subscriptionChecks } from './subscription-checks.ts';
@@ -31,7 +32,13 @@ const WRONG_MAX = 20;
 
 /** Asks everything that the given books can answer. Changes nothing. */
 export async function judgeBooks(books: Books): Promise<Verdict[]> {
-  const checks = [...chargingChecks, ...subscriptionChecks, ...deliveryChecks, ...reviewChecks];
+  const checks = [
+    ...chargingChecks,
+    ...subscriptionChecks,
+    ...calendarChecks,
+    ...deliveryChecks,
+    ...reviewChecks,
+  ];
   const verdicts: Verdict[] = [];
   for (const [index, title] of INVARIANTS.entries()) {
     const invariant = index + 1;

@@ -17,7 +17,7 @@ const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) *
 
 /** What a subscription's own events say of its statuses, in order. */
 const PASSAGES = `
-  select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
+  select stream_id, sequence, status, lag(status) over (partition by stream_id order by sequence) as before
   from (
     select stream_id, sequence, body::json->>'status' as status from outbox_event
     where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
@@ -92,6 +92,16 @@ export const subscriptionChecks: readonly Check[] = [
       where (status = 'ENDED') <> (state->>'endReason' is not null)
         or (status <> 'ENDED' and cycles_charged >= cycle_count)
         or (state->>'endReason' = 'completed' and cycles_charged < cycle_count)`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from subscription`,
+    wrong: `select format('%s is %s, and was last told of as %s', s.id, s.status,
+        coalesce(told.status, 'nothing')) as wrong
+      from subscription s left join lateral (
+        select status from (${PASSAGES}) passages where stream_id = s.id
+        order by sequence desc limit 1) told on true
+      where told.status is distinct from s.status`,
   },
   {
     invariant: 8,

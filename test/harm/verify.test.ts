@@ -133,6 +133,15 @@ const UNPAID = `(select id from subscription where amount_minor = 1002)`;
 const SECOND_PAID = `(select id from payment_intent where subscription_id = ${PAYING} and cycle_number = 2)`;
 const STATE_OF = (path: string, value: string) => `jsonb_set(state, '{${path}}', '${value}')`;
 
+const FIRST_EVENT = `sequence = 1 and stream_id = ${PAYING}`;
+const takes = (amountMinor: number) =>
+  ['payment_intent', 'payment_attempt', 'sandbox_gateway.charge']
+    .map(
+      (table) => `update ${table} set amount_minor = ${amountMinor}
+        where ${table === 'payment_intent' ? 'id' : 'intent_id'} = ${SECOND_PAID}`,
+    )
+    .join(';');
+
 const DAMAGES: Damage[] = [
   {
     name: 'a second charge of one intent under another key',
@@ -173,7 +182,40 @@ const DAMAGES: Damage[] = [
     name: 'a renewal that did not come',
     harm: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
     undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
-    found: [/^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/],
+    found: [
+      /^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/,
+      /^2: sub_\w+: 4 cycles are paid, and date 1 of its calendar is next$/,
+    ],
+  },
+  {
+    name: 'months that are skipped',
+    harm: `update subscription set state = ${STATE_OF('nextIndex', '9')} where id = ${PAYING}`,
+    undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
+    found: [/^2: sub_\w+: 4 cycles are paid, and date 9 of its calendar is next$/],
+  },
+  {
+    name: 'a cycle that was charged too early',
+    harm: `update payment_intent set created_at = created_at - interval '1 day' where id = ${SECOND_PAID}`,
+    undo: `update payment_intent set created_at = created_at + interval '1 day' where id = ${SECOND_PAID}`,
+    found: [/^2: sub_\w+: cycle 2 fell due at 2027-02-01 .* and was begun at 2027-01-31 /],
+  },
+  {
+    name: 'a date that is not of the calendar',
+    harm: `update payment_intent set due_at = due_at - interval '3 days' where id = ${SECOND_PAID}`,
+    undo: `update payment_intent set due_at = due_at + interval '3 days' where id = ${SECOND_PAID}`,
+    found: [/^2: sub_\w+: cycle 2 fell due at 2027-01-29 .*, by its calendar at 2027-02-01 /],
+  },
+  {
+    name: 'attempts while it is paused',
+    harm: `update outbox_event set type = 'subscription.paused'
+      where type = 'subscription.active' and stream_id = ${PAYING}`,
+    undo: `update outbox_event set type = 'subscription.active'
+      where type = 'subscription.paused' and stream_id = ${PAYING}`,
+    found: Array.from(
+      { length: 3 },
+      () =>
+        /^2: sub_\w+: an attempt on cycle [234] was begun at 2027-0[234]-01 .*, after subscription.paused at 2027-01-01 /,
+    ),
   },
   {
     name: 'a retry that did not come',
@@ -189,6 +231,7 @@ const DAMAGES: Damage[] = [
       /^2: sub_\w+: cycle 3 follows cycle 1$/,
       /^2: sub_\w+: cycle 9 follows cycle 4$/,
       /^2: .* not after the one before$/,
+      /^2: sub_\w+: cycle 9 fell due at 2027-02-01 .*, by its calendar at 2027-09-01 /,
     ],
   },
   {
@@ -196,6 +239,12 @@ const DAMAGES: Damage[] = [
     harm: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
     undo: `update sandbox_gateway.charge set amount_minor = 1_001 where intent_id = ${SECOND_PAID}`,
     found: [/^3: charge:in_\w+:1: the gateway has 1999 USD, owed were 1001 USD$/],
+  },
+  {
+    name: 'an amount that nobody agreed to, in every book',
+    harm: takes(1_999),
+    undo: takes(1_001),
+    found: [/^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/],
   },
   {
     name: 'a count of cycles that nobody paid',
@@ -211,7 +260,10 @@ const DAMAGES: Damage[] = [
     name: 'an end without a reason',
     harm: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
     undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
-    found: [/^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/],
+    found: [
+      /^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/,
+      /^8: sub_\w+ is ENDED, and was last told of as ACTIVE$/,
+    ],
   },
   {
     name: 'an event number that was used for nothing',
@@ -225,7 +277,19 @@ const DAMAGES: Damage[] = [
       and body::json->>'intentId' = ${SECOND_PAID}`,
     undo: `update outbox_event set type = 'intent.success' where type = 'intent.created'
       and body::json->>'eventType' = 'intent.success'`,
-    found: [/^5: in_\w+ is SUCCESS and was told of as paid 0 times$/],
+    found: [
+      /^5: in_\w+ is SUCCESS and was told of as paid 0 times$/,
+      /^5: in_\w+ was told of as created 2 times$/,
+    ],
+  },
+  {
+    name: 'an event that nobody is to deliver',
+    harm: `update webhook_config set updated_at = updated_at - interval '1 hour';
+      create table kept as select * from webhook_delivery where ${FIRST_EVENT};
+      delete from webhook_delivery where ${FIRST_EVENT}`,
+    undo: `insert into webhook_delivery select * from kept; drop table kept;
+      update webhook_config set updated_at = updated_at + interval '1 hour'`,
+    found: [/^5: evt_\w+ \([a-z._]+\) is for whc_\w+ and is not on its way$/],
   },
   {
     name: 'an attempt that stays open',
@@ -261,7 +325,7 @@ const DAMAGES: Damage[] = [
   {
     name: 'an event that nobody delivers',
     harm: `update webhook_delivery set state = 'PENDING', next_attempt_at = now() - interval '1 hour'
-      where sequence = 1 and stream_id = ${PAYING}`,
+      where ${FIRST_EVENT}`,
     undo: `update webhook_delivery set state = 'DELIVERED' where sequence = 1`,
     found: [/^7: event evt_\w+ for whc_\w+ was due at /],
   },
@@ -287,7 +351,10 @@ const DAMAGES: Damage[] = [
       where type = 'subscription.active' and stream_id = ${PAYING}`,
     undo: `update outbox_event set body = replace(body, '"status":"PAUSED"', '"status":"ACTIVE"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
-    found: [/^8: sub_\w+ went from CREATED to PAUSED$/],
+    found: [
+      /^8: sub_\w+ is ACTIVE, and was last told of as PAUSED$/,
+      /^8: sub_\w+ went from CREATED to PAUSED$/,
+    ],
   },
 ];
 
@@ -304,15 +371,16 @@ describe('is found:', () => {
     expect(wrongOf(await judge())).toEqual([]);
   });
 
-  test('an event that the receiver did not get, one it should not have got, one badly signed', async () => {
+  test('an event that the receiver did not take, one it should not have got, one badly signed', async () => {
     const [first, second, ...rest] = receivedLines();
     const lines = [
+      { ...first!, isAcknowledged: false },
       { ...second!, isSignatureValid: false },
       ...rest,
       { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
     ];
     expect(wrongOf(await judge({ receiver: book('wrong-webhooks', lines) }))).toEqual([
-      `5: ${first!.eventId} (${first!.eventType}) was delivered and the receiver has not got it`,
+      `5: ${first!.eventId} (${first!.eventType}) was delivered and the receiver has not taken it`,
       ...[
         `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature does not hold`,
         '5: the receiver got evt_made_up (intent.success): no such event',

@@ -1,0 +1,81 @@
+import type { Check } from './check.ts';
+
+/** Date `index` of the calendar of subscription `s`, by Postgres' own. Rule: D-05. */
+const dateOf = (index: string): string => `
+  (to_timestamp((s.state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
+    + (${index}) * (s.state->'terms'->>'intervalCount')::int
+      * ('1 ' || (s.state->'terms'->>'interval'))::interval) at time zone 'UTC'`;
+
+const had = (kinds: string): string => `exists (
+  select from subscription_command c where c.merchant_id = s.merchant_id
+    and c.subscription_id = s.id and c.kind in (${kinds}))`;
+
+/** Nobody gave it another date, and no late payment skipped one. */
+const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
+  select from outbox_event e where e.merchant_id = s.merchant_id and e.stream_id = s.id
+    and e.type = 'subscription.unpaid')`;
+
+const CYCLES = `payment_intent i join subscription s
+  on s.merchant_id = i.merchant_id and s.id = i.subscription_id and i.cycle_number is not null`;
+
+/** When a subscription was PAUSED or ENDED, by its own events. */
+const SILENCES = `
+  select merchant_id, stream_id, type, occurred_at,
+    lead(occurred_at) over (partition by merchant_id, stream_id order by sequence) as until
+  from outbox_event
+  where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
+    'subscription.unpaid', 'subscription.paused', 'subscription.ended')`;
+
+/** When cycles were charged, and how much was agreed: of invariants 2 and 3, what no book says. */
+export const calendarChecks: readonly Check[] = [
+  {
+    invariant: 2,
+    counted: `select count(*) as n from payment_intent where cycle_number > 1`,
+    wrong: `select format('%s: cycle %s fell due at %s and was begun at %s', subscription_id,
+        cycle_number, due_at, created_at) as wrong
+      from payment_intent where cycle_number > 1 and created_at < due_at`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from ${CYCLES} where i.cycle_number > 1 and ${KEEPS_DATES}`,
+    wrong: `select format('%s: cycle %s fell due at %s, by its calendar at %s', s.id,
+        i.cycle_number, i.due_at, ${dateOf('i.cycle_number - 1')}) as wrong
+      from ${CYCLES} where i.cycle_number > 1 and ${KEEPS_DATES}
+        and abs(extract(epoch from i.due_at - ${dateOf('i.cycle_number - 1')})) > 0.001`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from subscription s
+      where s.status in ('TRIALING', 'ACTIVE') and ${KEEPS_DATES}`,
+    wrong: `select format('%s: %s cycles are paid, and date %s of its calendar is next', s.id,
+        s.state->>'cyclesCharged', s.state->>'nextIndex') as wrong
+      from subscription s
+      where s.status in ('TRIALING', 'ACTIVE') and s.state->>'openAttempt' is null
+        and s.state->>'nextIndex' <> s.state->>'cyclesCharged' and ${KEEPS_DATES}`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from outbox_event
+      where type in ('subscription.paused', 'subscription.ended')`,
+    wrong: `select format('%s: an attempt on cycle %s was begun at %s, after %s at %s',
+        i.subscription_id, i.cycle_number, a.created_at, q.type, q.occurred_at) as wrong
+      from payment_attempt a
+      join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id
+      join (${SILENCES}) q on q.merchant_id = i.merchant_id and q.stream_id = i.subscription_id
+        and q.type in ('subscription.paused', 'subscription.ended')
+      where i.cycle_number is not null and a.created_at > q.occurred_at
+        and (q.until is null or a.created_at < q.until)`,
+  },
+  {
+    invariant: 3,
+    counted: `select count(*) as n from ${CYCLES} where not ${had(`'edit'`)}`,
+    wrong: `select format('%s: cycle %s is %s %s, agreed were %s %s', s.id, i.cycle_number,
+        i.amount_minor, i.currency, agreed.amount_minor, s.currency) as wrong
+      from ${CYCLES} cross join lateral (
+        select case when i.cycle_number = 1
+          then coalesce((s.state->'terms'->>'upfrontAmountMinor')::bigint, s.amount_minor)
+          else s.amount_minor end as amount_minor) agreed
+      where not ${had(`'edit'`)}
+        and (i.amount_minor <> agreed.amount_minor or i.currency <> s.currency)`,
+  },
+];
