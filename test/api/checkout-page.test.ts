@@ -54,7 +54,7 @@ test('a trial says that nothing is charged today, and what follows when [IF-2.3]
   expect(page.text).toContain('<button type="submit">Start free trial</button>');
 });
 
-test('the card form goes to the tokeniser, bound to this session, with its four labels [issue 3]', async () => {
+test('the card form goes to the tokeniser, bound to this session, with its four labels [design §4]', async () => {
   const { path, subscriptionId } = await open();
   const page = await browse(path);
   const { id } = await sessionOf(subscriptionId);
@@ -170,7 +170,7 @@ test('a cancelled checkout is 410 [D-§4]', async () => {
 });
 
 test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
-  'the unknown token %s is one clear 404 page [issue 3]',
+  'the unknown token %s is one clear 404 page [IF-4.3]',
   async (token) => {
     const page = await browse(`/checkout/${token}`);
     expect(page.status).toBe(404);

@@ -87,7 +87,7 @@ test('a card that the tokeniser refused counts as a try and says the same [D-§4
   });
 });
 
-test('a return without token or error, and one with a strange token, try nothing [issue 3]', async () => {
+test('a return without token or error, and one with a strange token, try nothing [D-44]', async () => {
   const { path, subscriptionId } = await open();
   const sent = world.workflows.calls.length;
   for (const query of [
@@ -122,7 +122,7 @@ test('reloading the return URL makes no second attempt, declined or paid [design
   ]);
 });
 
-test('a look at the return link (HEAD) pays nothing [issue 3]', async () => {
+test('a look at the return link (HEAD) pays nothing [D-44]', async () => {
   const { path, subscriptionId } = await open();
   const answer = await browse(`${path}/return?payment_token=tok_head`, {}, 'HEAD');
   expectSeeOther(answer, path);

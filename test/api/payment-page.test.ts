@@ -123,7 +123,7 @@ test('the first opening is told once, by a browser and not by a look at the link
   });
 });
 
-test('a look at the return address, by HEAD or prefetch, pays nothing [issue 4]', async () => {
+test('a look at the return address, by HEAD or prefetch, pays nothing [D-44]', async () => {
   const { intentId, comeBack, path } = await open();
   expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
   const prefetch = { as: null, headers: { 'sec-purpose': 'prefetch;prerender' } };
@@ -248,7 +248,7 @@ test.each([
   },
 );
 
-test('a token opens its own kind of page only [issue 4]', async () => {
+test('a token opens its own kind of page only [design §2]', async () => {
   const { token, look } = await open();
   expect((await look()).status).toBe(200);
   for (const kind of ['checkout', 'setup', 'update-method']) {

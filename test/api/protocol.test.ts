@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('health answers without credentials [issue 3]', async () => {
+test('health answers without credentials [design §2]', async () => {
   const answer = await world.call('GET', '/health', { as: null });
   expect([answer.status, answer.text]).toEqual([200, '{"status":"ok"}']);
 });

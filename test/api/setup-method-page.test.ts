@@ -136,7 +136,7 @@ test('a fifth card that could not be handed over is no decline, and its own addr
   expect((await rowOf(setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('looks by HEAD and prefetch save nothing and write nothing [issue 4]', async () => {
+test('looks by HEAD and prefetch save nothing and write nothing [D-44]', async () => {
   const { setupMethodId, look, comeBack, path } = await open();
   const before = await world.countRows();
   expect((await look({}, 'HEAD')).status).toBe(200);

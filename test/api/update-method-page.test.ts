@@ -326,7 +326,7 @@ test('a link that was altered, or is of nothing of ours, is one 404 page [D-33]'
   }
 });
 
-test('the link of a checkout opens no update, and the link of an update no checkout [issue 4]', async () => {
+test('the link of a checkout opens no update, and the link of an update no checkout [D-33]', async () => {
   const { token, give } = await open('ACTIVE');
   await give('payment_token=tok_stolen_card_elsewhere');
   for (const kind of ['checkout', 'payment', 'setup']) {

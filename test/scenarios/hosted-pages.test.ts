@@ -155,7 +155,7 @@ describe('the checkout, in a browser', () => {
 });
 
 describe('a payer', () => {
-  test('with the keyboard alone reaches every field in order and pays with Enter [issue 4]', async () => {
+  test('with the keyboard alone reaches every field in order and pays with Enter [design §2]', async () => {
     const life = await subscribe();
     const page = await payer();
     await page.goto(life.fwdUrl);
@@ -189,7 +189,7 @@ describe('a payer', () => {
     expect(await life.book()).toEqual(['succeeded 1999']);
   });
 
-  test('of a phone 360 px wide never pushes a page to the side [issue 4]', async () => {
+  test('of a phone 360 px wide never pushes a page to the side [design §2]', async () => {
     const life = await subscribe({
       productPage: { name: 'Garden'.repeat(20), description: 'x'.repeat(200) },
     });
@@ -206,7 +206,7 @@ describe('a payer', () => {
     expect(await tooWide(page)).toBe(0);
   });
 
-  test('who hears the page is told what each field is, and what is wrong with it [D-11, issue 4]', async () => {
+  test('who hears the page is told what each field is, and what is wrong with it [D-11, design §2]', async () => {
     const life = await subscribe({ customerDetails: {}, phoneNumberRequired: true });
     const page = await payer();
     await page.goto(life.fwdUrl);
