@@ -68,10 +68,10 @@ describe('a link of many uses', () => {
     const path = await makeLink({ multiUseLimit: 10 });
     const browsers = await Promise.all(Array.from({ length: 1_000 }, () => openLink(path)));
     const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    expect(answers.filter(({ status }) => status !== 303 && status !== 410)).toEqual([]);
     const sold = answers.filter(({ status }) => status === 303);
     expect(sold).toHaveLength(10);
     expect(new Set(sold.map(({ headers }) => headers['location'])).size).toBe(10);
-    expect(answers.filter(({ status }) => status === 410)).toHaveLength(990);
     expect(await soldBy(path)).toHaveLength(10);
     expect((await rowOf(path)).uses).toBe(10);
   });

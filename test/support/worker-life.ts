@@ -1,4 +1,5 @@
 import { Worker } from '@temporalio/worker';
+import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { withHeartbeats } from '../../activities/heartbeats.ts';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
@@ -76,10 +77,10 @@ export async function openWorkerLife(server: TemporalPlace) {
     /** A stream's events came, each once, there are no others, and nobody delivers any more. */
     async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
       await vi.waitFor(() => expect(received(field, streamId)).toEqual(told), 30_000);
-      await vi.waitFor(
-        async () => expect(await world.db.select().from(deliveryLeases)).toEqual([]),
-        30_000,
-      );
+      await vi.waitFor(async () => {
+        const isStream = eq(deliveryLeases.streamId, streamId);
+        expect(await world.db.select().from(deliveryLeases).where(isStream)).toEqual([]);
+      }, 30_000);
       expect(await payments.story(streamId)).toHaveLength(told.length);
     },
     async close() {
