@@ -26,15 +26,19 @@ export class LastingSocket extends Socket {
 
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     if (event === 'data') this.answeredBytes = this.bytesWritten;
-    const isReadHere = this.listenerCount('data') > 0;
-    if (event === 'timeout' && isReadHere && this.bytesWritten > this.answeredBytes) {
+    if (event === 'timeout' && this.isUnanswered) {
       this.destroy(lost('Postgres does not answer', 'ETIMEDOUT'));
     }
     if (event !== 'close') return super.emit(event, ...args);
-    if (this.listenerCount('error') > 0)
-      super.emit('error', lost('Postgres hung up', 'ECONNRESET'));
+    const hungUp = lost('Postgres hung up', 'ECONNRESET');
+    if (this.listenerCount('error') > 0) super.emit('error', hungUp);
     setTimeout(() => super.emit('close', ...args), LINGER_MS);
     return true;
+  }
+
+  private get isUnanswered(): boolean {
+    const isReadHere = this.listenerCount('data') > 0;
+    return isReadHere && this.bytesWritten > this.answeredBytes;
   }
 }
 

@@ -23,7 +23,7 @@ import {
 } from '../workflows/setup-method/messages.ts';
 import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
 import { failpoint } from './failpoints.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
 
 /** What is read of rows here. Both answer null while there is something to do. */
 export interface PaymentRows {
@@ -146,11 +146,11 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   isPaymentRunning({ intentId }: IntentRef): Promise<boolean> {
-    return this.isRunning(paymentWorkflowId(intentId));
+    return isRunning(this.client, paymentWorkflowId(intentId));
   }
 
   isRefundRunning({ refundId }: RefundRef): Promise<boolean> {
-    return this.isRunning(refundWorkflowId(refundId));
+    return isRunning(this.client, refundWorkflowId(refundId));
   }
 
   wakePayment(ref: IntentRef): Promise<void> {
@@ -236,18 +236,6 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       return true;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
-      throw error;
-    }
-  }
-
-  private async isRunning(workflowId: string): Promise<boolean> {
-    try {
-      const { status } = await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
-        this.client.workflow.getHandle(workflowId).describe(),
-      );
-      return status.name === 'RUNNING';
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return false;
       throw error;
     }
   }

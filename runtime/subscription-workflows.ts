@@ -32,7 +32,7 @@ import {
 } from '../workflows/webhook-stream/messages.ts';
 import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS } from './temporal.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
@@ -148,14 +148,8 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   }
 
   async restore(ref: SubscriptionRef): Promise<boolean> {
-    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    try {
-      const { status } = await this.within(ACCEPT_WITHIN_MS, () => handle.describe());
-      if (status.name === 'RUNNING') return false;
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    }
-    return this.restart(ref);
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    return (await isRunning(this.client, workflowId)) ? false : this.restart(ref);
   }
 
   closedSince(sinceAt: number): Promise<SubscriptionRef[]> {

@@ -34,8 +34,8 @@ export function toDomainError(thrown: unknown): DomainError {
 }
 
 /**
- * Codes of a database that cannot serve now, of a lock, a statement or a pause that took too long, and of
- * two transactions in each other's way: repeating the request is right.
+ * Codes of a database that cannot serve now, of a lock, a statement or a pause that took too long,
+ * and of two transactions in each other's way: repeating the request is right.
  */
 const UNAVAILABLE_CODES =
   /^(08...|25P03|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;

@@ -1,10 +1,5 @@
 import type { Check } from './check.ts';
-
-/** Date `index` of the calendar of subscription `s`, by Postgres' own. Rule: D-05. */
-const dateOf = (index: string): string => `
-  (to_timestamp((s.state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
-    + (${index}) * (s.state->'terms'->>'intervalCount')::int
-      * ('1 ' || (s.state->'terms'->>'interval'))::interval) at time zone 'UTC'`;
+import { dateOf, ENTERED } from './lives.ts';
 
 const had = (kinds: string): string => `exists (
   select from subscription_command c where c.merchant_id = s.merchant_id
@@ -18,13 +13,10 @@ const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
 const CYCLES = `payment_intent i join subscription s
   on s.merchant_id = i.merchant_id and s.id = i.subscription_id and i.cycle_number is not null`;
 
-/** When a subscription was PAUSED or ENDED, by its own events. */
 const SILENCES = `
   select merchant_id, stream_id, type, occurred_at,
     lead(occurred_at) over (partition by merchant_id, stream_id order by sequence) as until
-  from outbox_event
-  where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
-    'subscription.unpaid', 'subscription.paused', 'subscription.ended')`;
+  from ${ENTERED} entered`;
 
 /** When cycles were charged, and how much was agreed: of invariants 2 and 3, what no book says. */
 export const calendarChecks: readonly Check[] = [
@@ -41,7 +33,8 @@ export const calendarChecks: readonly Check[] = [
     wrong: `select format('%s: cycle %s fell due at %s, by its calendar at %s', s.id,
         i.cycle_number, i.due_at, ${dateOf('i.cycle_number - 1')}) as wrong
       from ${CYCLES} where i.cycle_number > 1 and ${KEEPS_DATES}
-        and abs(extract(epoch from i.due_at - ${dateOf('i.cycle_number - 1')})) > 0.001`,
+        and abs(extract(epoch from
+          i.due_at at time zone 'UTC' - ${dateOf('i.cycle_number - 1')})) > 0.001`,
   },
   {
     invariant: 2,

@@ -1,13 +1,7 @@
 import type { Check } from './check.ts';
+import { dateOf, ENTERED } from './lives.ts';
 
-/**
- * Date `next_index` of a subscription's calendar, by Postgres' own calendar: months are added to the
- * anchor and cut to the length of the month, which is what D-05 asks for.
- */
-const DUE_AT = `
-  to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
-    + (state->>'nextIndex')::int * (state->'terms'->>'intervalCount')::int
-      * ('1 ' || (state->'terms'->>'interval'))::interval`;
+const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 
 /** The subscription's own time: its clock's where it has one. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
@@ -15,13 +9,9 @@ const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 /** Longer than a process needs to come back and catch up. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
-/** What a subscription's own events say of its statuses, in order. */
 const PASSAGES = `
-  select stream_id, sequence, status, lag(status) over (partition by stream_id order by sequence) as before
-  from (
-    select stream_id, sequence, body::json->>'status' as status from outbox_event
-    where type in ('subscription.created', 'subscription.trialing', 'subscription.active',
-      'subscription.unpaid', 'subscription.paused', 'subscription.ended')) entered`;
+  select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
+  from ${ENTERED} entered`;
 
 /** Invariants 2, 4 and 8. */
 export const subscriptionChecks: readonly Check[] = [
@@ -98,9 +88,10 @@ export const subscriptionChecks: readonly Check[] = [
     counted: `select count(*) as n from subscription`,
     wrong: `select format('%s is %s, and was last told of as %s', s.id, s.status,
         coalesce(told.status, 'nothing')) as wrong
-      from subscription s left join lateral (
-        select status from (${PASSAGES}) passages where stream_id = s.id
-        order by sequence desc limit 1) told on true
+      from subscription s left join (
+        select distinct on (merchant_id, stream_id) merchant_id, stream_id, status
+        from ${ENTERED} entered order by merchant_id, stream_id, sequence desc) told
+        on told.merchant_id = s.merchant_id and told.stream_id = s.id
       where told.status is distinct from s.status`,
   },
   {

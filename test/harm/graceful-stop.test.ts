@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { freePort } from '../../embedded/ports.ts';
+import { gate } from '../support/gate.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
 import { createMerchantClient } from '../support/merchant-client.ts';
@@ -131,9 +132,8 @@ describe.concurrent('a process that is told to stop', () => {
       await slowGateway(world, 1_500);
 
       // Three charges and a renewal are at the gateway, and a webhook is at its receiver.
-      let answerReceived = (): void => undefined;
-      const mayAnswer = new Promise<void>((resolve) => (answerReceived = resolve));
-      receiver.onReceive(() => mayAnswer);
+      const answer = gate();
+      receiver.onReceive(() => answer.isOpen);
       const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
       const { merchantId } = world;
       await world.workflows.wakeStream({ merchantId, streamId: subscriptionId });
@@ -146,7 +146,7 @@ describe.concurrent('a process that is told to stop', () => {
       await vi.waitFor(async () => expect(await attempts(world)).toEqual(underWay), SOON);
 
       const stopped = expectStops(worker);
-      answerReceived();
+      answer.open();
       const successor = startWorker();
       await stopped;
       // It recorded what it had sent: nobody else could by now.

@@ -11,6 +11,7 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import { applyCancel } from '../../domain/subscription/apply-command.ts';
+import { gate } from '../support/gate.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -179,8 +180,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
     effects: opening.effects,
   };
 
-  let hasAsked!: () => void;
-  const isAsked = new Promise<void>((resolve) => (hasAsked = resolve));
+  const asked = gate();
   const late = createChargingActivities({
     db: world.db,
     payments: world.payments,
@@ -195,7 +195,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
           transitionId: `${ref.subscriptionId}:cancel`,
         });
         goesOn = live.chargeAttempt({ ...times, state: cancelled.state, opening: null });
-        await isAsked;
+        await asked.isOpen;
         return answer;
       },
     },
@@ -207,7 +207,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
       ...world.gateway,
       // Asked before the charge was made, and answered when the other has woken.
       lookup: async () => {
-        hasAsked();
+        asked.open();
         await isLateOver;
         return { kind: 'absent' };
       },

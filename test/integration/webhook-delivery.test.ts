@@ -8,6 +8,7 @@ import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { SECRET, webhookWorlds } from '../support/webhook-world.ts';
 
@@ -27,13 +28,6 @@ const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
-
-/** Something to wait for until the test lets it happen. */
-function gate() {
-  let open!: () => void;
-  const isOpen = new Promise<void>((resolve) => (open = resolve));
-  return { open, isOpen };
-}
 
 /** The database, whose answer to the `nth` look for lanes is heard later than it was given. */
 function hearsLate(db: Db, nth: number, heard: Promise<void>) {

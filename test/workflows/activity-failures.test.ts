@@ -2,6 +2,8 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import type { Command } from '../../domain/subscription/commands.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
@@ -79,6 +81,15 @@ async function active() {
   });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   return ref;
+}
+
+/** Nobody knows while the row cannot be read; the same command is carried out when it can. */
+async function isDoneWhenRowIsReadAgain(ref: SubscriptionRef, command: Command): Promise<void> {
+  const ask = () => whileTimePasses(world.workflows.execute(ref, command));
+  await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
+  faults.loadSubscription = { times: 0, effect: false };
+  await env.sleep(60_000);
+  expect(await ask()).toEqual({ kind: 'result', result: { kind: 'done' } });
 }
 
 describe('an activity that gives up', () => {
@@ -172,15 +183,7 @@ describe('an activity that gives up', () => {
       commandId: `unpause:${ref.subscriptionId}`,
       newNextPaymentAt: (await env.currentTimeMs()) + 5 * DAY,
     } as const;
-    await expect(whileTimePasses(world.workflows.execute(ref, unpause))).rejects.toMatchObject({
-      code: 'service_unavailable',
-    });
-    faults.loadSubscription = { times: 0, effect: false };
-    await env.sleep(60_000);
-    expect(await whileTimePasses(world.workflows.execute(ref, unpause))).toEqual({
-      kind: 'result',
-      result: { kind: 'done' },
-    });
+    await isDoneWhenRowIsReadAgain(ref, unpause);
     expect((await world.state(ref)).status).toBe('ACTIVE');
   });
 
@@ -191,15 +194,7 @@ describe('an activity that gives up', () => {
     faults.loadSubscription = { times: 1_000, effect: false };
     await handle.signal(poke);
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    await expect(whileTimePasses(world.workflows.execute(ref, pause))).rejects.toMatchObject({
-      code: 'service_unavailable',
-    });
-    faults.loadSubscription = { times: 0, effect: false };
-    await env.sleep(60_000);
-    expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
-      kind: 'result',
-      result: { kind: 'done' },
-    });
+    await isDoneWhenRowIsReadAgain(ref, pause);
     expect((await world.state(ref)).status).toBe('PAUSED');
   });
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../domain/errors.ts';
 
 /** For the withdrawal of what could not be handed over; less than the caller has left. */
@@ -25,7 +24,7 @@ export async function handOver<Outcome>(
   withdrawWithinMs: number = WITHDRAW_WITHIN_MS,
 ): Promise<Outcome | { kind: 'pending' }> {
   try {
-    return await (giveUp === null ? give() : giveUntil(giveUp, give));
+    return await (giveUp === null ? give() : orLate(giveUp, give));
   } catch (error) {
     if (giveUp === null || !isAway(error)) throw error;
     if (await isWithdrawn(withdraw, withdrawWithinMs)) throw error;
@@ -33,30 +32,22 @@ export async function handOver<Outcome>(
   }
 }
 
-async function giveUntil<T>(giveUp: AbortSignal, give: () => Promise<T>): Promise<T> {
-  const late = () => new DomainError('service_unavailable');
-  if (giveUp.aborted) throw late();
-  const done = new AbortController();
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    giveUp.addEventListener('abort', () => reject(late()), { signal: done.signal });
-  });
-  try {
-    return await Promise.race([give(), tooLate]);
-  } finally {
-    done.abort();
-  }
+async function isWithdrawn(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
+  return orLate(AbortSignal.timeout(withinMs), withdraw).catch(() => false);
 }
 
-async function isWithdrawn(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
-  const answered = new AbortController();
-  const unheard = sleep(withinMs, false, { signal: answered.signal });
+/** What `work` comes to, or `service_unavailable` as soon as `late` tells; then it is not begun. */
+async function orLate<T>(late: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const isLate = () => new DomainError('service_unavailable');
+  if (late.aborted) throw isLate();
+  const done = new AbortController();
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    late.addEventListener('abort', () => reject(isLate()), { signal: done.signal });
+  });
   try {
-    return await Promise.race([withdraw(), unheard]);
-  } catch {
-    return false;
+    return await Promise.race([work(), tooLate]);
   } finally {
-    answered.abort();
-    await unheard.catch(() => undefined);
+    done.abort();
   }
 }
 
