@@ -1,7 +1,10 @@
 import { loadRetryPlan } from '../db/repositories/merchant-settings.ts';
+import { openFreshAttempt, settleFreshAttempt } from '../db/repositories/charge-statements.ts';
+import type { FreshAttempt } from '../db/repositories/charge-statements.ts';
 import {
   isChargeable,
   isSameAttempt,
+  isUnproven,
   lockedState,
   openAttemptRow,
   settleAttempt,
@@ -24,6 +27,7 @@ import {
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
+import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
@@ -35,6 +39,8 @@ export interface ChargingDeps {
   db: Db;
   gateway: PaymentGateway;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
+  /** Asks for a stream's events to be delivered soon. Never throws. */
+  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
 export interface ChargeAttemptInput {
@@ -70,7 +76,10 @@ export function createChargingActivities(deps: ChargingDeps) {
     async chargeAttempt(input: ChargeAttemptInput): Promise<ChargeAttemptResult> {
       if (!isChargeable(input.state)) throw invalidInput('no attempt is open in this state');
       failpoint('before_opening');
-      const opened = await openAttemptRow(deps.db, input.state, input.opening);
+      const fresh = await openFreshAttempt(deps.db, input.state, input.opening);
+      const opened = fresh
+        ? { kind: 'opened' as const, attempt: fresh.attempt }
+        : await openAttemptRow(deps.db, input.state, input.opening);
       failpoint('after_opening');
       if (opened.kind === 'repeated') {
         return { kind: 'adopt', state: opened.state, result: opened.result };
@@ -83,16 +92,19 @@ export function createChargingActivities(deps: ChargingDeps) {
       const { subscriptionId, status } = input.state;
       const { lookups } = input.state.openAttempt;
       const isCalledOff = status === 'ENDED' || status === 'PAUSED';
-      const patience = { stopAt: sendsUntil(), lookups, isCalledOff };
+      const patience = { stopAt: sendsUntil(), lookups, isCalledOff, isFresh: fresh !== null };
       const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
       if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
         await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
       }
-      const settled = await settle(deps, input, input.state, opened.attempt, settlement);
+      const settled =
+        (fresh && (await settleFresh(deps.db, input, input.state, fresh, settlement))) ??
+        (await settle(deps, input, input.state, opened.attempt, settlement));
       failpoint('after_settling');
       await watchUnproven(deps.payments, opened.attempt, settlement);
+      await deps.wakeStream({ merchantId: input.state.merchantId, streamId: subscriptionId });
       return settled;
     },
   };
@@ -101,6 +113,31 @@ export function createChargingActivities(deps: ChargingDeps) {
 /** Known to be unknown, or in review: asked once more in vain. */
 function isNothingNew({ state }: Attempt, { kind }: Settlement): boolean {
   return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
+}
+
+/** The usual end of a charge that this call began, in one statement; null when it is not as usual. */
+async function settleFresh(
+  db: Db,
+  { nowAt, realNowAt }: ChargeAttemptInput,
+  state: ChargeableState,
+  fresh: FreshAttempt,
+  settlement: Settlement,
+): Promise<ChargeAttemptResult | null> {
+  if (settlement.kind !== 'succeeded' && settlement.kind !== 'declined') return null;
+  if (isUnproven(settlement)) return null;
+  const { intentId } = fresh.attempt;
+  const outcome = decidedOutcome(settlement, fresh.facts.retryPlan);
+  const change = applyOutcome(withIntent(state, intentId), outcome, nowAt, realNowAt);
+  const result = resultOf(state.openAttempt, outcome, change.state);
+  failpoint('before_settling_commits');
+  const isSettled = await settleFreshAttempt(db, fresh, {
+    state,
+    settlement,
+    change,
+    result,
+    nowAt,
+  });
+  return isSettled ? { kind: 'settled', outcome, intentId } : null;
 }
 
 /** One transaction: the attempt, its intent, the subscription, its events, the waiting command. */
@@ -151,15 +188,24 @@ async function outcomeOf(
 ): Promise<AttemptOutcome> {
   switch (settlement.kind) {
     case 'succeeded':
-      return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
-    case 'declined': {
-      const retryPlan = await loadRetryPlan(tx, merchantId);
-      const { gatewayChargeId: _, ...declined } = settlement;
-      return { ...declined, retryPlan };
-    }
+      return decidedOutcome(settlement, null);
+    case 'declined':
+      return decidedOutcome(settlement, await loadRetryPlan(tx, merchantId));
     case 'review':
       return { kind: 'review', reason: settlement.reason };
     case 'unknown':
       return { kind: 'unknown' };
   }
+}
+
+function decidedOutcome(
+  settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>,
+  retryPlan: RetryPlan | null,
+): AttemptOutcome {
+  if (settlement.kind === 'succeeded') {
+    return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
+  }
+  const { gatewayChargeId: _, ...declined } = settlement;
+  invariant(retryPlan !== null, "a decline follows the merchant's retry plan");
+  return { ...declined, retryPlan };
 }

@@ -74,6 +74,8 @@ export interface Patience {
   stopAt: number;
   /** Questions in vain before. */
   lookups: number;
+  /** The caller has just opened the attempt as SENDING: it was never sent. */
+  isFresh?: boolean;
   /**
    * What it is for ended or is paused: what the gateway has not got, it does not get any more. Rule:
    * D-§4.
@@ -110,7 +112,8 @@ export async function collect(
   }
   if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
 
-  let mayBeThere = attempt.state !== 'CREATED';
+  let mayBeThere = attempt.state !== 'CREATED' && !patience.isFresh;
+  let isMarked = patience.isFresh === true;
   if (patience.isCalledOff && !mayBeThere) return WITHDRAWN;
   if (patience.isCalledOff && !gateway.capabilities.lookup) {
     return {
@@ -119,8 +122,9 @@ export async function collect(
     };
   }
   for (;;) {
-    const exchange = { db, gateway, attempt, subscriptionId };
+    const exchange = { db, gateway, attempt, subscriptionId, isMarked };
     const outcome = await unlessRejected(() => sendOrAsk(exchange, mayBeThere));
+    isMarked = false;
     switch (outcome.kind) {
       case 'succeeded':
       case 'declined':
@@ -176,6 +180,8 @@ async function reviewed({ db, gateway }: ExchangeDeps, attempt: Attempt): Promis
 interface ChargeExchange extends ExchangeDeps {
   attempt: Attempt;
   subscriptionId: string | null;
+  /** The row says SENDING already. */
+  isMarked: boolean;
 }
 
 /** One exchange with the gateway. One that cannot be asked gets the same key again. */
@@ -195,8 +201,8 @@ export function questionAbout(attempt: Attempt): LookupRequest {
   return { key: gatewayKey, amountMinor, currency };
 }
 
-async function send({ db, gateway, attempt, subscriptionId }: ChargeExchange) {
-  if (!(await markSending(db, attempt))) {
+async function send({ db, gateway, attempt, subscriptionId, isMarked }: ChargeExchange) {
+  if (!isMarked && !(await markSending(db, attempt))) {
     return { kind: 'moved' as const, attempt: await findAttempt(db, attempt) };
   }
   failpoint('before_gateway');

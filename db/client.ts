@@ -59,7 +59,11 @@ export function createDb(options: DbOptions): DbHandle {
  * that fails has to fail the whole transaction.
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
-  return db instanceof PgTransaction ? work(db) : db.transaction(work);
+  return isTransaction(db) ? work(db) : db.transaction(work);
+}
+
+export function isTransaction(db: Db): boolean {
+  return db instanceof PgTransaction;
 }
 
 /** Not part of the driver's types: it is called for each connection, with its own settings. */

@@ -1,7 +1,7 @@
 import type { ISql, ParameterOrJSON, UnsafeQueryOptions } from 'postgres';
 
 /** Statements of many rows have another text for each number of rows: too many to keep. */
-const MOST_PARAMETERS = 50;
+const MOST_PARAMETERS = 100;
 
 type Work = (transaction: ISql) => unknown;
 

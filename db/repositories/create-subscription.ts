@@ -11,7 +11,7 @@ import { subscriptions } from '../schema/subscriptions.ts';
 import { hashCheckoutToken } from './checkout-sessions.ts';
 import { loadSettings } from './merchant-settings.ts';
 import { appendDrafts } from './subscription-events.ts';
-import { rowOf } from './subscriptions.ts';
+import { rowOf } from './subscription-row.ts';
 
 /** What the merchant said that the subscription's rules do not look at. */
 export interface SubscriptionOrder {

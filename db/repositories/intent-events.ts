@@ -84,7 +84,8 @@ async function intentFacts(
   );
 }
 
-function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
+/** What events say of a card. */
+export function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
   return { brand, country, lastFourDigit, expiryMonth, expiryYear };
 }

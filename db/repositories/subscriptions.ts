@@ -1,9 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
-import { wakeAt } from '../../domain/subscription/decide.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
-import { inTransaction } from '../client.ts';
+import { isIntentEvent, subscriptionEventBody } from '../../domain/events.ts';
+import { inTransaction, isTransaction } from '../client.ts';
 import type { Db } from '../client.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptionCommands } from '../schema/subscription-commands.ts';
@@ -11,7 +11,9 @@ import { subscriptions } from '../schema/subscriptions.ts';
 import { testClocks } from '../schema/test-clocks.ts';
 import { setMethodStatus } from './payment-methods.ts';
 import { releaseLinkUse } from './subscription-links.ts';
+import { commandPart, movedPart, outboxParts, undone, withParts } from './statement-parts.ts';
 import { appendDrafts } from './subscription-events.ts';
+import { rowOf } from './subscription-row.ts';
 
 /** A transition to record: `change` leads from version `change.state.version - 1` to the next. */
 export interface Transition {
@@ -40,6 +42,7 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
   const { change, command } = transition;
   const { state } = change;
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
+  if (await isRecordedAtOnce(db, ref, transition)) return { kind: 'recorded' };
   return inTransaction(db, async (tx): Promise<Recorded> => {
     const known = command && (await findCommand(tx, ref, command.commandId));
     if (known) return { kind: 'repeated', state: await loadState(tx, ref), result: known.result };
@@ -61,18 +64,47 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
   });
 }
 
-/** The columns that repeat what `state` says. */
-export function rowOf(state: SubscriptionState) {
-  return {
-    status: state.status,
-    version: state.version,
-    state,
-    amountMinor: state.terms.amountMinor,
-    currency: state.terms.currency,
-    cycleCount: state.terms.cycleCount,
-    cyclesCharged: state.cyclesCharged,
-    wakeAt: wakeAt(state),
-  };
+/**
+ * The usual transition in two round trips and one commit. False when it recorded nothing: other rows
+ * change with it, it is a repeat, or the row has moved on. Then the transaction decides.
+ */
+async function isRecordedAtOnce(
+  db: Db,
+  ref: SubscriptionRef,
+  { change, command, transitionId, nowAt }: Transition,
+): Promise<boolean> {
+  const { state, events, effects } = change;
+  const isUsual =
+    !isTransaction(db) && Object.keys(effects).length === 0 && !events.some(isIntentEvent);
+  if (!isUsual) return false;
+  const [found] = await db
+    .select({
+      version: subscriptions.version,
+      metadata: subscriptions.metadata,
+      knownCommandId: subscriptionCommands.commandId,
+    })
+    .from(subscriptions)
+    .leftJoin(subscriptionCommands, isCommand(ref, command?.commandId ?? ''))
+    .where(isRow(ref));
+  if (found?.version !== state.version - 1 || found.knownCommandId !== null) return false;
+  const { metadata } = found;
+  const facts = { subscriptionId: state.subscriptionId, customerId: state.customerId, metadata };
+  const parts = [
+    movedPart(state, state.version - 1, transitionId),
+    ...(command ? [commandPart(command, nowAt)] : []),
+    ...outboxParts(
+      events
+        .filter((draft) => !isIntentEvent(draft))
+        .map((draft) => ({
+          type: draft.type,
+          occurredAt: draft.at,
+          body: (envelope) => subscriptionEventBody(draft, envelope, facts),
+        })),
+    ),
+  ];
+  const query = withParts(parts, sql`select count(*)::int as moved from moved`);
+  const [answer] = await db.execute<{ moved: number }>(query).catch(undone);
+  return answer?.moved === 1;
 }
 
 /** The outcome that a command was waiting for. Setting it again changes nothing. */

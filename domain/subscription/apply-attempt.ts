@@ -117,7 +117,7 @@ export function attemptPatch(
 }
 
 /** The cycle's intent was made before, under another id: whoever made it first is right. */
-export function withIntent(state: SubscriptionState, intentId: string): SubscriptionState {
+export function withIntent<State extends SubscriptionState>(state: State, intentId: string): State {
   return state.owed && state.owed.intentId !== intentId
     ? { ...state, owed: { ...state.owed, intentId } }
     : state;

@@ -61,6 +61,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     db,
     gateway,
     payments: { watchLateCharge: async () => true },
+    wakeStream: async () => undefined,
   });
   const calls: { name: string; ref: object }[] = [];
 
