@@ -1,10 +1,13 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
+import { temporal } from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from './logger.ts';
 
 /** How long Temporal may take to accept what it is handed: its refusal is told within 5 s. */
 export const ACCEPT_WITHIN_MS = 4_500;
+/** The same while workers take tasks from the queue: it only waits for its turn. */
+export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
 /** How long a caller waits for the outcome of what was accepted, from the start of the call. */
 export const ANSWER_WITHIN_MS = 25_000;
 
@@ -46,6 +49,24 @@ export async function isRunning(client: Client, workflowId: string): Promise<boo
     if (error instanceof WorkflowNotFoundError) return false;
     throw error;
   }
+}
+
+/** A queue whose workers asked for a task in this time moves, however long it is. */
+const POLLED_WITHIN_MS = 3_000;
+
+/** Whether workers take tasks of workflows from this queue now. */
+export async function isQueueMoving(client: Client, taskQueue: string): Promise<boolean> {
+  const { pollers } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+    client.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueue },
+      taskQueueType: temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    }),
+  );
+  const since = Date.now() - POLLED_WITHIN_MS;
+  return (pollers ?? []).some(
+    ({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1_000 > since,
+  );
 }
 
 const LEVELS = {
