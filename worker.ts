@@ -1,18 +1,19 @@
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import type { WorkerOptions } from '@temporalio/worker';
 import { withHeartbeats } from './activities/heartbeats.ts';
 import { createActivities } from './activities/index.ts';
+import { withBudget } from './activities/local.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
 import { paymentRows } from './db/repositories/payment-charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions.ts';
+import { lateSubscriptionIds } from './db/repositories/sweeps.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
-import type { QueueName } from './runtime/config.ts';
 import { createLogger } from './runtime/logger.ts';
 import { keepMaintenanceRunning } from './runtime/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
+import { watchStickyQueues } from './runtime/sticky-queues.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createPaymentWorkflows } from './runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from './runtime/subscription-workflows.ts';
@@ -21,23 +22,12 @@ import {
   temporalConnectionOptions,
   temporalLogger,
 } from './runtime/temporal.ts';
+import { GRACE_MS, workerOptionsOf } from './runtime/worker-options.ts';
+import { subscriptionWorkflowId } from './workflows/subscription/messages.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
-/**
- * Workflow tasks in hand at once. They need a core each, and what is in hand for longer than 10 s is
- * handed out again: after a start with nothing cached, forty of them on a busy machine were all too
- * late, again and again. Half of the polls are for what no worker has cached.
- */
-const WORKFLOW_TASKS = {
-  maxConcurrentWorkflowTaskExecutions: 10,
-  maxConcurrentWorkflowTaskPolls: 6,
-  nonStickyToStickyPollRatio: 0.5,
-} as const;
-/** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
-const GRACE_MS = 40_000;
-
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
@@ -86,7 +76,23 @@ const activities = createActivities({
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
 // An activity that wakes a stream gives it a second: too little to connect in first.
 await temporal.client.connection.ensureConnected();
-const workers = await Promise.all(config.queues.map((queue) => Worker.create(optionsOf(queue))));
+const workers = await Promise.all(
+  config.queues.map((queue) =>
+    Worker.create({
+      ...workerOptionsOf(queue, {
+        taskQueuePrefix: config.taskQueuePrefix,
+        activities: withHeartbeats(activities),
+        localActivities: withBudget(activities),
+        workflows:
+          config.workflowBundle === undefined
+            ? { workflowsPath: WORKFLOWS_FOLDER }
+            : { workflowBundle: { codePath: config.workflowBundle } },
+      }),
+      connection,
+      namespace: config.temporalNamespace,
+    }),
+  ),
+);
 const running = Promise.all(workers.map((worker) => worker.run()));
 
 const endMaintenanceChecks =
@@ -98,6 +104,14 @@ const endMaintenanceChecks =
       })
     : undefined;
 
+const endStickyQueueWatch = config.queues.includes('billing')
+  ? watchStickyQueues({
+      client: temporal.client,
+      lateWorkflowIds: async () => (await lateSubscriptionIds(db)).map(subscriptionWorkflowId),
+      logger,
+    })
+  : undefined;
+
 const shutdown = onShutdown(
   [
     {
@@ -108,6 +122,7 @@ const shutdown = onShutdown(
         await running;
       },
     },
+    { name: 'sticky queue watch', timeoutMs: 10_000, close: () => endStickyQueueWatch?.() },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },
@@ -121,22 +136,3 @@ running.catch((error: unknown) => {
 });
 logger.info({ queues: config.queues }, 'ready');
 announceReady();
-
-function optionsOf(queue: QueueName): WorkerOptions {
-  const shared: WorkerOptions = {
-    connection,
-    namespace: config.temporalNamespace,
-    taskQueue: `${config.taskQueuePrefix}${queue}`,
-    shutdownGraceTime: GRACE_MS,
-    maxHeartbeatThrottleInterval: '1s',
-    // A worker that died holds its cached workflows back for this long.
-    stickyQueueScheduleToStartTimeout: '5s',
-  };
-  if (queue !== 'billing') return { ...shared, activities: withHeartbeats(activities) };
-  const { workflowBundle } = config;
-  const workflowCode =
-    workflowBundle === undefined
-      ? { workflowsPath: WORKFLOWS_FOLDER }
-      : { workflowBundle: { codePath: workflowBundle } };
-  return { ...shared, ...WORKFLOW_TASKS, ...workflowCode };
-}

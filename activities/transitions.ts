@@ -26,12 +26,17 @@ export function createTransitionActivities(deps: TransitionDeps) {
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
-      if (recorded.kind === 'repeated') {
-        // The process that recorded it may have died before the workflow heard of it and delivered.
+      // Also when it is repeated: the process that recorded it may have died before it delivered.
+      if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
       }
       return recorded;
+    },
+
+    /** Has the pending events of a stream delivered soon. Never throws; repeating it is harmless. */
+    async wakeStream(stream: { merchantId: string; streamId: string }): Promise<void> {
+      await deps.wakeStream(stream);
     },
 
     /** The clocked subscription has done everything due up to `reachedAt`. Rule: D-60. */

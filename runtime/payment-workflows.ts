@@ -22,6 +22,7 @@ import {
   setupMethodWorkflowId,
 } from '../workflows/setup-method/messages.ts';
 import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from './failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
 
@@ -64,7 +65,7 @@ export interface PaymentResumption {
 export interface PaymentWorkflowsDeps {
   client: Client;
   rows: PaymentRows;
-  /** `<prefix>billing` is where workflows run. */
+  /** These workflows run on `<prefix>checkout`. */
   taskQueuePrefix: string;
 }
 
@@ -99,7 +100,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   constructor({ client, rows, taskQueuePrefix }: PaymentWorkflowsDeps) {
     this.client = client;
     this.rows = rows;
-    this.taskQueue = `${taskQueuePrefix}billing`;
+    // A payer or a merchant waits for each: not behind renewals.
+    this.taskQueue = `${taskQueuePrefix}checkout`;
   }
 
   async pay(order: PaymentOrder): Promise<PaymentOutcome> {
@@ -129,7 +131,14 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
         workflowId: setupMethodWorkflowId(setupMethodId),
         merchantId,
         memo: { merchantId, setupMethodId },
-        input: { merchantId, setupMethodId, paymentToken, checkoutSessionId, lookups: 0 },
+        input: {
+          merchantId,
+          setupMethodId,
+          paymentToken,
+          checkoutSessionId,
+          lookups: 0,
+          isLocalFirst: true,
+        },
       },
       (result) => result.paymentToken === paymentToken,
       async () => null,
@@ -226,6 +235,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
       memo,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       priority: { fairnessKey: merchantId },
     };
   }
@@ -266,7 +276,7 @@ function paymentStart({ merchantId, intentId, token }: PaymentOrder): Start {
     workflowId: paymentWorkflowId(intentId),
     merchantId,
     memo: { merchantId, intentId },
-    input: { merchantId, intentId, token, lookups: 0 },
+    input: { merchantId, intentId, token, lookups: 0, isLocalFirst: true },
   };
 }
 
@@ -276,6 +286,6 @@ function refundStart({ merchantId, refundId }: RefundRef): Start {
     workflowId: refundWorkflowId(refundId),
     merchantId,
     memo: { merchantId, refundId },
-    input: { merchantId, refundId, lookups: 0 },
+    input: { merchantId, refundId, lookups: 0, isLocalFirst: true },
   };
 }

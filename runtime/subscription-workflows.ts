@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
   ServiceError,
@@ -5,7 +6,6 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
-  WorkflowUpdateStage,
 } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { QueryDefinition } from '@temporalio/common';
@@ -25,11 +25,14 @@ import {
   upcomingQuery,
 } from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import {
   wake,
   WEBHOOK_STREAM_WORKFLOW,
   webhookStreamWorkflowId,
 } from '../workflows/webhook-stream/messages.ts';
+import { acceptedUpdate } from './accepted-update.ts';
+import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
@@ -100,13 +103,14 @@ export interface SubscriptionWorkflows {
 }
 
 const START_WITHIN_MS = 1_000;
-/** For all pages of a list. */
-const LIST_WITHIN_MS = 10_000;
+/** As long as a charge may take inside a workflow task. */
+const UNDER_WAY_MS = 3_000;
+const UNDER_WAY_POLL_MS = 100;
 
 export interface SubscriptionWorkflowsDeps {
   client: Client;
   rows: SubscriptionRows;
-  /** `<prefix>billing` is where workflows run. */
+  /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
 }
@@ -121,13 +125,13 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   private readonly client: Client;
   private readonly rows: SubscriptionRows;
   private readonly logger: Logger;
-  private readonly taskQueue: string;
+  private readonly taskQueuePrefix: string;
 
   constructor({ client, rows, logger, taskQueuePrefix }: SubscriptionWorkflowsDeps) {
     this.client = client;
     this.rows = rows;
     this.logger = logger;
-    this.taskQueue = `${taskQueuePrefix}billing`;
+    this.taskQueuePrefix = taskQueuePrefix;
   }
 
   async start(ref: SubscriptionRef): Promise<boolean> {
@@ -153,7 +157,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   }
 
   closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
-    return closedSince(this.client, this.taskQueue, sinceAt);
+    return closedSince(this.client, this.taskQueuePrefix, sinceAt);
   }
 
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
@@ -162,6 +166,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
 
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const before = await this.knownAnswer(ref, command.commandId);
+    if (before?.kind === 'pending') return this.answerUnderWay(ref, command.commandId);
     if (before) return before;
     try {
       return await this.sendUpdate(ref, command);
@@ -187,7 +192,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
       await this.within(START_WITHIN_MS, () =>
         this.client.workflow.signalWithStart(WEBHOOK_STREAM_WORKFLOW, {
           workflowId: webhookStreamWorkflowId(streamId),
-          taskQueue: this.taskQueue,
+          taskQueue: `${this.taskQueuePrefix}billing`,
           args: [{ merchantId, streamId }],
           signal: wake,
           signalArgs: [],
@@ -225,7 +230,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     deadlineMs: number,
   ): Promise<void> {
     const options: WorkflowStartOptions = {
-      ...startOptions(snapshot, this.taskQueue),
+      ...startOptions(snapshot, this.taskQueuePrefix),
       workflowIdReusePolicy,
     };
     try {
@@ -266,14 +271,13 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     const { kind, ...input } = command;
     const startedAt = performance.now();
     failpoint('before_hand_over');
-    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    const update = await this.within(ACCEPT_WITHIN_MS, () =>
-      handle.startUpdate<CommandResult, [object]>(kind, {
-        args: [input],
-        updateId: command.commandId,
-        waitForStage: WorkflowUpdateStage.ACCEPTED,
-      }),
-    );
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, {
+      workflowId,
+      name: kind,
+      updateId: command.commandId,
+      input,
+    });
     try {
       const remainingMs = ANSWER_WITHIN_MS - (performance.now() - startedAt);
       const result = await this.within(remainingMs, () => update.result());
@@ -297,6 +301,17 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     return { kind: 'refused', code: verdict.code, message: verdict.message };
   }
 
+  /** The same command is being carried out for another call: most are over within a moment. */
+  private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
+    const waitUntil = performance.now() + UNDER_WAY_MS;
+    let answer = await this.knownAnswer(ref, commandId);
+    while (answer?.kind === 'pending' && performance.now() < waitUntil) {
+      await sleep(UNDER_WAY_POLL_MS);
+      answer = await this.knownAnswer(ref, commandId);
+    }
+    return answer ?? { kind: 'pending' };
+  }
+
   private async knownAnswer(
     ref: SubscriptionRef,
     commandId: string,
@@ -307,47 +322,26 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   }
 }
 
-function startOptions(snapshot: Snapshot, taskQueue: string) {
+function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
   const { state, clock } = snapshot;
+  const input: SubscriptionInput = {
+    state,
+    clock,
+    deliver: true,
+    isInDoubt: false,
+    isLocalFirst: true,
+  };
   return {
     workflowId: subscriptionWorkflowId(state.subscriptionId),
-    taskQueue,
-    args: [{ state, clock, deliver: true, isInDoubt: false }],
+    // A payer waits for what follows: not behind renewals.
+    taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
+    args: [input],
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
     typedSearchAttributes: attributesOf(state),
     memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
     priority: { fairnessKey: state.merchantId },
   };
-}
-
-async function closedSince(
-  client: Client,
-  taskQueue: string,
-  sinceAt: number,
-): Promise<SubscriptionRef[]> {
-  const closed = client.workflow.list({
-    query: [
-      `WorkflowType = '${SUBSCRIPTION_WORKFLOW}'`,
-      `TaskQueue = '${taskQueue}'`,
-      `ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut', 'Canceled')`,
-      `CloseTime > '${new Date(sinceAt).toISOString()}'`,
-    ].join(' AND '),
-  });
-  const found = new Map<string, SubscriptionRef>();
-  const readAll = async (): Promise<void> => {
-    for await (const { workflowId, memo } of closed) {
-      const { merchantId, subscriptionId } = memo ?? {};
-      if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
-      found.set(workflowId, { merchantId, subscriptionId });
-    }
-  };
-  try {
-    await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
-  } catch (error) {
-    // The next sweep finds the others, when these run again.
-    if (found.size === 0) throw error;
-  }
-  return [...found.values()];
 }
 
 /** Ended, and nothing sent whose outcome is open. */

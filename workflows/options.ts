@@ -1,10 +1,19 @@
-import type { ActivityOptions } from '@temporalio/workflow';
+import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
 /**
  * Without a sign of life for so long its process is dead or frozen, and the activity is tried again.
  * Workers send one every second.
  */
 const HEARTBEAT_TIMEOUT = '5 seconds';
+
+/**
+ * A step inside a workflow task. The worker ends each call after 3 s (`activities/local.ts`); this limit
+ * is for a worker that cannot. One try: the activity queue makes the others.
+ */
+export const INSIDE_WORKFLOW_TASK = {
+  startToCloseTimeout: '4 seconds',
+  retry: { maximumAttempts: 1 },
+} as const satisfies LocalActivityOptions;
 
 /**
  * Money movement. The activity bounds itself well below the time-out (its sends and questions stop

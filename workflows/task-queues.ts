@@ -1,11 +1,20 @@
 import { workflowInfo } from '@temporalio/workflow';
 
-/** Task queues are `<prefix>billing`, `<prefix>charges`, `<prefix>webhooks`; workflows run on the first. */
-const BILLING = 'billing';
+/**
+ * Task queues are `<prefix>checkout`, `<prefix>billing`, `<prefix>charges`, `<prefix>webhooks`.
+ * Workflows run on the first two.
+ */
+const WORKFLOW_QUEUES = ['billing', 'checkout'] as const;
 
-/** The activity queue beside the one this workflow runs on. */
-export function siblingTaskQueue(queue: 'charges' | 'webhooks'): string {
+/** Another queue of the same prefix as the one this workflow runs on. */
+export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): string {
   const own = workflowInfo().taskQueue;
-  const prefix = own.endsWith(BILLING) ? own.slice(0, -BILLING.length) : `${own}-`;
+  const name = WORKFLOW_QUEUES.find((candidate) => own.endsWith(candidate));
+  const prefix = name === undefined ? `${own}-` : own.slice(0, -name.length);
   return `${prefix}${queue}`;
+}
+
+/** Whether this run is on the queue for what a payer or a merchant waits for. */
+export function isOnCheckoutQueue(): boolean {
+  return workflowInfo().taskQueue.endsWith('checkout');
 }

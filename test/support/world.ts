@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { withHeartbeats } from '../../activities/heartbeats.ts';
+import { withBudget } from '../../activities/local.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
@@ -21,10 +22,12 @@ import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
+import { QUEUES } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
@@ -95,7 +98,7 @@ export async function createWorld(
     wakeStream: (stream) => workflows.wakeStream(stream),
     allowLoopback: true,
   });
-  const wrapped = withHeartbeats(options.wrap?.(activities) ?? activities);
+  const faulty = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
   await db.insert(merchants).values({
     id: merchantId,
@@ -106,20 +109,23 @@ export async function createWorld(
   });
 
   const startWorkers = async () => {
-    const shared = { connection: place.nativeConnection, namespace: 'default' };
-    const activityQueues = options.runsActivities === false ? [] : ['charges', 'webhooks'];
-    const workers = await Promise.all([
-      Worker.create({
-        ...shared,
-        taskQueue: `${taskQueuePrefix}billing`,
-        workflowBundle: { codePath: inject('workflowBundlePath') },
-        // How long a workflow waits for a worker that was stopped before another may take it.
-        stickyQueueScheduleToStartTimeout: '1s',
-      }),
-      ...activityQueues.map((queue) =>
-        Worker.create({ ...shared, taskQueue: taskQueuePrefix + queue, activities: wrapped }),
+    const queues = options.runsActivities === false ? WORKFLOW_QUEUES : QUEUES;
+    const workers = await Promise.all(
+      queues.map((queue) =>
+        Worker.create({
+          ...workerOptionsOf(queue, {
+            taskQueuePrefix,
+            activities: withHeartbeats(faulty),
+            localActivities: options.runsActivities === false ? {} : withBudget(faulty),
+            workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
+          }),
+          connection: place.nativeConnection,
+          namespace: 'default',
+          // How long a workflow waits for a worker that was stopped before another may take it.
+          stickyQueueScheduleToStartTimeout: '1s',
+        }),
       ),
-    ]);
+    );
     const running = Promise.all(workers.map((worker) => worker.run()));
     return {
       stop: async () => {

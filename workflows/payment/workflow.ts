@@ -1,7 +1,5 @@
-import { makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
-import { MONEY_MOVEMENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { makeContinueAsNewFunc } from '@temporalio/workflow';
+import { moneyMovement } from '../local-first.ts';
 import { untilDecided } from '../until-decided.ts';
 import type { PaymentInput, PaymentResult } from './messages.ts';
 
@@ -11,16 +9,18 @@ import type { PaymentInput, PaymentResult } from './messages.ts';
  */
 export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const { merchantId, intentId, token, lookups } = input;
-  const { chargePayment } = proxyActivities<Activities>({
-    ...MONEY_MOVEMENT,
-    taskQueue: siblingTaskQueue('charges'),
-    summary: `charge or settle ${intentId}`,
-    priority: { fairnessKey: merchantId },
-  });
+  const { chargePayment } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof payment>();
   const outcome = await untilDecided({
     what: `payment \`${intentId}\``,
-    ask: (nowAt, asked) => chargePayment({ merchantId, intentId, token, nowAt, lookups: asked }),
+    ask: (nowAt, asked) =>
+      chargePayment(`charge or settle ${intentId}`, {
+        merchantId,
+        intentId,
+        token,
+        nowAt,
+        lookups: asked,
+      }),
     lookups,
     continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
   });

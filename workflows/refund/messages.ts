@@ -11,6 +11,8 @@ export function refundWorkflowId(refundId: string): string {
 export interface RefundInput extends RefundRef {
   /** How often the gateway was asked in vain. */
   lookups: number;
+  /** The activity runs inside the workflow task first; absent in runs from before that. */
+  isLocalFirst?: true;
 }
 
 export interface RefundResult {

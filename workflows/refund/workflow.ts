@@ -1,7 +1,5 @@
-import { makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
-import { MONEY_MOVEMENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { makeContinueAsNewFunc } from '@temporalio/workflow';
+import { moneyMovement } from '../local-first.ts';
 import { untilDecided } from '../until-decided.ts';
 import type { RefundInput, RefundResult } from './messages.ts';
 
@@ -11,16 +9,12 @@ import type { RefundInput, RefundResult } from './messages.ts';
  */
 export async function refund(input: RefundInput): Promise<RefundResult> {
   const { merchantId, refundId, lookups } = input;
-  const { refundPayment } = proxyActivities<Activities>({
-    ...MONEY_MOVEMENT,
-    taskQueue: siblingTaskQueue('charges'),
-    summary: `give back ${refundId}`,
-    priority: { fairnessKey: merchantId },
-  });
+  const { refundPayment } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof refund>();
   const outcome = await untilDecided({
     what: `refund \`${refundId}\``,
-    ask: (nowAt, asked) => refundPayment({ merchantId, refundId, nowAt, lookups: asked }),
+    ask: (nowAt, asked) =>
+      refundPayment(`give back ${refundId}`, { merchantId, refundId, nowAt, lookups: asked }),
     lookups,
     continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
   });

@@ -11,6 +11,8 @@ export function setupMethodWorkflowId(setupMethodId: string): string {
 export interface SetupMethodInput extends SetupOrder {
   /** How often the gateway was asked in vain. */
   lookups: number;
+  /** The activity runs inside the workflow task first; absent in runs from before that. */
+  isLocalFirst?: true;
 }
 
 /** Whoever found a run under way has to see whose order it carried out. */

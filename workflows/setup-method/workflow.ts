@@ -1,7 +1,5 @@
-import { makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
-import { MONEY_MOVEMENT } from '../options.ts';
-import { siblingTaskQueue } from '../task-queues.ts';
+import { makeContinueAsNewFunc } from '@temporalio/workflow';
+import { moneyMovement } from '../local-first.ts';
 import { untilDecided } from '../until-decided.ts';
 import type { SetupMethodInput, SetupMethodResult } from './messages.ts';
 
@@ -10,19 +8,15 @@ import type { SetupMethodInput, SetupMethodResult } from './messages.ts';
  * Whether the session takes it, the row decides. Rules: IF-4.13, D-§7.
  */
 export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodResult> {
-  const { lookups, ...order } = input;
-  const { saveSetupMethod } = proxyActivities<Activities>({
-    ...MONEY_MOVEMENT,
-    taskQueue: siblingTaskQueue('charges'),
-    summary: `save the payment method of ${order.setupMethodId}`,
-    priority: { fairnessKey: order.merchantId },
-  });
+  const { lookups, isLocalFirst: _, ...order } = input;
+  const { saveSetupMethod } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof setupMethod>();
   const outcome = await untilDecided({
     what: `setup session \`${order.setupMethodId}\``,
-    ask: (nowAt) => saveSetupMethod({ ...order, nowAt }),
+    ask: (nowAt) =>
+      saveSetupMethod(`save the payment method of ${order.setupMethodId}`, { ...order, nowAt }),
     lookups,
-    continueAsNew: (asked) => goOn({ ...order, lookups: asked }),
+    continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
   });
   return { paymentToken: order.paymentToken, outcome };
 }

@@ -48,6 +48,7 @@ export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
       return;
     case 'unavailable':
       run.inbox.answerAwaited(UNAVAILABLE);
+      run.hasAnsweredUnavailable = true;
       return;
     case 'done':
       run.inbox.answerFirst(
@@ -146,19 +147,14 @@ async function redeem(
 ): Promise<Extract<RedeemTokenResult, { kind: 'saved' }> | Outcome> {
   const { merchantId, customerId } = run.state;
   try {
-    const redeemed = await run.activities.charges.redeemToken.executeWithOptions(
-      { summary: 'save the payment method' },
-      [
-        {
-          merchantId,
-          customerId,
-          paymentToken: command.paymentToken,
-          checkoutSessionId: command.checkoutSessionId,
-          verify,
-          nowAt: run.clock.now,
-        },
-      ],
-    );
+    const redeemed = await run.activities.redeemToken('save the payment method', {
+      merchantId,
+      customerId,
+      paymentToken: command.paymentToken,
+      checkoutSessionId: command.checkoutSessionId,
+      verify,
+      nowAt: run.clock.now,
+    });
     if (redeemed.kind === 'saved') return redeemed;
     const { errorCode } = redeemed;
     return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };

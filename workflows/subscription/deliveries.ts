@@ -2,9 +2,10 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * First delivery of the events that this run caused. At most one round is in flight; asking while one
- * is runs another after it, so no event waits for a later cause. It never holds up a command. What
- * a round leaves is the stream workflow's. Design §5.
+ * First delivery of events. The activity that records an event hands it to its process's dispatcher, so
+ * the workflow only begins what was recorded before it was started. A run from before local activities
+ * (`isLocalFirst` is absent) asks for every delivery: at most one round is in flight, and asking while
+ * one is runs another after it.
  */
 export class Deliveries {
   isInFlight = false;
@@ -15,7 +16,22 @@ export class Deliveries {
     this.run = run;
   }
 
+  /** Begins the delivery of events that were recorded before the workflow was started. */
+  async begin(): Promise<void> {
+    const { merchantId, subscriptionId: streamId } = this.run.state;
+    if (!this.run.isLocalFirst) {
+      this.request();
+      return;
+    }
+    try {
+      await this.run.activities.wakeStream('begin to deliver', { merchantId, streamId });
+    } catch (error) {
+      noteFailure(error);
+    }
+  }
+
   request(): void {
+    if (this.run.isLocalFirst) return;
     this.isWanted = true;
     if (!this.isInFlight) void this.deliver();
   }
@@ -26,18 +42,22 @@ export class Deliveries {
       this.isWanted = false;
       const { merchantId, subscriptionId } = this.run.state;
       try {
-        await this.run.activities.deliveries.deliverPending({
+        await this.run.activities.deliverPending({
           merchantId,
           streamId: subscriptionId,
           nowAt: this.run.clock.realNow,
           handOver: true,
         });
       } catch (error) {
-        // The events stay in the outbox; the sweep wakes their stream.
-        if (!(error instanceof ActivityFailure)) throw error;
-        log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
+        noteFailure(error);
       }
     }
     this.isInFlight = false;
   }
+}
+
+/** The events stay in the outbox, and the sweep finds them. Anything but an activity's failure is a bug. */
+function noteFailure(error: unknown): void {
+  if (!(error instanceof ActivityFailure)) throw error;
+  log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
 }

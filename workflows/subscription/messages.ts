@@ -40,6 +40,11 @@ export interface SubscriptionInput {
   deliver: boolean;
   /** The row may be further than `state`. */
   isInDoubt: boolean;
+  /**
+   * Steps run inside the workflow task first, and the run goes on after a renewal. Absent in runs that
+   * began before this existed: they replay as they were recorded, and their successors have it.
+   */
+  isLocalFirst?: true;
 }
 
 /** What a caller sends: a command without its kind. An operator's signal may omit the id too. */

@@ -1,33 +1,56 @@
-import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import {
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
-import { DATABASE_WRITE, MONEY_MOVEMENT, WEBHOOK_DELIVERY } from '../options.ts';
+import { localFirst } from '../local-first.ts';
+import {
+  DATABASE_WRITE,
+  INSIDE_WORKFLOW_TASK,
+  MONEY_MOVEMENT,
+  WEBHOOK_DELIVERY,
+} from '../options.ts';
 import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
+import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
-
-type Proxies = ReturnType<typeof proxies>;
 
 /** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
 export class Run {
   readonly inbox = new Inbox();
   readonly clock: Clock;
-  readonly activities: Proxies;
+  readonly activities: ReturnType<typeof activitiesOf>;
+  /** See `SubscriptionInput.isLocalFirst`. */
+  readonly isLocalFirst: boolean;
   /** Real time before which nothing is tried again after an activity gave up; commands still are. */
   holdUntilAt = 0;
   /** The row may have moved on unheard: it is read before anything else is done. */
   isInDoubt: boolean;
+  /**
+   * A caller was answered `service_unavailable`. The server repeats that answer to the same update id as
+   * long as this run lasts, so the run makes room for one that carries the command out.
+   */
+  hasAnsweredUnavailable = false;
+  /** When this run, idle and long, makes room for its successor. */
+  quietAt: number | null = null;
   /** An activity is at the row: by now it may say something else than the state here. */
   isAtRow = false;
   private current: SubscriptionState;
+  /** The search attributes that the server has, as text. */
+  private attributes: string;
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
     this.isInDoubt = input.isInDoubt;
     this.clock = new Clock(input.clock);
-    this.activities = proxies();
+    this.isLocalFirst = input.isLocalFirst === true;
+    this.activities = activitiesOf(this.isLocalFirst);
+    this.attributes = JSON.stringify(attributesOf(input.state));
     this.adopt(input.state);
   }
 
@@ -50,24 +73,36 @@ export class Run {
   poke(): void {
     this.isInDoubt = true;
   }
+
+  /** Writes the search attributes if they changed since this run last wrote them. */
+  publishAttributes(): void {
+    const pairs = attributesOf(this.current);
+    const attributes = JSON.stringify(pairs);
+    if (attributes === this.attributes) return;
+    this.attributes = attributes;
+    upsertSearchAttributes(pairs);
+  }
 }
 
-function proxies() {
+function activitiesOf(isLocalFirst: boolean) {
+  const local = isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
+  const taskQueue = siblingTaskQueue('charges');
+  const charges = proxyActivities<Activities>({ ...MONEY_MOVEMENT, taskQueue });
+  const records = proxyActivities<Activities>({ ...DATABASE_WRITE, taskQueue });
+  const deliveries = proxyActivities<Activities>({
+    ...WEBHOOK_DELIVERY,
+    // A run neither ends nor sleeps before it: with no worker for webhooks it is given up.
+    scheduleToStartTimeout: '30 seconds',
+    taskQueue: siblingTaskQueue('webhooks'),
+    summary: 'deliver webhooks',
+  });
   return {
-    charges: proxyActivities<Activities>({
-      ...MONEY_MOVEMENT,
-      taskQueue: siblingTaskQueue('charges'),
-    }),
-    records: proxyActivities<Activities>({
-      ...DATABASE_WRITE,
-      taskQueue: siblingTaskQueue('charges'),
-    }),
-    deliveries: proxyActivities<Activities>({
-      ...WEBHOOK_DELIVERY,
-      // A run neither ends nor sleeps before it: with no worker for webhooks it is given up.
-      scheduleToStartTimeout: '30 seconds',
-      taskQueue: siblingTaskQueue('webhooks'),
-      summary: 'deliver webhooks',
-    }),
+    chargeAttempt: localFirst(local && local.chargeAttempt, charges.chargeAttempt),
+    redeemToken: localFirst(local && local.redeemToken, charges.redeemToken),
+    record: localFirst(local && local.record, records.record),
+    loadSubscription: localFirst(local && local.loadSubscription, records.loadSubscription),
+    clockReached: localFirst(local && local.clockReached, records.clockReached),
+    wakeStream: localFirst(local && local.wakeStream, records.wakeStream),
+    deliverPending: deliveries.deliverPending,
   };
 }

@@ -83,14 +83,12 @@ export class Steps {
     const { run } = this;
     run.isAtRow = true;
     try {
-      const recorded = await run.activities.records.record.executeWithOptions(
-        { summary: `record ${change.state.log.at(-1)?.what ?? change.state.status}` },
-        [
-          {
-            change,
-            ...this.identity(change.state, command?.command ?? null, command?.result ?? null),
-          },
-        ],
+      const recorded = await run.activities.record(
+        `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
+        {
+          change,
+          ...this.identity(change.state, command?.command ?? null, command?.result ?? null),
+        },
       );
       if (recorded.kind === 'recorded') {
         run.adopt(change.state);
@@ -125,11 +123,9 @@ export class Steps {
     if (!owed || !attempt) throw new Error('no attempt is open');
     run.isAtRow = true;
     try {
-      const result = await run.activities.charges.chargeAttempt.executeWithOptions(
-        {
-          summary: `${opening ? 'charge' : 'settle'} cycle ${owed.cycleNumber}, attempt ${attempt.attemptNumber} (${attempt.trigger})`,
-        },
-        [{ state, opening, nowAt, realNowAt }],
+      const result = await run.activities.chargeAttempt(
+        `${opening ? 'charge' : 'settle'} cycle ${owed.cycleNumber}, attempt ${attempt.attemptNumber} (${attempt.trigger})`,
+        { state, opening, nowAt, realNowAt },
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
@@ -177,10 +173,11 @@ export class Steps {
     if (reachedAt === null) return;
     const { merchantId, subscriptionId } = run.state;
     try {
-      await run.activities.records.clockReached.executeWithOptions(
-        { summary: `clock reached ${formatInstant(reachedAt)}` },
-        [{ merchantId, subscriptionId, reachedAt }],
-      );
+      await run.activities.clockReached(`clock reached ${formatInstant(reachedAt)}`, {
+        merchantId,
+        subscriptionId,
+        reachedAt,
+      });
       run.clock.said(reachedAt);
     } catch (error) {
       this.holdAfter(error);
@@ -194,14 +191,14 @@ export class Steps {
   async settleDoubt(): Promise<boolean> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
-    const isKept = patched('doubts-are-kept');
+    const isKept = run.isLocalFirst || patched('doubts-are-kept');
     if (isKept) run.isInDoubt = false;
     run.isAtRow = true;
     try {
-      const found = await run.activities.records.loadSubscription.executeWithOptions(
-        { summary: 'read the row again' },
-        [{ merchantId, subscriptionId }],
-      );
+      const found = await run.activities.loadSubscription('read the row again', {
+        merchantId,
+        subscriptionId,
+      });
       if (found.state.version > run.state.version) {
         run.adopt(found.state);
         this.deliveries.request();

@@ -8,19 +8,20 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { decide } from '../../domain/subscription/decide.ts';
-import type { Step } from '../../domain/subscription/decide.ts';
+import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { takeFirstCommand, UNAVAILABLE } from './commands.ts';
 import { Deliveries } from './deliveries.ts';
 import { onCancellationRequest, registerHandlers } from './handlers.ts';
 import { attributesOf, clearedAttributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
 import { Run } from './run.ts';
+import { hasRoom, successorDueAt } from './run-length.ts';
 import { Steps } from './steps.ts';
 
 /** The server starts a successor at once only if the run before it lived this long. */
 const RUN_AGE_MS_MIN = 1_000;
-/** A year on a test clock happens in one run; past this the rest happens in the next. */
-const HISTORY_EVENTS_MAX = 400;
 
 /**
  * One subscription, from its creation to its end.
@@ -30,11 +31,14 @@ const HISTORY_EVENTS_MAX = 400;
  * 3. Move the test clock, if there is one, to the next due instant and work again; at its target, say
  *    so.
  * 4. Drain: no command, handler or delivery is left open when a run ends.
- * 5. End, or continue as new after anything happened, or
- * 6. sleep: exactly one timer, the first command of every sleeping run, until the next due instant or
- *    a command.
+ * 5. End, or continue as new: a long run at a quiet moment (`run-length.ts`).
+ * 6. Sleep: exactly one timer, until the next due instant or a command.
  *
- * Rules: D-§4, D-05, D-30, D-31, D-32, D-60; design §3.
+ * A renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer
+ * starts. Runs that began before that (`isLocalFirst` is absent) use activity queues and continue as
+ * new after every change.
+ *
+ * Rules: D-§4, D-05, D-30, D-31, D-32, D-60.
  */
 export async function subscription(input: SubscriptionInput): Promise<void> {
   // 1. Restore.
@@ -45,7 +49,7 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
   const steps = new Steps(run, deliveries);
 
   await CancellationScope.nonCancellable(async () => {
-    if (input.deliver) deliveries.request();
+    if (input.deliver) await deliveries.begin();
     let isChanged = false;
     for (;;) {
       // 2. Work.
@@ -63,8 +67,9 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
         upsertSearchAttributes(clearedAttributesOf(run.state));
         return;
       }
-      const isAtRest = isChanged && !run.isInDoubt && !isHolding(run);
-      if (run.inbox.isEmpty && (isAtRest || !hasRoom()) && (await isOldEnough(run))) {
+      const isAtRest = !run.isInDoubt && !isHolding(run);
+      const isOver = isAtRest && (run.isLocalFirst ? isSuccessorDue(run) : isChanged);
+      if (run.inbox.isEmpty && (isOver || !hasRoom()) && (await isOldEnough(run))) {
         await continueAsNew(run);
       }
 
@@ -94,9 +99,10 @@ function isDue(run: Run): boolean {
   return step.do !== 'wait' && step.do !== 'finish' && !isHolding(run);
 }
 
-/** A run whose history is long does not begin anything more on its own: the next one does. */
-function hasRoom(): boolean {
-  return workflowInfo().historyLength < HISTORY_EVENTS_MAX;
+/** Idle, long enough, and the quiet moment has come. */
+function isSuccessorDue(run: Run): boolean {
+  const dueAt = successorDueAt(run);
+  return dueAt !== null && run.clock.realNow >= dueAt;
 }
 
 /** Not on top of a doubt: what is due next may be another thing than this run believes. */
@@ -123,8 +129,8 @@ async function work(run: Run, steps: Steps): Promise<boolean> {
     if (hasWork(run) && run.isInDoubt) {
       if (await steps.settleDoubt()) continue;
       run.inbox.answerAwaited(UNAVAILABLE);
-      // The server keeps that answer as long as this run: the next one is asked anew.
-      return isChanged || patched('doubts-are-kept');
+      run.hasAnsweredUnavailable = true;
+      return isChanged || run.isLocalFirst || patched('doubts-are-kept');
     }
     const step = next(run);
     if (hasWork(run)) await takeFirstCommand(run, steps);
@@ -159,23 +165,36 @@ async function isOldEnough(run: Run): Promise<boolean> {
  * go on. Not while an activity is let rest: that is slept out first, or the loop would spin.
  */
 function isFull(run: Run): boolean {
-  return !hasRoom() && !isHolding(run) && patched('full-runs-wake');
+  return !hasRoom() && !isHolding(run) && (run.isLocalFirst || patched('full-runs-wake'));
 }
 
 async function sleep(run: Run): Promise<void> {
   const { clock } = run;
   const isOver = (): boolean => hasNews(run) || isFull(run);
+  if (run.isLocalFirst) run.publishAttributes();
   const step = next(run);
   const holdMs = run.holdUntilAt - clock.realNow;
   if (holdMs > 0 || step.do !== 'wait') {
     // An activity gave up; what it was for is tried again after a while.
     await condition(isOver, Math.max(1, holdMs), { summary: 'try again' });
-  } else if (step.until === null || (clock.isTestClock && step.time === 'own')) {
-    await condition(isOver);
-  } else {
-    const now = step.time === 'real' ? clock.realNow : clock.now;
-    await condition(isOver, step.until - now, { summary: step.reason });
+    return;
   }
+  const wait = timerFor(run, step);
+  if (wait) await condition(isOver, wait.ms, { summary: wait.summary });
+  else await condition(isOver);
+}
+
+/** What ends the sleep by itself: what is due next, or before that the end of a long run. */
+function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null {
+  const { clock } = run;
+  const isOnTestClock = clock.isTestClock && step.time === 'own';
+  const now = step.time === 'real' ? clock.realNow : clock.now;
+  const due =
+    step.until === null || isOnTestClock ? null : { ms: step.until - now, summary: step.reason };
+  const successorAt = run.isLocalFirst ? successorDueAt(run) : null;
+  if (successorAt === null) return due;
+  const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };
+  return due && due.ms <= successor.ms ? due : successor;
 }
 
 async function continueAsNew(run: Run): Promise<never> {
@@ -183,6 +202,14 @@ async function continueAsNew(run: Run): Promise<never> {
   const next = makeContinueAsNewFunc<typeof subscription>({
     typedSearchAttributes: attributesOf(state),
     memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+    ...(state.status === 'CREATED' ? {} : { taskQueue: siblingTaskQueue('billing') }),
   });
-  return next({ state, clock: clock.snapshot, deliver: false, isInDoubt: run.isInDoubt });
+  return next({
+    state,
+    clock: clock.snapshot,
+    deliver: false,
+    isInDoubt: run.isInDoubt,
+    isLocalFirst: true,
+  });
 }

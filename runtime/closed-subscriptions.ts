@@ -1,0 +1,40 @@
+import type { Client } from '@temporalio/client';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
+
+/** For all pages of a list. */
+const LIST_WITHIN_MS = 10_000;
+
+/**
+ * Subscriptions whose workflow closed since `sinceAt` (real time) other than by its own end. Those that
+ * Temporal lists within 10 s, the latest first; throws when it lists none.
+ */
+export async function closedSince(
+  client: Client,
+  taskQueuePrefix: string,
+  sinceAt: number,
+): Promise<SubscriptionRef[]> {
+  const closed = client.workflow.list({
+    query: [
+      `WorkflowType = '${SUBSCRIPTION_WORKFLOW}'`,
+      `TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`,
+      `ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut', 'Canceled')`,
+      `CloseTime > '${new Date(sinceAt).toISOString()}'`,
+    ].join(' AND '),
+  });
+  const found = new Map<string, SubscriptionRef>();
+  const readAll = async (): Promise<void> => {
+    for await (const { workflowId, memo } of closed) {
+      const { merchantId, subscriptionId } = memo ?? {};
+      if (typeof merchantId !== 'string' || typeof subscriptionId !== 'string') continue;
+      found.set(workflowId, { merchantId, subscriptionId });
+    }
+  };
+  try {
+    await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
+  } catch (error) {
+    // The next sweep finds the others, when these run again.
+    if (found.size === 0) throw error;
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,56 @@
+import type { WorkerOptions } from '@temporalio/worker';
+import type { QueueName } from './config.ts';
+
+/** Where workflows run; the other queues are of activities. */
+export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const satisfies readonly QueueName[];
+
+/** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
+export const GRACE_MS = 40_000;
+
+/**
+ * Workflow tasks in hand at once, each with a local activity that mostly waits for the gateway. With a
+ * gateway that takes 1 s it bounds a worker to as many charges a second.
+ */
+const WORKFLOW_TASKS = {
+  maxConcurrentWorkflowTaskExecutions: 40,
+  maxConcurrentWorkflowTaskPolls: 10,
+  /** The other polls are for runs that no worker has cached. */
+  nonStickyToStickyPollRatio: 0.3,
+} as const;
+
+/**
+ * A task for a cached run waits this long for the worker that has it, so that a wave of minutes is not
+ * handed out twice. The queue of a worker that died is emptied by the others within seconds
+ * (`runtime/sticky-queues.ts`), not by this limit.
+ */
+const STICKY_QUEUE_TIMEOUT = '2 minutes';
+
+/** What the queues of one process share, and what differs by queue. */
+export interface QueueSettings {
+  taskQueuePrefix: string;
+  /** For the queues of activities. */
+  activities: object;
+  /** For workflows: the same activities, as local ones. */
+  localActivities: object;
+  workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
+}
+
+/** The options of the worker of one queue, without its connection. */
+export function workerOptionsOf(queue: QueueName, settings: QueueSettings): WorkerOptions {
+  const shared: WorkerOptions = {
+    taskQueue: `${settings.taskQueuePrefix}${queue}`,
+    shutdownGraceTime: GRACE_MS,
+    maxHeartbeatThrottleInterval: '1s',
+  };
+  const runsWorkflows = (WORKFLOW_QUEUES as readonly string[]).includes(queue);
+  if (!runsWorkflows) return { ...shared, activities: settings.activities };
+  return {
+    ...shared,
+    ...settings.workflows,
+    ...WORKFLOW_TASKS,
+    stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
+    activities: settings.localActivities,
+    // Nothing sends activities to a queue of workflows.
+    enableNonLocalActivities: false,
+  };
+}

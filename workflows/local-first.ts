@@ -1,0 +1,51 @@
+import { log, proxyActivities, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
+import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT } from './options.ts';
+import { siblingTaskQueue } from './task-queues.ts';
+
+interface Call<Options, Input, Output> {
+  executeWithOptions(options: Options, args: [Input]): Promise<Output>;
+}
+
+/**
+ * The activity as one call. It runs inside the workflow task first, as a local activity: one workflow
+ * task does the whole step. When that gives up (the budget is over, the database is away), the same
+ * call goes to the activity queue, which has retries and time. Safe because every activity may run
+ * twice. Without `local` only the second half happens: runs that began before local activities.
+ */
+export function localFirst<Input, Output>(
+  local: Call<LocalActivityOptions, Input, Output> | null,
+  queued: Call<ActivityOptions, Input, Output>,
+): (summary: string, input: Input) => Promise<Output> {
+  return async (summary, input) => {
+    if (local) {
+      try {
+        return await local.executeWithOptions({ summary }, [input]);
+      } catch (error) {
+        // A local activity fails with what it threw itself, not with an ActivityFailure around it.
+        if (!(error instanceof TemporalFailure)) throw error;
+        log.info('a local activity gave up; its queue takes over', {
+          summary,
+          reason: error.message,
+        });
+      }
+    }
+    return queued.executeWithOptions({ summary }, [input]);
+  };
+}
+
+/** The activities that move money for an order outside a cycle, each as one call. */
+export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
+  const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
+  const queued = proxyActivities<Activities>({
+    ...MONEY_MOVEMENT,
+    taskQueue: siblingTaskQueue('charges'),
+    priority: { fairnessKey: input.merchantId },
+  });
+  return {
+    chargePayment: localFirst(local && local.chargePayment, queued.chargePayment),
+    refundPayment: localFirst(local && local.refundPayment, queued.refundPayment),
+    saveSetupMethod: localFirst(local && local.saveSetupMethod, queued.saveSetupMethod),
+  };
+}
