@@ -10,9 +10,9 @@ import { Command } from 'commander';
 import { isRight, outageText, recoveryText, toMarkdown } from './chaos/report.ts';
 import type { RunReport } from './chaos/report.ts';
 import { run } from './chaos/run.ts';
-import { startStack } from './chaos/stack.ts';
 import type { RunOptions } from './chaos/surroundings.ts';
 import { wholeNumber } from './client/options.ts';
+import { startStack } from './client/own-stack.ts';
 import { print, runScript, styled } from './client/terminal.ts';
 import { printVerdict } from './verify/print-verdict.ts';
 
@@ -40,7 +40,16 @@ await runScript(async () => {
   const options = program.parse().opts<Options>();
   const folder = mkdtempSync(join(tmpdir(), 'perennial-chaos-'));
   print(`\n  starting a system of its own, Temporal on Postgres (data and logs in ${folder})`);
-  const stack = await startStack(folder, options.port);
+  const stack = await startStack({
+    dataDir: folder,
+    temporal: 'cluster',
+    ports: {
+      api: options.port,
+      gateway: options.port + 1,
+      postgres: options.port + 2,
+      temporal: options.port + 3,
+    },
+  });
   let isFine = false;
   try {
     const report = await run(stack.start, options, folder);

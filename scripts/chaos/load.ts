@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Browser, openPage, PageOutOfReach } from '../../test/support/browser.ts';
-import { payOn, PAYING_CARD } from '../../test/support/payer.ts';
+import { PAYING_CARD } from '../../test/support/payer.ts';
+import { payUntilAnswered } from '../client/insistent-payer.ts';
 import { PATIENCE_MS } from './insistent-client.ts';
 import type { InsistentClient } from './insistent-client.ts';
 import type { Random } from './random.ts';
@@ -195,33 +195,16 @@ async function answerOf<Answer>(
   return JSON.parse(answer.body) as Answer;
 }
 
-/**
- * A payer who does not give up: reloads what broke, or opens the link again and types anew. Too late
- * when the clock passed the end of the checkout meanwhile.
- */
+/** Too late when the clock passed the end of the checkout meanwhile. */
 async function payWithPatience(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
-  const giveUpAt = performance.now() + PATIENCE_MS;
-  const browser = new Browser(addressOf(load.random));
-  let url = fwdUrl;
-  let what = '';
-  while (performance.now() < giveUpAt) {
-    try {
-      let page = await openPage(url, browser);
-      if (page.forms.length > 0) page = await payOn(page);
-      if (page.title.startsWith('Thank you') || page.title === 'Your free trial has started')
-        return 'paid';
-      if (page.title === 'This checkout has expired') return 'too late';
-      what = `"${page.title}"`;
-      url = page.refreshUrl ?? fwdUrl;
-    } catch (error) {
-      if (!(error instanceof PageOutOfReach)) throw error;
-      what = error.message;
-      url = load.random.isLucky(0.5) ? error.url : fwdUrl;
-    }
-    load.pagesRepeated += 1;
-    await sleep(BETWEEN_LOOKS_MS);
-  }
-  throw new Error(`${fwdUrl} was not paid within ${PATIENCE_MS / 1_000} s; last seen: ${what}`);
+  const { end } = await payUntilAnswered(fwdUrl, {
+    address: addressOf(load.random),
+    withinMs: PATIENCE_MS,
+    betweenLooksMs: BETWEEN_LOOKS_MS,
+    reloadsBrokenPage: () => load.random.isLucky(0.5),
+    onRepeat: () => (load.pagesRepeated += 1),
+  });
+  return end;
 }
 
 function addressOf(random: Random): string {

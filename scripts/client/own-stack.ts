@@ -2,13 +2,30 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../runtime/config.ts';
-import { findRunningStart } from '../client/running-start.ts';
-import type { RunningStart } from '../client/running-start.ts';
-import { waitFor } from '../client/patience.ts';
+import { waitFor } from './patience.ts';
+import { findRunningStart } from './running-start.ts';
+import type { RunningStart } from './running-start.ts';
 
 export interface Stack {
   readonly start: RunningStart;
   stop(): Promise<void>;
+}
+
+export interface StackOptions {
+  /** Made when it is not there. */
+  readonly dataDir: string;
+  /** `dev`: the dev server on a file, as `npm start`; `cluster`: a cluster on the same Postgres. */
+  readonly temporal: 'dev' | 'cluster';
+  readonly ports: StackPorts;
+}
+
+export interface StackPorts {
+  readonly api: number;
+  readonly gateway: number;
+  readonly postgres: number;
+  readonly temporal: number;
+  /** Of the Temporal Web UI, which a cluster does not have. */
+  readonly temporalUi?: number;
 }
 
 /** Building the Temporal cluster may be part of it, the first time. */
@@ -16,13 +33,12 @@ const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 
 /**
- * A whole system of its own, all processes of production on one machine: `npm start` on a Temporal
- * cluster that keeps its state in the same Postgres. Data and ports are its own, so one that somebody
- * works with is left alone.
+ * Starts a whole system of its own, all processes of production on one machine: `npm start` with its
+ * own data folder and ports, so a system that runs already is left alone.
  *
  * @throws Error with the end of its output when it does not come up.
  */
-export async function startStack(dataDir: string, firstPort: number): Promise<Stack> {
+export async function startStack({ dataDir, temporal, ports }: StackOptions): Promise<Stack> {
   mkdirSync(dataDir, { recursive: true });
   const logFile = join(dataDir, 'start.log');
   const log = openSync(logFile, 'w');
@@ -32,12 +48,13 @@ export async function startStack(dataDir: string, firstPort: number): Promise<St
     detached: true,
     env: childEnvironment({
       DATA_DIR: dataDir,
-      API_PORT: String(firstPort),
-      GATEWAY_PORT: String(firstPort + 1),
-      POSTGRES_PORT: String(firstPort + 2),
-      TEMPORAL_PORT: String(firstPort + 3),
-      EMBEDDED_TEMPORAL: 'cluster',
-      // Nobody is to wait for their share of requests here.
+      API_PORT: String(ports.api),
+      GATEWAY_PORT: String(ports.gateway),
+      POSTGRES_PORT: String(ports.postgres),
+      TEMPORAL_PORT: String(ports.temporal),
+      ...(ports.temporalUi === undefined ? {} : { TEMPORAL_UI_PORT: String(ports.temporalUi) }),
+      EMBEDDED_TEMPORAL: temporal,
+      // The load here is far above the limit of one merchant.
       RATE_LIMIT_PER_SECOND: '1000000',
       // Each payer has an address of their own, which a proxy in front would tell.
       TRUSTED_PROXIES: '1',
