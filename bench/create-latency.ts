@@ -9,6 +9,7 @@ import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
 import type { Column } from '../scripts/client/terminal.ts';
+import { percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
 /** Not counted: code that has not run yet and connections that are not there yet. */
@@ -98,10 +99,4 @@ async function createOnce(pool: Pool, authorization: string): Promise<number> {
   const text = await response.body.text();
   if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}: ${text}`);
   return performance.now() - startedAt;
-}
-
-/** The smallest value that `percent` of them do not exceed. */
-function percentile(values: readonly number[], percent: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN;
 }

@@ -3,7 +3,8 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|review|verify|fuzz|bench:create [arguments]
+//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|review|verify|fuzz|
+//     bench:create|bench:billing-day|bench:endpoints [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -43,6 +44,7 @@ const COMMANDS = {
   verify: tsx('scripts/verify.ts'),
   fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),
+  'bench:billing-day': tsx('bench/billing-day.ts', { endsWithUs: true }),
   test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),
   check,
 };

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import type { ClientOf } from '../stack/measured-stack.ts';
+import { createOne, payOne, Troubles } from './set-up.ts';
+
+/** How long calls took in ms, from the call to its definite answer, repeats included. */
+export interface LoadFigures {
+  readonly readMs: Distribution;
+  readonly createMs: Distribution;
+  readonly checkoutMs: Distribution;
+  readonly repeats: number;
+  readonly payersAnswered503: number;
+  /** Calls that got no definite answer; each is an error of the run. */
+  readonly failures: readonly string[];
+}
+
+export interface BackgroundLoad {
+  /** Sends nothing more, waits for what is under way, and gives the figures. */
+  end(): Promise<LoadFigures>;
+}
+
+/**
+ * Between two rounds, ms. A round is four reads, one subscription created and its checkout paid.
+ * Rounds start by the clock, whatever has been answered by then.
+ */
+const ROUND_MS = 2_000;
+const READS_A_ROUND = 4;
+/** So many rounds may be under way; more would measure this load and not the wave. */
+const ROUNDS_AT_ONCE = 20;
+
+/** Starts a light load of one merchant: 2 reads/s, 0.5 creates/s and 0.5 hosted payments/s. */
+export function startBackgroundLoad(merchant: ClientOf): BackgroundLoad {
+  const troubles = new Troubles();
+  const client = merchant(() => (troubles.repeats += 1));
+  const times = { read: [] as number[], create: [] as number[], checkout: [] as number[] };
+  const failures: string[] = [];
+  const underWay = new Set<Promise<void>>();
+  const stop = new AbortController();
+
+  const timed = async <Result>(into: number[], work: () => Promise<Result>): Promise<Result> => {
+    const startedAt = performance.now();
+    const result = await work();
+    into.push(performance.now() - startedAt);
+    return result;
+  };
+  const round = async (): Promise<void> => {
+    try {
+      const { subscriptionId, fwdUrl } = await timed(times.create, () => createOne(client));
+      const reads = async (): Promise<void> => {
+        for (let read = 0; read < READS_A_ROUND; read += 1) {
+          const path = `/subscription/get-subscription/${subscriptionId}`;
+          await timed(times.read, () => client.get(path));
+          await sleep(ROUND_MS / READS_A_ROUND);
+        }
+      };
+      await Promise.all([reads(), timed(times.checkout, () => payOne(fwdUrl, troubles))]);
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const rounds = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      if (underWay.size < ROUNDS_AT_ONCE) {
+        const started: Promise<void> = round().finally(() => underWay.delete(started));
+        underWay.add(started);
+      }
+      await sleep(ROUND_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  };
+  const running = rounds();
+  return {
+    end: async () => {
+      stop.abort();
+      await running;
+      await Promise.all(underWay);
+      return {
+        readMs: distributionOf(times.read),
+        createMs: distributionOf(times.create),
+        checkoutMs: distributionOf(times.checkout),
+        repeats: troubles.repeats,
+        payersAnswered503: troubles.payersAnswered503,
+        failures,
+      };
+    },
+  };
+}

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitFor } from '../../scripts/client/patience.ts';
+import type { Closer } from '../../runtime/shutdown.ts';
+import { measureFloors } from '../floors/run.ts';
+import type { Floor, Shape } from '../floors/run.ts';
+import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
+import type { DatabaseWork } from '../measure/database-counters.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { cpuPercentOver } from '../measure/quiet.ts';
+import type { CpuPercent } from '../measure/quiet.ts';
+import { startMeasuredStack } from '../stack/measured-stack.ts';
+import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+import { startReceiver } from '../stack/receiver.ts';
+import type { Receiver } from '../stack/receiver.ts';
+import { startBackgroundLoad } from './background-load.ts';
+import type { LoadFigures } from './background-load.ts';
+import { readDeliveries } from './renewals.ts';
+import { createAll, editAll, payAll } from './set-up.ts';
+import type { Throughput } from './set-up.ts';
+import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
+import type { WaveFigures, WaveSetting } from './wave.ts';
+
+export interface DayOptions {
+  readonly subscriptions: number;
+  /** Waves; each is a month later in the subscriptions' calendar, and seconds later in real time. */
+  readonly months: number;
+  readonly temporal: TemporalKind;
+  /** Bare workflows of each shape. */
+  readonly floor: number;
+  /** What the measured merchant's configuration is subscribed to. */
+  readonly events: readonly string[];
+}
+
+/** Everything measured on one billing day. */
+export interface DayFigures {
+  readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
+  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+  /** One for each month, with the edits before it. The last one has the background load. */
+  readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
+  /** What else was called during the last wave. */
+  readonly duringWave: {
+    readonly same: LoadFigures;
+    readonly other: LoadFigures & { readonly firstDeliveryMs: Distribution };
+  };
+  readonly floors: Record<Shape, Floor>;
+  /** Whether Postgres counted statements. */
+  readonly countsStatements: boolean;
+  /** What was not charged once, or not delivered; empty when all is right. */
+  readonly problems: readonly string[];
+}
+
+export type Say = (line: string) => void;
+
+const OTHER_PATH = '/other-merchant';
+const OTHER_EVENTS = ['subscription.created', CHARGED];
+const DELIVERED_WITHIN_MS = 120_000;
+const IDLE_MS = 10_000;
+const EDIT_TRIES = 3;
+/** Edits may take so much longer than calls took on average before. */
+const EDIT_ALLOWANCE = 1.5;
+
+/** Runs a billing day on a stack of its own; what it starts is pushed to `closers`. */
+export async function runBillingDay(
+  options: DayOptions,
+  dataDir: string,
+  closers: Closer[],
+  say: Say,
+): Promise<DayFigures> {
+  say(`starting a stack of its own (Temporal: ${options.temporal})`);
+  const stack = await startMeasuredStack(dataDir, options.temporal, closers);
+  const receiver = await startReceiver(closers);
+  const other = await stack.addMerchant('Another merchant');
+  await receiver.subscribe(stack.merchant(), WAVE_PATH, options.events);
+  await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
+
+  say(`creating ${options.subscriptions} subscriptions, then paying them on the hosted page`);
+  const { created, throughput: create } = await createAll(stack.merchant, options.subscriptions);
+  const pay = await payAll(created);
+  await waitUntilDelivered(stack);
+
+  say('measuring the idle stack');
+  const idle = await measureIdle(stack);
+  const setting: WaveSetting = {
+    stack,
+    receiver,
+    idle,
+    subscriptionIds: created.map(({ subscriptionId }) => subscriptionId),
+  };
+  const { waves, duringWave } = await measureWaves(setting, options.months, pay, other, say);
+
+  say(`measuring the floors: ${options.floor} bare workflows of each shape`);
+  const floors = await measureFloors(stack, options.floor, closers);
+  return {
+    setUp: { create, pay },
+    idle,
+    waves,
+    duringWave,
+    floors,
+    countsStatements: stack.countsStatements,
+    problems: problemsOf(waves, duringWave, options.subscriptions),
+  };
+}
+
+async function measureWaves(
+  setting: WaveSetting,
+  months: number,
+  paid: Throughput,
+  other: ClientOf,
+  say: Say,
+): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
+  const { stack, receiver } = setting;
+  const waves: DayFigures['waves'][number][] = [];
+  let duringWave: DayFigures['duringWave'] | undefined;
+  for (let month = 1; month <= months; month += 1) {
+    const isLast = month === months;
+    say(`month ${month}: editing every subscription to one due instant`);
+    const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
+    const { edit, dueAt } = await editToOneInstant(setting, perSecond);
+    say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
+    const wave = await measureWave(setting, dueAt, () => {
+      if (!isLast) return async () => undefined;
+      const loads = [startBackgroundLoad(stack.merchant), startBackgroundLoad(other)] as const;
+      return async () => {
+        const [same, others] = await Promise.all(loads.map((load) => load.end()));
+        if (same === undefined || others === undefined) return;
+        const firstDeliveryMs = await firstDeliveriesOf(stack, receiver, dueAt);
+        duringWave = { same, other: { ...others, firstDeliveryMs } };
+      };
+    });
+    waves.push({ ...wave, edit });
+    say(`month ${month}: ${wave.charged} charged, ${wave.delivered} delivered`);
+  }
+  if (duringWave === undefined) throw new Error('no wave was measured');
+  return { waves, duringWave };
+}
+
+/** Edits all; again with a later instant when the edits were too slow for one instant. */
+async function editToOneInstant(
+  { stack, subscriptionIds }: WaveSetting,
+  perSecond: number,
+): Promise<{ edit: Throughput; dueAt: number }> {
+  for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
+    const editMs = (subscriptionIds.length / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
+    const dueAt = Math.round(Date.now() + PREPARED_WITHIN_MS + 2_000 + editMs);
+    const edit = await editAll(stack.merchant, subscriptionIds, dueAt);
+    if (Date.now() + PREPARED_WITHIN_MS < dueAt) return { edit, dueAt };
+  }
+  throw new Error('the edits were too slow to let all subscriptions fall due at one instant');
+}
+
+async function firstDeliveriesOf(
+  stack: MeasuredStack,
+  receiver: Receiver,
+  since: number,
+): Promise<Distribution> {
+  const arrivals = await receiver.arrivals({ path: OTHER_PATH, since });
+  const eventIds = arrivals.map(({ eventId }) => eventId);
+  const { firstDeliveryMs } = await readDeliveries(stack, { eventIds }, since, arrivals);
+  return distributionOf(firstDeliveryMs);
+}
+
+async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
+  await waitFor('the events of the set-up to be delivered', DELIVERED_WITHIN_MS, async () => {
+    const [row] = await sql<{ pending: number }[]>`
+      select count(*)::int as pending from webhook_delivery where state = 'PENDING'`;
+    if (row?.pending === 0) return true;
+    await sleep(500);
+  });
+}
+
+async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
+  const before = await readCounters(stack);
+  const cpu = await cpuPercentOver(stack, IDLE_MS);
+  const after = await readCounters(stack);
+  const seconds = (after.at - before.at) / 1_000;
+  return { cpu, databasePerSecond: divided(workBetween(before, after, null), seconds) };
+}
+
+function problemsOf(
+  waves: readonly WaveFigures[],
+  { same, other }: DayFigures['duringWave'],
+  count: number,
+): string[] {
+  const ofWaves = waves.flatMap((wave, index) => {
+    const found = {
+      'not charged': count - wave.charged,
+      'charged more than once': wave.chargedTwice,
+      'without a delivered event': count - wave.delivered,
+      'events not delivered': wave.undeliveredEvents,
+      'not asleep again': wave.notAsleep,
+    };
+    return Object.entries(found).flatMap(([what, n]) =>
+      n === 0 ? [] : [`month ${index + 1}: ${n} ${what}`],
+    );
+  });
+  return [...ofWaves, ...same.failures, ...other.failures];
+}

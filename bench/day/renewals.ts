@@ -1,0 +1,144 @@
+import type { MeasuredStack } from '../stack/measured-stack.ts';
+import type { Arrival } from '../stack/receiver.ts';
+
+/** One renewal of a wave, with every time at which it went on, in epoch ms; null: not yet. */
+export interface Renewal {
+  readonly subscriptionId: string;
+  /** By the gateway's own book. */
+  readonly chargedAt: number | null;
+  /** How many charges the gateway booked for it; exactly one is right. */
+  readonly charges: number;
+  /** By the clock of Postgres. */
+  readonly settledAt: number | null;
+  /** When the receiver had its `subscription.cycle_charged`. */
+  readonly deliveredAt: number | null;
+}
+
+/** Events of a wave, from their commit to the receiver. */
+export interface Deliveries {
+  readonly events: number;
+  /** Rows of configurations that are not DELIVERED. */
+  readonly undelivered: number;
+  /** From the commit of each event to its first arrival, ms. */
+  readonly firstDeliveryMs: readonly number[];
+  /** When the last delivery was recorded, epoch ms by the worker's clock; null without one. */
+  readonly lastRecordedAt: number | null;
+}
+
+const GATEWAY_WITHIN_MS = 30_000;
+
+interface BookedCharge {
+  readonly outcome: string;
+  readonly createdAt: number;
+  readonly reference: { readonly subscriptionId: string | null };
+}
+
+/** Reads what became of the renewals of `subscriptionIds` that fell due at `dueAt`. */
+export async function readRenewals(
+  stack: MeasuredStack,
+  subscriptionIds: readonly string[],
+  dueAt: number,
+  arrivals: readonly Arrival[],
+): Promise<Renewal[]> {
+  const settled = new Map(
+    (
+      await stack.sql<{ subscription_id: string; settled_at: Date }[]>`
+        select i.subscription_id, a.settled_at
+        from payment_intent i
+        join payment_attempt a on a.merchant_id = i.merchant_id and a.intent_id = i.id
+        where i.subscription_id = any(${[...subscriptionIds]}) and i.due_at = ${new Date(dueAt)}
+          and a.state = 'SUCCEEDED'`
+    ).map((row) => [row.subscription_id, row.settled_at.getTime()]),
+  );
+  const booked = new Map<string | null, number[]>();
+  for (const { outcome, createdAt, reference } of await readBook(stack)) {
+    if (outcome !== 'succeeded' || createdAt < dueAt) continue;
+    const earlier = booked.get(reference.subscriptionId) ?? [];
+    booked.set(reference.subscriptionId, [...earlier, createdAt]);
+  }
+  const delivered = new Map<string | null, number>();
+  for (const { subscriptionId, at } of arrivals) {
+    if (!delivered.has(subscriptionId)) delivered.set(subscriptionId, at);
+  }
+  return subscriptionIds.map((subscriptionId) => {
+    const charges = booked.get(subscriptionId) ?? [];
+    return {
+      subscriptionId,
+      chargedAt: charges[0] ?? null,
+      charges: charges.length,
+      settledAt: settled.get(subscriptionId) ?? null,
+      deliveredAt: delivered.get(subscriptionId) ?? null,
+    };
+  });
+}
+
+/** How many renewals are not settled, or have an event that is not delivered. */
+export async function countOpen(
+  { sql }: MeasuredStack,
+  subscriptionIds: readonly string[],
+  dueAt: number,
+): Promise<{ unsettled: number; undelivered: number }> {
+  const [row] = await sql<{ settled: number; undelivered: number }[]>`
+    select
+      (select count(*)::int from payment_intent
+        where subscription_id = any(${[...subscriptionIds]}) and due_at = ${new Date(dueAt)}
+          and status = 'SUCCESS') as settled,
+      (select count(*)::int from webhook_delivery
+        where stream_id = any(${[...subscriptionIds]}) and state = 'PENDING') as undelivered`;
+  return {
+    unsettled: subscriptionIds.length - (row?.settled ?? 0),
+    undelivered: row?.undelivered ?? 0,
+  };
+}
+
+/**
+ * Reads the deliveries of events of these streams, or of all a merchant's when it is given, that were
+ * stored since `since`, epoch ms.
+ */
+export async function readDeliveries(
+  { sql }: MeasuredStack,
+  which: { readonly streamIds: readonly string[] } | { readonly eventIds: readonly string[] },
+  since: number,
+  arrivals: readonly Arrival[],
+): Promise<Deliveries> {
+  const selected =
+    'streamIds' in which
+      ? sql`e.stream_id = any(${[...which.streamIds]})`
+      : sql`e.id = any(${[...which.eventIds]})`;
+  const rows = await sql<{ id: string; state: string; settled_at: Date | null; ms: number }[]>`
+    select e.id, d.state, d.settled_at,
+      extract(epoch from pg_xact_commit_timestamp(e.xmin))::float8 * 1000 as ms
+    from outbox_event e
+    join webhook_delivery d on d.merchant_id = e.merchant_id and d.event_id = e.id
+    where ${selected} and e.inserted_at >= ${new Date(since)}`;
+  const arrivedAt = new Map<string, number>();
+  for (const { eventId, at } of arrivals) {
+    if (!arrivedAt.has(eventId)) arrivedAt.set(eventId, at);
+  }
+  const recordedAt = rows.flatMap(({ settled_at: at }) => (at === null ? [] : [at.getTime()]));
+  return {
+    events: rows.length,
+    undelivered: rows.filter(({ state }) => state !== 'DELIVERED').length,
+    firstDeliveryMs: rows.flatMap(({ id, ms }) => {
+      const at = arrivedAt.get(id);
+      return at === undefined ? [] : [at - ms];
+    }),
+    lastRecordedAt: recordedAt.length === 0 ? null : Math.max(...recordedAt),
+  };
+}
+
+/** Everything in the gateway's book, oldest first. */
+async function readBook({ demo }: MeasuredStack): Promise<BookedCharge[]> {
+  const book: BookedCharge[] = [];
+  for (let after: number | null = 0; after !== null;) {
+    const response = await fetch(`${demo.gatewayUrl}/control/charges?after=${after}`, {
+      headers: { authorization: `Bearer ${demo.gatewayKey}` },
+      signal: AbortSignal.timeout(GATEWAY_WITHIN_MS),
+    });
+    if (!response.ok) throw new Error(`the gateway's book answered ${response.status}`);
+    const page = (await response.json()) as { charges: BookedCharge[]; next: number | null };
+    book.push(...page.charges);
+    after = page.next;
+  }
+  return book;
+}

@@ -1,0 +1,123 @@
+import { Agent, setGlobalDispatcher } from 'undici';
+import { payUntilAnswered } from '../../scripts/client/insistent-payer.ts';
+import type { MerchantClient } from '../../test/support/merchant-client.ts';
+import { PAYING_CARD } from '../../test/support/payer.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { inParallel } from '../measure/parallel.ts';
+import type { ClientOf } from '../stack/measured-stack.ts';
+
+/** Calls of one kind: how many a second, and how long each took in ms. */
+export interface Throughput {
+  readonly perSecond: number;
+  readonly latencyMs: Distribution;
+  /** Answers 409, 429, 5xx or none at all, after which the request was repeated with its key. */
+  readonly repeats: number;
+  /** Pages of payers that were answered 503. */
+  readonly payersAnswered503: number;
+}
+
+export interface CreatedSubscription {
+  readonly subscriptionId: string;
+  readonly fwdUrl: string;
+}
+
+const IN_PARALLEL = 12;
+const PAY_WITHIN_MS = 180_000;
+const BETWEEN_LOOKS_MS = 300;
+
+/** Counts of what went another way than at once. */
+export class Troubles {
+  repeats = 0;
+  payersAnswered503 = 0;
+}
+
+/** Sets how many connections this process opens to one server: as many as a load needs. */
+export function allowConnections(): void {
+  setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
+}
+
+export async function createOne(merchant: MerchantClient): Promise<CreatedSubscription> {
+  return merchant.post<CreatedSubscription>('/subscription/create', {
+    amount: 1_999,
+    currency: 'USD',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 1_000,
+    customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+  });
+}
+
+let payers = 0;
+
+/** Pays on the hosted page, as a payer with an address of their own. */
+export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> {
+  payers += 1;
+  const address = `10.${(payers >> 16) & 255}.${(payers >> 8) & 255}.${payers & 255}`;
+  const { end, answered503 } = await payUntilAnswered(fwdUrl, {
+    address,
+    withinMs: PAY_WITHIN_MS,
+    betweenLooksMs: BETWEEN_LOOKS_MS,
+    onRepeat: () => (troubles.repeats += 1),
+  });
+  troubles.payersAnswered503 += answered503;
+  if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
+}
+
+/** Makes `count` subscriptions, twelve at a time. */
+export async function createAll(
+  merchant: ClientOf,
+  count: number,
+): Promise<{ created: CreatedSubscription[]; throughput: Throughput }> {
+  const troubles = new Troubles();
+  const client = merchant(() => (troubles.repeats += 1));
+  const numbers = Array.from({ length: count }, (_, index) => index);
+  const { results, throughput } = await timed(numbers, troubles, () => createOne(client));
+  return { created: results, throughput };
+}
+
+export async function payAll(created: readonly CreatedSubscription[]): Promise<Throughput> {
+  const troubles = new Troubles();
+  const { throughput } = await timed(created, troubles, ({ fwdUrl }) => payOne(fwdUrl, troubles));
+  return throughput;
+}
+
+/** Moves the next payment of every subscription to `dueAt`, epoch ms. */
+export async function editAll(
+  merchant: ClientOf,
+  subscriptionIds: readonly string[],
+  dueAt: number,
+): Promise<Throughput> {
+  const troubles = new Troubles();
+  const client = merchant(() => (troubles.repeats += 1));
+  const { throughput } = await timed(subscriptionIds, troubles, (subscriptionId) =>
+    client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
+  );
+  return throughput;
+}
+
+async function timed<Item, Result>(
+  items: readonly Item[],
+  troubles: Troubles,
+  work: (item: Item) => Promise<Result>,
+): Promise<{ results: Result[]; throughput: Throughput }> {
+  const latenciesMs: number[] = [];
+  const startedAt = performance.now();
+  const results = await inParallel(items, IN_PARALLEL, async (item) => {
+    const itemStartedAt = performance.now();
+    const result = await work(item);
+    latenciesMs.push(performance.now() - itemStartedAt);
+    return result;
+  });
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    results,
+    throughput: {
+      perSecond: items.length / seconds,
+      latencyMs: distributionOf(latenciesMs),
+      repeats: troubles.repeats,
+      payersAnswered503: troubles.payersAnswered503,
+    },
+  };
+}

@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitFor } from '../../scripts/client/patience.ts';
+import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
+import type { DatabaseWork } from '../measure/database-counters.ts';
+import { historiesOf } from '../measure/histories.ts';
+import type { HistorySize, RunPosition } from '../measure/histories.ts';
+import { inParallel } from '../measure/parallel.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { waitUntilQuiet } from '../measure/quiet.ts';
+import type { CpuPercent } from '../measure/quiet.ts';
+import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import type { Receiver } from '../stack/receiver.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { countOpen, readDeliveries, readRenewals } from './renewals.ts';
+import type { Deliveries, Renewal } from './renewals.ts';
+
+export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
+
+/** What one renewal costs, averaged over a wave. */
+export interface RenewalCost {
+  /** CPU ms of each process. Null where CPU time cannot be read. */
+  readonly cpuMs: CpuParts | null;
+  /** Of the subscription's workflow, over a sample. */
+  readonly history: HistorySize;
+  /** Without what the idle stack does in the same time. */
+  readonly database: DatabaseWork;
+}
+
+/** What all subscriptions falling due at one instant came to. Times in seconds after it. */
+export interface WaveFigures {
+  readonly dueAt: number;
+  readonly charged: number;
+  readonly delivered: number;
+  /** Subscriptions that the gateway booked more than one charge for. */
+  readonly chargedTwice: number;
+  readonly undeliveredEvents: number;
+  readonly notAsleep: number;
+  /** Until the last charge was settled, and N divided by that. */
+  readonly settledSeconds: number;
+  readonly chargesPerSecond: number;
+  /** Until everything was settled, delivered and asleep, and N divided by that. */
+  readonly asleepSeconds: number;
+  readonly asleepPerSecond: number;
+  readonly lateness: {
+    readonly byGateway: Distribution;
+    readonly bySettled: Distribution;
+    readonly byDelivered: Distribution;
+  };
+  /** From an event's commit to its first arrival, ms. */
+  readonly firstDeliveryMs: Distribution;
+  readonly deliveriesPerRenewal: number;
+  readonly cost: RenewalCost;
+  /** Lateness of each charge by Postgres, in seconds, in ascending order: for the plot. */
+  readonly settledAfter: readonly number[];
+}
+
+export interface WaveSetting {
+  readonly stack: MeasuredStack;
+  readonly receiver: Receiver;
+  readonly subscriptionIds: readonly string[];
+  readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
+}
+
+/** Path of the receiver that the measured merchant's events go to. */
+export const WAVE_PATH = '/billing-day';
+export const CHARGED = 'subscription.cycle_charged';
+
+/** {@link prepareWave} needs so long before the due instant. */
+export const PREPARED_WITHIN_MS = 16_000;
+const QUIET_WITHIN_MS = 3_000;
+const QUIET_AFTER_WITHIN_MS = 20_000;
+const LOOK_MS = 250;
+const WAVE_WITHIN_MS = 120_000;
+const WAVE_WITHIN_MS_EACH = 500;
+const ASLEEP_WITHIN_MS = 60_000;
+const SAMPLE = 20;
+const LOOKED_AT_TOGETHER = 8;
+
+/** Waits for a quiet stack after the edits, and reads every counter. */
+async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting) {
+  await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
+  const histories = historiesOf(stack);
+  const sample = sampleOf(subscriptionIds);
+  const positions = await inParallel(sample, LOOKED_AT_TOGETHER, async (id) => ({
+    id,
+    position: await histories.position(subscriptionWorkflowId(id)),
+  }));
+  return { positions, counters: await readCounters(stack) };
+}
+
+/**
+ * Measures the wave of `dueAt`, to which every subscription has been moved. `whileDue` starts with the
+ * wave; what it gives back is called at its end.
+ */
+export async function measureWave(
+  setting: WaveSetting,
+  dueAt: number,
+  whileDue: () => () => Promise<void>,
+): Promise<WaveFigures> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const { positions, counters } = await prepareWave(setting);
+  await sleep(Math.max(0, dueAt - Date.now() - 500));
+  const roots = new Map<ProcessName | 'receiver' | 'bench', number>([
+    ...stack.pids(),
+    ['receiver', receiver.pid],
+  ]);
+  const cpuBefore = readCpu(roots);
+  const benchBefore = process.cpuUsage();
+  const endLoad = whileDue();
+  await waitForWave(setting, dueAt);
+  await endLoad();
+  await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
+  const cpu = cpuBetween(cpuBefore, readCpu(roots));
+  const bench = process.cpuUsage(benchBefore);
+  const database = workBetween(counters, await readCounters(stack), setting.idle.databasePerSecond);
+  const n = subscriptionIds.length;
+  const perRenewal = cpu === null ? null : { ...cpu, bench: (bench.user + bench.system) / 1_000 };
+  return {
+    ...(await readWave(setting, dueAt)),
+    cost: {
+      cpuMs:
+        perRenewal === null
+          ? null
+          : (Object.fromEntries(
+              Object.entries(perRenewal).map(([name, ms]) => [name, ms / n]),
+            ) as CpuParts),
+      history: await historyCost(setting, positions),
+      database: divided(database, n),
+    },
+  };
+}
+
+/** Ends without an error when time is up: what is missing then is counted afterwards. */
+async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const n = subscriptionIds.length;
+  const giveUpAt = dueAt + WAVE_WITHIN_MS + n * WAVE_WITHIN_MS_EACH;
+  const untilTrue = async (isOver: () => Promise<boolean>): Promise<void> => {
+    while (Date.now() < giveUpAt && !(await isOver())) await sleep(LOOK_MS);
+  };
+  // The receiver is asked first: it costs the stack nothing.
+  await untilTrue(async () => {
+    const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
+    return (await receiver.subscriptions(selection)) >= n;
+  });
+  await untilTrue(async () => {
+    const { unsettled, undelivered } = await countOpen(stack, subscriptionIds, dueAt);
+    return unsettled + undelivered === 0;
+  });
+}
+
+async function readWave(setting: WaveSetting, dueAt: number): Promise<Omit<WaveFigures, 'cost'>> {
+  const { stack, receiver, subscriptionIds } = setting;
+  const n = subscriptionIds.length;
+  const arrivals = await receiver.arrivals({ path: WAVE_PATH, since: dueAt });
+  const charged = arrivals.filter(({ eventType }) => eventType === CHARGED);
+  const renewals = await readRenewals(stack, subscriptionIds, dueAt, charged);
+  const deliveries = await readDeliveries(
+    stack,
+    { streamIds: subscriptionIds },
+    dueAt - 1_000,
+    arrivals,
+  );
+  const asleep = await asleepTimes(setting);
+  const settledSeconds = lastOf(
+    renewals.map(({ settledAt }) => settledAt),
+    dueAt,
+  );
+  const asleepSeconds = Math.max(
+    settledSeconds,
+    lastOf([...renewals.map(({ deliveredAt }) => deliveredAt), deliveries.lastRecordedAt], dueAt),
+    lastOf(asleep, dueAt),
+  );
+  return {
+    dueAt,
+    charged: renewals.filter(isCharged).length,
+    delivered: renewals.filter(({ deliveredAt }) => deliveredAt !== null).length,
+    chargedTwice: renewals.filter(({ charges }) => charges > 1).length,
+    undeliveredEvents: deliveries.undelivered,
+    notAsleep: asleep.filter((at) => at === null).length,
+    settledSeconds,
+    chargesPerSecond: n / settledSeconds,
+    asleepSeconds,
+    asleepPerSecond: n / asleepSeconds,
+    ...spread(renewals, deliveries, dueAt),
+    deliveriesPerRenewal: deliveries.events / n,
+  };
+}
+
+function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: number) {
+  const after = (times: readonly (number | null)[]): number[] =>
+    times.flatMap((at) => (at === null ? [] : [(at - dueAt) / 1_000]));
+  const settledAfter = after(renewals.map(({ settledAt }) => settledAt));
+  return {
+    lateness: {
+      byGateway: distributionOf(after(renewals.map(({ chargedAt }) => chargedAt))),
+      bySettled: distributionOf(settledAfter),
+      byDelivered: distributionOf(after(renewals.map(({ deliveredAt }) => deliveredAt))),
+    },
+    firstDeliveryMs: distributionOf(deliveries.firstDeliveryMs),
+    settledAfter: settledAfter.toSorted((a, b) => a - b),
+  };
+}
+
+/** When each subscription's workflow did its last step, epoch ms; null for one that does not sleep. */
+async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(number | null)[]> {
+  const histories = historiesOf(stack);
+  const giveUpAt = performance.now() + ASLEEP_WITHIN_MS;
+  return inParallel(subscriptionIds, LOOKED_AT_TOGETHER, async (id) => {
+    const withinMs = Math.max(0, giveUpAt - performance.now());
+    const find = async (): Promise<true | undefined> =>
+      (await histories.position(subscriptionWorkflowId(id))).isAsleep ? true : undefined;
+    const isAsleep = await waitFor(`${id} to sleep`, withinMs, find).catch(() => false);
+    return isAsleep ? (await histories.lastEvent(subscriptionWorkflowId(id))).at : null;
+  });
+}
+
+async function historyCost(
+  { stack }: WaveSetting,
+  positions: readonly { readonly id: string; readonly position: RunPosition }[],
+): Promise<HistorySize> {
+  const histories = historiesOf(stack);
+  const added = await inParallel(positions, LOOKED_AT_TOGETHER, ({ id, position }) =>
+    histories.addedSince(subscriptionWorkflowId(id), position),
+  );
+  const mean = (values: readonly number[]): number =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  return {
+    events: mean(added.map(({ events }) => events)),
+    bytes: mean(added.map(({ bytes }) => bytes)),
+  };
+}
+
+const isCharged = ({ settledAt, charges }: Renewal): boolean => settledAt !== null && charges > 0;
+
+/** Seconds from `dueAt` to the last of these times. */
+function lastOf(times: readonly (number | null)[], dueAt: number): number {
+  const known = times.filter((at) => at !== null);
+  return known.length === 0 ? Number.NaN : (Math.max(...known) - dueAt) / 1_000;
+}
+
+function sampleOf(subscriptionIds: readonly string[]): string[] {
+  const step = Math.max(1, Math.floor(subscriptionIds.length / SAMPLE));
+  return subscriptionIds.filter((_, index) => index % step === 0).slice(0, SAMPLE);
+}

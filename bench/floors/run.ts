@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { waitFor } from '../../scripts/client/patience.ts';
+import type { Closer } from '../../runtime/shutdown.ts';
+import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { historiesOf } from '../measure/histories.ts';
+import type { Histories } from '../measure/histories.ts';
+import { inParallel } from '../measure/parallel.ts';
+import { startChild } from '../stack/child-process.ts';
+import type { ChildProgram } from '../stack/child-process.ts';
+import type { MeasuredStack } from '../stack/measured-stack.ts';
+import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
+
+/** The shapes of a renewal whose bare cost is measured; each names its workflow and its last queue. */
+const SHAPES = {
+  twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
+  oneLocalActivity: WORKFLOW_QUEUE,
+} as const;
+export type Shape = keyof typeof SHAPES;
+
+/** What Temporal and an SDK worker can do at most with a shape, without any work inside. */
+export interface Floor {
+  readonly workflows: number;
+  /** From the instant at which all fall due to the instant at which the last one sleeps again. */
+  readonly seconds: number;
+  readonly asleepPerSecond: number;
+  /** Null where CPU time cannot be read. */
+  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres', number> | null;
+}
+
+const STARTED_TOGETHER = 16;
+const LOOKED_AT_TOGETHER = 8;
+/** Between the last start and the due instant, so that the starts are over. */
+const REST_MS = 3_000;
+/** Starts of workflows that a busy machine manages in a second. */
+const STARTS_PER_SECOND = 40;
+const WAVE_WITHIN_MS = 120_000;
+const WAVE_WITHIN_MS_EACH = 500;
+const ASLEEP_WITHIN_MS = 60_000;
+
+/** Runs `count` bare workflows of each shape, one shape after the other, all due at one instant. */
+export async function measureFloors(
+  stack: MeasuredStack,
+  count: number,
+  closers: Closer[],
+): Promise<Record<Shape, Floor>> {
+  const { temporalAddress, temporalNamespace } = stack.demo;
+  const worker = await startChild(
+    'bench/floors/worker-main.ts',
+    [temporalAddress, temporalNamespace],
+    closers,
+  );
+  try {
+    return {
+      twoActivitiesAndNewRun: await measureFloor(stack, worker, 'twoActivitiesAndNewRun', count),
+      oneLocalActivity: await measureFloor(stack, worker, 'oneLocalActivity', count),
+    };
+  } finally {
+    await worker.stop();
+  }
+}
+
+async function measureFloor(
+  stack: MeasuredStack,
+  worker: ChildProgram,
+  shape: Shape,
+  count: number,
+): Promise<Floor> {
+  const client = new Client({
+    connection: stack.temporal,
+    namespace: stack.demo.temporalNamespace,
+  });
+  const ids = Array.from({ length: count }, (_, index) => `floor/${shape}/${index}`);
+  const dueAt = Date.now() + REST_MS + (count / STARTS_PER_SECOND) * 1_000;
+  await inParallel(ids, STARTED_TOGETHER, (workflowId) =>
+    client.workflow.start(shape, { workflowId, taskQueue: WORKFLOW_QUEUE, args: [dueAt] }),
+  );
+  const leftMs = dueAt - Date.now() - 500;
+  if (leftMs < 0) throw new Error(`${count} bare workflows could not be started in time`);
+  await sleep(leftMs);
+
+  const roots = new Map([['worker', worker.pid] as const, ...serversOf(stack)]);
+  const cpuBefore = readCpu(roots);
+  await waitFor(
+    `${count} bare workflows (${shape}) to finish their renewal`,
+    WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
+    async () => {
+      await sleep(100);
+      const done = await worker.ask<number>({ queue: SHAPES[shape] });
+      return done >= count ? true : undefined;
+    },
+  );
+  await sleep(1_000);
+  const cpu = cpuBetween(cpuBefore, readCpu(roots));
+  const histories = historiesOf(stack);
+  const asleepAt = await inParallel(ids, LOOKED_AT_TOGETHER, (id) =>
+    sleptAgainAt(histories, id, dueAt),
+  );
+  const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
+  return {
+    workflows: count,
+    seconds,
+    asleepPerSecond: count / seconds,
+    cpuMsPerRenewal:
+      cpu === null
+        ? null
+        : {
+            worker: cpu.worker / count,
+            temporal: cpu.temporal / count,
+            postgres: cpu.postgres / count,
+          },
+  };
+}
+
+function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {
+  const pids = stack.pids();
+  return (['temporal', 'postgres'] as const).map((name) => [name, pids.get(name) ?? 0]);
+}
+
+/** When a bare workflow started its next timer, epoch ms by Temporal's clock. */
+async function sleptAgainAt(histories: Histories, id: string, dueAt: number): Promise<number> {
+  return waitFor(`${id} to sleep again`, ASLEEP_WITHIN_MS, async () => {
+    const { type, at } = await histories.lastEvent(id);
+    return type.endsWith('TIMER_STARTED') && at > dueAt ? at : undefined;
+  });
+}

@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** CPU time in ms that a process and every process under it have used since they started. */
+export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
+
+/** Ticks of /proc/<pid>/stat in a second: a constant of Linux for programs (USER_HZ). */
+const TICKS_PER_SECOND = 100;
+
+/**
+ * CPU time of each process tree, by the pid at its root. A child that has ended counts with its
+ * parent, as Linux adds it there. Null where there is no /proc.
+ */
+export function readCpu<Name extends string>(
+  roots: ReadonlyMap<Name, number>,
+): CpuTimes<Name> | null {
+  if (process.platform !== 'linux') return null;
+  const processes = readProcesses();
+  const children = new Map<number, number[]>();
+  for (const [pid, { parent }] of processes) {
+    children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  const ticksOf = (pid: number): number => {
+    const own = processes.get(pid)?.ticks ?? 0;
+    return (children.get(pid) ?? []).reduce((sum, child) => sum + ticksOf(child), own);
+  };
+  return new Map(
+    [...roots].map(([name, pid]) => [name, (ticksOf(pid) * 1_000) / TICKS_PER_SECOND]),
+  );
+}
+
+/** CPU time in ms that each process used between two readings. */
+export function cpuBetween<Name extends string>(
+  before: CpuTimes<Name> | null,
+  after: CpuTimes<Name> | null,
+): Record<Name, number> | null {
+  if (before === null || after === null) return null;
+  return Object.fromEntries(
+    [...after].map(([name, ms]) => [name, ms - (before.get(name) ?? 0)]),
+  ) as Record<Name, number>;
+}
+
+function readProcesses(): Map<number, { parent: number; ticks: number }> {
+  const found = new Map<number, { parent: number; ticks: number }>();
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid)) continue;
+    let stat: string;
+    try {
+      stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    } catch {
+      // It ended in between.
+      continue;
+    }
+    // After the name in parentheses: state, parent, …; from index 11 utime, stime, cutime, cstime.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    found.set(pid, { parent: Number(fields[1]), ticks });
+  }
+  return found;
+}

@@ -1,0 +1,93 @@
+import proto from '@temporalio/proto';
+import type { MeasuredStack } from '../stack/measured-stack.ts';
+
+const { EventType, WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
+
+/** Where a workflow stands in its latest run. */
+export interface RunPosition {
+  readonly runId: string;
+  readonly events: number;
+  readonly bytes: number;
+  /** False while a workflow task or an activity is pending. */
+  readonly isAsleep: boolean;
+  readonly isContinued: boolean;
+}
+
+export interface LastEvent {
+  readonly type: string;
+  /** Epoch ms by Temporal's clock. */
+  readonly at: number;
+  /** The run after this one, when the event continues the workflow as new. */
+  readonly nextRunId: string | null;
+}
+
+/** The size of a history: what a stretch of a workflow's life added to it. */
+export interface HistorySize {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+const CALL_WITHIN_MS = 10_000;
+const RUNS_MOST = 20;
+
+/** Looks at workflows by Temporal's public calls. */
+export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
+  const namespace = demo.temporalNamespace;
+  const call = <Answer>(work: () => Promise<Answer>): Promise<Answer> =>
+    connection.withDeadline(Date.now() + CALL_WITHIN_MS, work);
+
+  const position = async (workflowId: string, runId = ''): Promise<RunPosition> => {
+    const answer = await call(() =>
+      connection.workflowService.describeWorkflowExecution({
+        namespace,
+        execution: { workflowId, runId },
+      }),
+    );
+    const info = answer.workflowExecutionInfo;
+    return {
+      runId: info?.execution?.runId ?? '',
+      events: Number(info?.historyLength ?? 0),
+      bytes: Number(info?.historySizeBytes ?? 0),
+      isAsleep:
+        (answer.pendingWorkflowTask ?? null) === null &&
+        (answer.pendingActivities ?? []).length === 0,
+      isContinued:
+        info?.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
+    };
+  };
+
+  const lastEvent = async (workflowId: string, runId = ''): Promise<LastEvent> => {
+    const { history } = await call(() =>
+      connection.workflowService.getWorkflowExecutionHistoryReverse({
+        namespace,
+        execution: { workflowId, runId },
+        maximumPageSize: 1,
+      }),
+    );
+    const event = history?.events?.[0];
+    const { seconds, nanos } = event?.eventTime ?? {};
+    return {
+      type: EventType[event?.eventType ?? 0] ?? 'unknown',
+      at: Number(seconds ?? 0) * 1_000 + (nanos ?? 0) / 1e6,
+      nextRunId: event?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? null,
+    };
+  };
+
+  /** What the runs from `before` on have added to the workflow's history. */
+  const addedSince = async (workflowId: string, before: RunPosition): Promise<HistorySize> => {
+    let events = -before.events;
+    let bytes = -before.bytes;
+    let runId: string | null = before.runId;
+    for (let runs = 0; runId !== null && runs < RUNS_MOST; runs += 1) {
+      const run: RunPosition = await position(workflowId, runId);
+      events += run.events;
+      bytes += run.bytes;
+      runId = run.isContinued ? (await lastEvent(workflowId, runId)).nextRunId : null;
+    }
+    return { events, bytes };
+  };
+
+  return { position, lastEvent, addedSince };
+}
+
+export type Histories = ReturnType<typeof historiesOf>;

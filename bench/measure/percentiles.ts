@@ -1,0 +1,20 @@
+/** The smallest value that `percent` of them do not exceed; NaN without values. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
+}
+
+/** What a set of measured values comes to, in their unit; null where there are none. */
+export interface Distribution {
+  readonly count: number;
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+}
+
+export function distributionOf(values: readonly number[]): Distribution {
+  const at = (percent: number): number | null =>
+    values.length === 0 ? null : percentile(values, percent);
+  return { count: values.length, p50: at(50), p95: at(95), p99: at(99), max: at(100) };
+}

@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import { PROCESSES } from '../stack/measured-stack.ts';
+import { cpuBetween, readCpu } from './cpu.ts';
+
+/** Share of a core that each process uses, in per cent. */
+export type CpuPercent = Record<ProcessName, number>;
+
+const LOOK_MS = 500;
+/** So much more than an idle stack, in per cent of a core, still counts as quiet. */
+const ABOVE_IDLE_PERCENT = 20;
+
+/** CPU use of each process over `ms`; null where CPU time cannot be read. */
+export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<CpuPercent | null> {
+  const pids = stack.pids();
+  const before = readCpu(pids);
+  const startedAt = performance.now();
+  await sleep(ms);
+  const used = cpuBetween(before, readCpu(pids));
+  if (used === null) return null;
+  const elapsedMs = performance.now() - startedAt;
+  return Object.fromEntries(
+    PROCESSES.map((name) => [name, ((used[name] ?? 0) / elapsedMs) * 100]),
+  ) as CpuPercent;
+}
+
+/** Waits until the stack uses little more CPU than when idle, at most `withinMs`. */
+export async function waitUntilQuiet(
+  stack: MeasuredStack,
+  idle: CpuPercent | null,
+  withinMs: number,
+): Promise<void> {
+  const limit = total(idle) + ABOVE_IDLE_PERCENT;
+  const giveUpAt = performance.now() + withinMs;
+  while (performance.now() < giveUpAt) {
+    const used = await cpuPercentOver(stack, LOOK_MS);
+    if (used === null || total(used) <= limit) return;
+  }
+}
+
+function total(percent: CpuPercent | null): number {
+  return percent === null ? 0 : PROCESSES.reduce((sum, name) => sum + percent[name], 0);
+}

@@ -1,0 +1,147 @@
+import { print, styled } from '../../scripts/client/terminal.ts';
+import type { DayFigures, DayOptions } from '../day/billing-day.ts';
+import type { LoadFigures } from '../day/background-load.ts';
+import type { Throughput } from '../day/set-up.ts';
+import type { WaveFigures } from '../day/wave.ts';
+import type { Surroundings } from '../measure/machine.ts';
+import { PROCESSES } from '../stack/measured-stack.ts';
+import type { RatiosToFloors } from './billing-day-data.ts';
+import {
+  p50p99,
+  printHeading,
+  printNote,
+  printProblems,
+  printRow,
+  printSurroundings,
+  shown,
+} from './text.ts';
+
+type Wave = DayFigures['waves'][number];
+
+/** Prints everything a billing day came to, for a person. */
+export function printBillingDay(
+  options: DayOptions,
+  surroundings: Surroundings,
+  figures: DayFigures,
+  ratios: RatiosToFloors,
+): void {
+  const { subscriptions, months, temporal } = options;
+  const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
+  print();
+  print(
+    styled('bold', `  A billing day: ${subscriptions} subscriptions, ${months} months, ${server}`),
+  );
+  printSurroundings(surroundings);
+  printSetUp(figures);
+  printWaves(figures.waves);
+  printCosts(figures);
+  printDuringWave(figures.duringWave);
+  printFloors(figures, ratios);
+  printProblems(figures.problems, 'everything was charged once, delivered, and sleeps');
+}
+
+function printSetUp({ setUp, waves }: DayFigures): void {
+  const row = (label: string, { perSecond, latencyMs, ...troubles }: Throughput): void => {
+    const { p50, p99 } = latencyMs;
+    const counts = [troubles.repeats, troubles.payersAnswered503].map(String);
+    printRow(label, [shown(perSecond), shown(p50), shown(p99), ...counts]);
+  };
+  printHeading('Set-up, 12 calls in parallel', ['a second', 'p50 ms', 'p99 ms', 'repeats', '503']);
+  row('subscriptions created', setUp.create);
+  row('hosted payments', setUp.pay);
+  waves.forEach((wave, index) => row(`edits, before month ${index + 1}`, wave.edit));
+  printNote('repeats: calls answered 409, 429, 5xx or not at all. 503: pages of payers.');
+}
+
+function printWaves(waves: readonly Wave[]): void {
+  const row = (label: string, value: (wave: WaveFigures) => number | null): void =>
+    printRow(
+      label,
+      waves.map((wave) => shown(value(wave))),
+    );
+  printHeading('All fall due at one instant', monthsOf(waves));
+  row('charges a second', (wave) => wave.chargesPerSecond);
+  row('all delivered and asleep, a second', (wave) => wave.asleepPerSecond);
+  const late = [
+    ['gateway charged, s late', 'byGateway'],
+    ['settled in Postgres, s late', 'bySettled'],
+    ['event delivered, s late', 'byDelivered'],
+  ] as const;
+  for (const [label, by] of late) {
+    for (const part of ['p50', 'p95', 'p99', 'max'] as const) {
+      row(part === 'p50' ? `${label}: p50` : `${' '.repeat(label.length)}  ${part}`, (wave) => {
+        return wave.lateness[by][part];
+      });
+    }
+  }
+  row('first delivery after the commit, ms: p50', (wave) => wave.firstDeliveryMs.p50);
+  row('                                     p99', (wave) => wave.firstDeliveryMs.p99);
+  printNote('* with the load below: reads, creates and hosted payments of two merchants');
+}
+
+function printCosts({ waves, idle, countsStatements }: DayFigures): void {
+  const row = (label: string, value: (wave: WaveFigures) => number | null | undefined): void =>
+    printRow(
+      label,
+      waves.map((wave) => shown(value(wave))),
+    );
+  printHeading('Cost of one renewal', monthsOf(waves));
+  for (const name of [...PROCESSES, 'receiver', 'bench'] as const) {
+    row(`CPU ms: ${name}`, ({ cost }) => cost.cpuMs?.[name]);
+  }
+  row('workflow history: events', ({ cost }) => cost.history.events);
+  row('workflow history: bytes', ({ cost }) => cost.history.bytes);
+  row('webhook deliveries', (wave) => wave.deliveriesPerRenewal);
+  row('SQL commits: ours and the gateway’s', ({ cost }) => cost.database.ours.commits);
+  row('SQL commits: Temporal’s', ({ cost }) => cost.database.temporal?.commits);
+  row('SQL statements: ours and the gateway’s', ({ cost }) => cost.database.ours.statements);
+  row('SQL statements: Temporal’s', ({ cost }) => cost.database.temporal?.statements);
+  row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
+  printNote(
+    'SQL and WAL are without what the idle stack does. A month with * has the load’s cost.',
+  );
+  if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
+  if (idle.cpu !== null) {
+    const cpu = idle.cpu;
+    const parts = PROCESSES.map((name) => `${name} ${shown(cpu[name])} %`);
+    printNote(`idle, of a core: ${parts.join(', ')}`);
+  }
+  const { ours, temporal, walBytes } = idle.databasePerSecond;
+  printNote(
+    `idle, a second: commits ${shown(ours.commits)}, Temporal’s ${shown(temporal?.commits)}; ` +
+      `WAL ${shown(walBytes)} bytes`,
+  );
+}
+
+function printDuringWave({ same, other }: DayFigures['duringWave']): void {
+  printHeading('Calls during the last wave, ms', ['calls', 'p50', 'p99', 'max']);
+  const rows = (name: string, load: LoadFigures): void => {
+    printRow(`${name}: reads`, p50p99(load.readMs));
+    printRow(`${name}: creates`, p50p99(load.createMs));
+    printRow(`${name}: hosted payments`, p50p99(load.checkoutMs));
+  };
+  rows('same merchant', same);
+  rows('another merchant', other);
+  printRow('another merchant: first delivery', p50p99(other.firstDeliveryMs));
+  printRow('payers answered 503', [String(same.payersAnswered503 + other.payersAnswered503)]);
+  printRow('requests repeated', [String(same.repeats + other.repeats)]);
+}
+
+function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
+  const shapes = [
+    ['2 activities, then a new run', 'twoActivitiesAndNewRun'],
+    ['1 local activity, the run goes on', 'oneLocalActivity'],
+  ] as const;
+  const headings = ['a second', 'worker', 'Temporal', 'Postgres', 'product ÷'];
+  printHeading('Floors: bare workflows, CPU in ms', headings);
+  for (const [label, shape] of shapes) {
+    const { asleepPerSecond, cpuMsPerRenewal: cpu } = floors[shape];
+    const cpuCells = [cpu?.worker, cpu?.temporal, cpu?.postgres].map(shown);
+    printRow(label, [shown(asleepPerSecond), ...cpuCells, shown(ratios[shape])]);
+  }
+  printNote('product ÷: all delivered and asleep a second (mean of the months) ÷ this floor');
+}
+
+function monthsOf(waves: readonly Wave[]): string[] {
+  return waves.map((_, index) => `month ${index + 1}${index === waves.length - 1 ? '*' : ''}`);
+}

@@ -1,0 +1,66 @@
+import * as Plot from '@observablehq/plot';
+import { parseHTML } from 'linkedom';
+
+/** The waves of one run. */
+export interface LatenessPlot {
+  readonly title: string;
+  /** Of each month: how late each charge was settled, in seconds, ascending. */
+  readonly months: readonly (readonly number[])[];
+}
+
+/** An SVG of how many subscriptions were charged how long after their due instant. */
+export function latenessSvg({ title, months }: LatenessPlot): string {
+  const points = months.flatMap((seconds, index) => [
+    { month: monthName(index), seconds: 0, charged: 0 },
+    ...seconds.map((late, at) => ({
+      month: monthName(index),
+      seconds: late,
+      charged: at + 1,
+    })),
+  ]);
+  const { document } = parseHTML('<!doctype html><html><body></body></html>');
+  const svg = Plot.plot({
+    document,
+    width: 820,
+    height: 420,
+    marginLeft: 60,
+    marginTop: 72,
+    marginRight: 24,
+    style: { background: 'white', fontSize: '12px' },
+    x: { label: 'seconds after the due instant', grid: true, zero: true },
+    y: { label: 'subscriptions charged', grid: true, zero: true },
+    color: { type: 'categorical', scheme: 'tableau10' },
+    marks: [
+      Plot.text([title], {
+        frameAnchor: 'top-left',
+        dy: -60,
+        text: (text: string) => text,
+        fontSize: 14,
+      }),
+      Plot.ruleY([0]),
+      Plot.line(points, {
+        x: 'seconds',
+        y: 'charged',
+        stroke: 'month',
+        curve: 'step-after',
+        strokeWidth: 2,
+      }),
+      ...months.map((_, index) =>
+        Plot.text([{ month: monthName(index) }], {
+          frameAnchor: 'bottom-right',
+          dx: -10,
+          dy: -10 - 18 * (months.length - 1 - index),
+          text: 'month',
+          fill: 'month',
+          fontWeight: 'bold',
+        }),
+      ),
+    ],
+  });
+  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  return `${svg.outerHTML}\n`;
+}
+
+function monthName(index: number): string {
+  return `month ${index + 1}`;
+}

@@ -1,0 +1,63 @@
+import { cells, print, styled } from '../../scripts/client/terminal.ts';
+import type { Column } from '../../scripts/client/terminal.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import type { Surroundings } from '../measure/machine.ts';
+
+const LABEL_WIDTH = 44;
+const COLUMN_WIDTH = 11;
+
+/** A value with at most three significant digits; `–` where there is none. */
+export function shown(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return '–';
+  const size = Math.abs(value);
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+/** p50, p99, their count; for tables whose columns are those. */
+export function p50p99(distribution: Distribution): string[] {
+  const { count, p50, p99, max } = distribution;
+  return [String(count), shown(p50), shown(p99), shown(max)];
+}
+
+export function printHeading(title: string, columns: readonly string[] = []): void {
+  print();
+  print(
+    `  ${styled('bold', cells(layout(0), [title])[0] ?? '')}${styled('dim', headings(columns))}`,
+  );
+}
+
+export function printRow(label: string, values: readonly string[]): void {
+  print(`  ${cells(layout(values.length), [label, ...values]).join('')}`.trimEnd());
+}
+
+export function printNote(text: string): void {
+  print(styled('dim', `  ${text}`));
+}
+
+export function printSurroundings(surroundings: Surroundings): void {
+  const { cores, processor, memoryGigabytes, node, platform } = surroundings;
+  const changed = surroundings.hasChanges ? ' with changes' : '';
+  printNote(`${cores} cores (${processor}), ${memoryGigabytes} GB, ${platform}, Node ${node}`);
+  printNote(
+    `commit ${surroundings.commit}${changed}, ${surroundings.date}, ` +
+      `load average at the start ${shown(surroundings.loadAtStart)}`,
+  );
+}
+
+/** Red lines, one for each thing that is wrong; a green one when there are none. */
+export function printProblems(problems: readonly string[], allRight: string): void {
+  print();
+  for (const line of problems.slice(0, 30)) print(styled('red', `  ✗ ${line}`));
+  if (problems.length > 30) print(styled('red', `  … and ${problems.length - 30} more`));
+  if (problems.length === 0) print(styled('green', `  ✓ ${allRight}`));
+  print();
+}
+
+function headings(columns: readonly string[]): string {
+  return cells(layout(columns.length).slice(1), columns).join('');
+}
+
+function layout(values: number): Column[] {
+  const column: Column = { width: COLUMN_WIDTH, align: 'right' };
+  return [{ width: LABEL_WIDTH }, ...Array.from({ length: values }, () => column)];
+}

@@ -1,0 +1,172 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
+import postgres from 'postgres';
+import { runCommand } from '../../embedded/commands.ts';
+import { freePort } from '../../embedded/ports.ts';
+import { postgresService, postgresUrl } from '../../embedded/postgres.ts';
+import { openProcessTable } from '../../embedded/process-table.ts';
+import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
+import { supervise } from '../../embedded/services.ts';
+import type { DemoFile } from '../../embedded/demo-file.ts';
+import { startStack } from '../../scripts/client/own-stack.ts';
+import type { StackPorts } from '../../scripts/client/own-stack.ts';
+import { createMerchantClient } from '../../test/support/merchant-client.ts';
+import type { MerchantClient } from '../../test/support/merchant-client.ts';
+import type { Closer } from '../../runtime/shutdown.ts';
+
+export type TemporalKind = 'dev' | 'cluster';
+
+/** The processes of one stack, as the process table of its data folder names them. */
+export const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
+export type ProcessName = (typeof PROCESSES)[number];
+
+/** Gives a client with the credentials of one merchant. */
+export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
+
+/** A complete system of its own, with what a measurement needs of it. */
+export interface MeasuredStack {
+  readonly demo: DemoFile;
+  readonly temporalKind: TemporalKind;
+  /** On the product's database. */
+  readonly sql: postgres.Sql;
+  /** On the server's administrative database: its commits are not counted as the product's. */
+  readonly statistics: postgres.Sql;
+  /** True when Postgres counts statements (pg_stat_statements). */
+  readonly countsStatements: boolean;
+  readonly temporal: Connection;
+  /** Pids now; a process that was started again has another one. */
+  pids(): ReadonlyMap<ProcessName, number>;
+  /** Of the demo merchant. `onRepeat` hears every repeated request. */
+  readonly merchant: ClientOf;
+  /** Makes another merchant in test mode. */
+  addMerchant(name: string): Promise<ClientOf>;
+}
+
+const MERCHANT_WITHIN_MS = 60_000;
+const STOP_WITHIN_MS = 50_000;
+/** A request is repeated for so long while the API is busy or cannot serve. */
+const PATIENCE_MS = 120_000;
+/** The cluster's inner ports are above this one and end at 32,767. */
+const TEMPORAL_PORT_MAX = 30_000;
+
+/**
+ * Starts a stack in `dataDir`. Postgres counts statements and keeps commit times there, which costs
+ * it a few per cent. What has to be closed is pushed to `closers`, also when this fails.
+ */
+export async function startMeasuredStack(
+  dataDir: string,
+  temporalKind: TemporalKind,
+  closers: Closer[],
+): Promise<MeasuredStack> {
+  const ports = await stackPorts(temporalKind);
+  const countsStatements = await prepareStatistics(dataDir, ports.postgres);
+  const stack = await startStack({ dataDir, temporal: temporalKind, ports });
+  closers.unshift({ name: 'stack', timeoutMs: STOP_WITHIN_MS, close: () => stack.stop() });
+  const { demo } = stack.start;
+  const sql = openSql(demo.databaseUrl);
+  const adminUrl = new URL(demo.databaseUrl);
+  adminUrl.pathname = '/postgres';
+  const statistics = openSql(adminUrl.href);
+  const temporal = await Connection.connect({ address: demo.temporalAddress });
+  closers.unshift({
+    name: 'connections',
+    close: () => Promise.all([sql.end({ timeout: 2 }), statistics.end({ timeout: 2 })]),
+  });
+  closers.unshift({ name: 'temporal connection', close: () => temporal.close() });
+  if (countsStatements) await statistics`create extension if not exists pg_stat_statements`;
+  const table = openProcessTable(join(dataDir, 'processes.json'));
+  const clientOf =
+    (credential: { keyId: string; secret: string }): ClientOf =>
+    (onRepeat = () => undefined) =>
+      createMerchantClient({
+        apiUrl: demo.apiUrl,
+        ...credential,
+        patienceMs: PATIENCE_MS,
+        onRepeat,
+      });
+  return {
+    demo,
+    temporalKind,
+    sql,
+    statistics,
+    countsStatements,
+    temporal,
+    pids: () => {
+      const running = new Map(table.running().map(({ name, pid }) => [name, pid]));
+      return new Map(
+        PROCESSES.flatMap((name) => {
+          const pid = running.get(name);
+          return pid === undefined ? [] : [[name, pid] as const];
+        }),
+      );
+    },
+    merchant: clientOf(demo),
+    addMerchant: async (name) => clientOf(await createMerchant(dataDir, name)),
+  };
+}
+
+function openSql(url: string): postgres.Sql {
+  return postgres(url, {
+    max: 2,
+    connect_timeout: 10,
+    onnotice: () => undefined,
+    connection: { application_name: 'perennial-bench', statement_timeout: 60_000 },
+  });
+}
+
+async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
+  let temporal = await freePort();
+  while (temporal > TEMPORAL_PORT_MAX) temporal = await freePort();
+  const inner = temporalKind === 'cluster' ? temporal + 2_001 : temporal;
+  const taken = (port: number): boolean => port >= inner && port < inner + 8;
+  const others = new Set<number>();
+  while (others.size < 4) {
+    const port = await freePort();
+    if (port !== temporal && !taken(port)) others.add(port);
+  }
+  const [api = 0, gateway = 0, postgresPort = 0, temporalUi = 0] = others;
+  return { api, gateway, postgres: postgresPort, temporal, temporalUi };
+}
+
+/**
+ * Makes the data folder of Postgres and sets in it what is only read at a start. False when this
+ * Postgres has no pg_stat_statements.
+ */
+async function prepareStatistics(dataDir: string, port: number): Promise<boolean> {
+  mkdirSync(dataDir, { recursive: true });
+  const settings = {
+    dataFolder: join(dataDir, 'postgres'),
+    logFile: join(dataDir, 'logs', 'postgres.log'),
+    port,
+    password: loadOrMakeSecrets(join(dataDir, 'secrets.json')).postgresPassword,
+    isDurable: true,
+  };
+  const quietly = (): void => undefined;
+  const server = supervise(postgresService(settings, quietly), { report: quietly });
+  await server.start();
+  const sql = openSql(postgresUrl(settings, 'postgres'));
+  try {
+    await sql`alter system set track_commit_timestamp = on`;
+    const found = await sql`
+      select 1 from pg_available_extensions where name = 'pg_stat_statements'`;
+    if (found.length === 0) return false;
+    await sql`alter system set shared_preload_libraries = 'pg_stat_statements'`;
+    return true;
+  } finally {
+    await sql.end({ timeout: 2 });
+    await server.stop();
+  }
+}
+
+async function createMerchant(
+  dataDir: string,
+  name: string,
+): Promise<{ keyId: string; secret: string }> {
+  const answer = await runCommand(
+    process.execPath,
+    ['--import', 'tsx', 'scripts/merchant.ts', '--json', 'create', '--name', name],
+    { timeoutMs: MERCHANT_WITHIN_MS, environment: { DATA_DIR: dataDir } },
+  );
+  return JSON.parse(answer) as { keyId: string; secret: string };
+}
