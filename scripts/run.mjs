@@ -45,6 +45,7 @@ const COMMANDS = {
   fuzz: tsx('scripts/fuzz.ts'),
   'bench:create': tsx('bench/create-latency.ts'),
   'bench:billing-day': tsx('bench/billing-day.ts', { endsWithUs: true }),
+  'bench:endpoints': tsx('bench/endpoints.ts', { endsWithUs: true }),
   test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),
   check,
 };

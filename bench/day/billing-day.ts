@@ -5,17 +5,15 @@ import { measureFloors } from '../floors/run.ts';
 import type { Floor, Shape } from '../floors/run.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';
-import { distributionOf } from '../measure/percentiles.ts';
-import type { Distribution } from '../measure/percentiles.ts';
 import { cpuPercentOver } from '../measure/quiet.ts';
 import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
 import { startReceiver } from '../stack/receiver.ts';
-import type { Receiver } from '../stack/receiver.ts';
 import { startBackgroundLoad } from './background-load.ts';
 import type { LoadFigures } from './background-load.ts';
-import { readDeliveries } from './renewals.ts';
+import { settledDeliveries } from './healthy-merchant.ts';
+import type { HealthyDeliveries } from './healthy-merchant.ts';
 import { createAll, editAll, payAll } from './set-up.ts';
 import type { Throughput } from './set-up.ts';
 import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
@@ -41,7 +39,7 @@ export interface DayFigures {
   /** What else was called during the last wave. */
   readonly duringWave: {
     readonly same: LoadFigures;
-    readonly other: LoadFigures & { readonly firstDeliveryMs: Distribution };
+    readonly other: LoadFigures & HealthyDeliveries;
   };
   readonly floors: Record<Shape, Floor>;
   /** Whether Postgres counted statements. */
@@ -72,7 +70,7 @@ export async function runBillingDay(
   const receiver = await startReceiver(closers);
   const other = await stack.addMerchant('Another merchant');
   await receiver.subscribe(stack.merchant(), WAVE_PATH, options.events);
-  await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
+  const otherConfigId = await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
 
   say(`creating ${options.subscriptions} subscriptions, then paying them on the hosted page`);
   const { created, throughput: create } = await createAll(stack.merchant, options.subscriptions);
@@ -87,7 +85,13 @@ export async function runBillingDay(
     idle,
     subscriptionIds: created.map(({ subscriptionId }) => subscriptionId),
   };
-  const { waves, duringWave } = await measureWaves(setting, options.months, pay, other, say);
+  const { waves, duringWave } = await measureWaves(
+    setting,
+    options.months,
+    pay,
+    { clientOf: other, configId: otherConfigId },
+    say,
+  );
 
   say(`measuring the floors: ${options.floor} bare workflows of each shape`);
   const floors = await measureFloors(stack, options.floor, closers);
@@ -106,7 +110,7 @@ async function measureWaves(
   setting: WaveSetting,
   months: number,
   paid: Throughput,
-  other: ClientOf,
+  other: { readonly clientOf: ClientOf; readonly configId: string },
   say: Say,
 ): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
   const { stack, receiver } = setting;
@@ -120,12 +124,17 @@ async function measureWaves(
     say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
     const wave = await measureWave(setting, dueAt, () => {
       if (!isLast) return async () => undefined;
-      const loads = [startBackgroundLoad(stack.merchant), startBackgroundLoad(other)] as const;
+      const loads = [
+        startBackgroundLoad(stack.merchant),
+        startBackgroundLoad(other.clientOf),
+      ] as const;
       return async () => {
         const [same, others] = await Promise.all(loads.map((load) => load.end()));
         if (same === undefined || others === undefined) return;
-        const firstDeliveryMs = await firstDeliveriesOf(stack, receiver, dueAt);
-        duringWave = { same, other: { ...others, firstDeliveryMs } };
+        const { configId } = other;
+        const since = dueAt - 1_000;
+        const delivered = await settledDeliveries(stack, receiver, OTHER_PATH, configId, since);
+        duringWave = { same, other: { ...others, ...delivered } };
       };
     });
     waves.push({ ...wave, edit });
@@ -147,17 +156,6 @@ async function editToOneInstant(
     if (Date.now() + PREPARED_WITHIN_MS < dueAt) return { edit, dueAt };
   }
   throw new Error('the edits were too slow to let all subscriptions fall due at one instant');
-}
-
-async function firstDeliveriesOf(
-  stack: MeasuredStack,
-  receiver: Receiver,
-  since: number,
-): Promise<Distribution> {
-  const arrivals = await receiver.arrivals({ path: OTHER_PATH, since });
-  const eventIds = arrivals.map(({ eventId }) => eventId);
-  const { firstDeliveryMs } = await readDeliveries(stack, { eventIds }, since, arrivals);
-  return distributionOf(firstDeliveryMs);
 }
 
 async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
@@ -194,5 +192,7 @@ function problemsOf(
       n === 0 ? [] : [`month ${index + 1}: ${n} ${what}`],
     );
   });
-  return [...ofWaves, ...same.failures, ...other.failures];
+  const ofOther =
+    other.undelivered === 0 ? [] : [`another merchant: ${other.undelivered} events not delivered`];
+  return [...ofWaves, ...ofOther, ...same.failures, ...other.failures];
 }

@@ -92,19 +92,19 @@ export async function countOpen(
 }
 
 /**
- * Reads the deliveries of events of these streams, or of all a merchant's when it is given, that were
- * stored since `since`, epoch ms.
+ * Reads the deliveries of events of these streams, or for one webhook configuration, that were stored
+ * since `since`, epoch ms.
  */
 export async function readDeliveries(
   { sql }: MeasuredStack,
-  which: { readonly streamIds: readonly string[] } | { readonly eventIds: readonly string[] },
+  which: { readonly streamIds: readonly string[] } | { readonly configId: string },
   since: number,
   arrivals: readonly Arrival[],
 ): Promise<Deliveries> {
   const selected =
     'streamIds' in which
       ? sql`e.stream_id = any(${[...which.streamIds]})`
-      : sql`e.id = any(${[...which.eventIds]})`;
+      : sql`d.config_id = ${which.configId}`;
   const rows = await sql<{ id: string; state: string; settled_at: Date | null; ms: number }[]>`
     select e.id, d.state, d.settled_at,
       extract(epoch from pg_xact_commit_timestamp(e.xmin))::float8 * 1000 as ms

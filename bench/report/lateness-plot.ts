@@ -33,7 +33,7 @@ export function latenessSvg({ title, months }: LatenessPlot): string {
     marks: [
       Plot.text([title], {
         frameAnchor: 'top-left',
-        dy: -60,
+        dy: -34,
         text: (text: string) => text,
         fontSize: 14,
       }),

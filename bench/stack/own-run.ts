@@ -66,10 +66,14 @@ export function runOnOwnStack(
   })();
 }
 
-/** The latest first: what was started last uses what was started before. */
-async function closeAll(closers: readonly Closer[]): Promise<void> {
+/**
+ * Closes and removes all, from the front: what was started last uses what was started before it.
+ *
+ * @throws Error naming every one that could not be closed.
+ */
+export async function closeAll(closers: Closer[]): Promise<void> {
   const failures: string[] = [];
-  for (const closer of closers) {
+  for (let closer = closers.shift(); closer !== undefined; closer = closers.shift()) {
     try {
       await closer.close();
     } catch (error) {

@@ -38,13 +38,13 @@ export interface Receiver {
   silentConnections(): Promise<number>;
   /** Address of a port that accepts connections and never answers. */
   readonly silentUrl: string;
-  /** Subscribes a merchant's configuration, by default at this receiver under `path`. */
+  /** Makes a webhook configuration, by default for this receiver under `path`; gives its id. */
   subscribe(
     merchant: MerchantClient,
     path: string,
     eventTypes: readonly string[],
     endpoint?: string,
-  ): Promise<void>;
+  ): Promise<string>;
 }
 
 /** Starts the webhook receiver in a process of its own. */
@@ -58,11 +58,12 @@ export async function startReceiver(closers: Closer[]): Promise<Receiver> {
     silentConnections: () => child.ask({ kind: 'silentConnections' }),
     silentUrl: `http://127.0.0.1:${ports.silent}/webhooks`,
     subscribe: async (merchant, path, eventTypes, endpoint) => {
-      await merchant.post('/webhook', {
+      const made = await merchant.post<{ webhookConfigId: string }>('/webhook', {
         endpoint: endpoint ?? `http://127.0.0.1:${ports.answering}${path}`,
         eventSigner: `whsec_${randomBytes(24).toString('base64')}`,
         subscribedEventTypes: eventTypes,
       });
+      return made.webhookConfigId;
     },
   };
 }

@@ -1,0 +1,188 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../embedded/ports.ts';
+import type { Closer } from '../../runtime/shutdown.ts';
+import { startBackgroundLoad } from '../day/background-load.ts';
+import type { LoadFigures } from '../day/background-load.ts';
+import { settledDeliveries } from '../day/healthy-merchant.ts';
+import type { HealthyDeliveries } from '../day/healthy-merchant.ts';
+import { countOpen, readRenewals } from '../day/renewals.ts';
+import { createAll, createOne, payOne, Troubles } from '../day/set-up.ts';
+import type { Throughput } from '../day/set-up.ts';
+import { inParallel } from '../measure/parallel.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { cpuPercentOver } from '../measure/quiet.ts';
+import type { CpuPercent } from '../measure/quiet.ts';
+import { startMeasuredStack } from '../stack/measured-stack.ts';
+import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+import { startReceiver } from '../stack/receiver.ts';
+import type { Receiver } from '../stack/receiver.ts';
+
+/** `closed`: a port on which nothing listens. `silent`: connections are accepted, never answered. */
+export const BAD_ENDPOINTS = ['closed', 'silent'] as const;
+export type BadEndpoint = (typeof BAD_ENDPOINTS)[number];
+
+export interface EndpointOptions {
+  /** Subscriptions whose first event waits for the bad endpoint. */
+  readonly streams: number;
+  /** Length of each measurement. */
+  readonly seconds: number;
+  readonly temporal: TemporalKind;
+}
+
+/** How a stack does by itself and for a merchant whose endpoint answers. */
+export interface Health {
+  /** While nothing is asked of it. Null where CPU time cannot be read. */
+  readonly idleCpu: CpuPercent | null;
+  readonly load: LoadFigures;
+  readonly deliveries: HealthyDeliveries;
+}
+
+export interface EndpointFigures {
+  readonly endpoint: BadEndpoint;
+  /** Before the first event for the bad endpoint. */
+  readonly before: Health;
+  /** With the streams waiting. */
+  readonly meanwhile: Health;
+  /** The creates that made the streams. */
+  readonly create: Throughput;
+  /** Deliveries that wait when the measurement begins, and at its end. */
+  readonly pending: { readonly first: number; readonly last: number };
+  /** Attempts that were recorded between these two. */
+  readonly attemptsRecorded: number;
+  /**
+   * Renewals that fall due seconds after an event for the bad endpoint: seconds by which each was
+   * settled late, and how long the edit that set its date took, ms.
+   */
+  readonly renewals: { readonly lateSeconds: Distribution; readonly editMs: Distribution };
+  readonly problems: readonly string[];
+}
+
+const HEALTHY_PATH = '/healthy';
+const EVENTS = ['subscription.created', 'subscription.cycle_charged'];
+const RENEWALS = 6;
+const DUE_AFTER_MS = 4_000;
+const RENEWED_WITHIN_MS = 180_000;
+const LOOK_MS = 250;
+/** The last creates' first attempts are over, or hang, after this. */
+const REST_MS = 10_000;
+
+/** Measures one kind of bad endpoint on a stack of its own; what it starts is pushed to `closers`. */
+export async function runBadEndpoint(
+  endpoint: BadEndpoint,
+  options: EndpointOptions,
+  dataDir: string,
+  closers: Closer[],
+  say: (line: string) => void,
+): Promise<EndpointFigures> {
+  say(`${endpoint} endpoint: starting a stack of its own (Temporal: ${options.temporal})`);
+  const stack = await startMeasuredStack(dataDir, options.temporal, closers);
+  const receiver = await startReceiver(closers);
+  const healthy = await stack.addMerchant('Healthy merchant');
+  const healthyConfigId = await receiver.subscribe(healthy(), HEALTHY_PATH, EVENTS);
+  const setting = { stack, receiver, healthy, healthyConfigId, seconds: options.seconds };
+
+  say(`${endpoint} endpoint: measuring the stack before it, 2 × ${options.seconds} s`);
+  const before = await measureHealth(setting);
+  const url = endpoint === 'silent' ? receiver.silentUrl : `http://127.0.0.1:${await freePort()}/`;
+  const badConfigId = await receiver.subscribe(stack.merchant(), '', EVENTS, url);
+
+  say(`${endpoint} endpoint: creating ${options.streams} subscriptions`);
+  const { throughput: create } = await createAll(stack.merchant, options.streams);
+  await sleep(REST_MS);
+  const first = await deliveriesTo(stack, badConfigId);
+  say(
+    `${endpoint} endpoint: ${first.pending} deliveries wait; measuring, 2 × ${options.seconds} s`,
+  );
+  const meanwhile = await measureHealth(setting);
+  const last = await deliveriesTo(stack, badConfigId);
+
+  say(`${endpoint} endpoint: renewals due ${DUE_AFTER_MS / 1_000} s after an event for it`);
+  const { renewals, missing } = await measureRenewals(stack);
+  const problems = [
+    ...problemsOf('before', before),
+    ...problemsOf('meanwhile', meanwhile),
+    ...(missing === 0 ? [] : [`${missing} of ${RENEWALS} renewals were not charged once`]),
+    ...(first.pending < options.streams * 0.9
+      ? [`only ${first.pending} of ${options.streams} deliveries were waiting`]
+      : []),
+  ];
+  return {
+    endpoint,
+    before,
+    meanwhile,
+    create,
+    pending: { first: first.pending, last: last.pending },
+    attemptsRecorded: last.attempts - first.attempts,
+    renewals,
+    problems: problems.map((problem) => `${endpoint} endpoint: ${problem}`),
+  };
+}
+
+interface HealthSetting {
+  readonly stack: MeasuredStack;
+  readonly receiver: Receiver;
+  readonly healthy: ClientOf;
+  readonly healthyConfigId: string;
+  readonly seconds: number;
+}
+
+async function measureHealth(setting: HealthSetting): Promise<Health> {
+  const { stack, receiver, healthy, healthyConfigId, seconds } = setting;
+  const idleCpu = await cpuPercentOver(stack, seconds * 1_000);
+  const since = Date.now();
+  const running = startBackgroundLoad(healthy);
+  await sleep(seconds * 1_000);
+  const load = await running.end();
+  const deliveries = await settledDeliveries(stack, receiver, HEALTHY_PATH, healthyConfigId, since);
+  return { idleCpu, load, deliveries };
+}
+
+async function deliveriesTo(
+  { sql }: MeasuredStack,
+  configId: string,
+): Promise<{ pending: number; attempts: number }> {
+  const [row] = await sql<{ pending: number; attempts: number }[]>`
+    select (count(*) filter (where state = 'PENDING'))::int as pending,
+      coalesce(sum(attempts), 0)::int as attempts
+    from webhook_delivery where config_id = ${configId}`;
+  return row ?? { pending: 0, attempts: 0 };
+}
+
+/** Each is paid, which makes an event, and then moved to fall due seconds later. */
+async function measureRenewals(
+  stack: MeasuredStack,
+): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {
+  const merchant = stack.merchant();
+  const editMs: number[] = [];
+  const outcomes = await inParallel(Array.from({ length: RENEWALS }), 2, async () => {
+    const { subscriptionId, fwdUrl } = await createOne(merchant);
+    await payOne(fwdUrl, new Troubles());
+    const editedAt = performance.now();
+    const dueAt = Date.now() + DUE_AFTER_MS;
+    await merchant.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt });
+    editMs.push(performance.now() - editedAt);
+    const giveUpAt = dueAt + RENEWED_WITHIN_MS;
+    while (Date.now() < giveUpAt) {
+      if ((await countOpen(stack, [subscriptionId], dueAt)).unsettled === 0) break;
+      await sleep(LOOK_MS);
+    }
+    const [renewal] = await readRenewals(stack, [subscriptionId], dueAt, []);
+    const isRight = renewal?.charges === 1 && renewal.settledAt !== null;
+    return { late: isRight ? ((renewal.settledAt ?? 0) - dueAt) / 1_000 : null };
+  });
+  const late = outcomes.flatMap(({ late: seconds }) => (seconds === null ? [] : [seconds]));
+  return {
+    renewals: { lateSeconds: distributionOf(late), editMs: distributionOf(editMs) },
+    missing: RENEWALS - late.length,
+  };
+}
+
+function problemsOf(when: string, { load, deliveries }: Health): string[] {
+  return [
+    ...load.failures.map((failure) => `${when}: ${failure}`),
+    ...(deliveries.undelivered === 0
+      ? []
+      : [`${when}: ${deliveries.undelivered} events of the healthy merchant were not delivered`]),
+  ];
+}

@@ -1,0 +1,73 @@
+// npm run bench:endpoints: what thousands of streams that wait for a bad webhook endpoint do to
+// everything else. Once with a closed port, once with an endpoint that accepts and never answers, each
+// on a stack of its own. Exits with 1 when another merchant's events or a renewal went wrong.
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, Option } from 'commander';
+import { coreTime } from '../scripts/chaos/machine.ts';
+import { wholeNumber } from '../scripts/client/options.ts';
+import { print } from '../scripts/client/terminal.ts';
+import type { Closer } from '../runtime/shutdown.ts';
+import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
+import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
+import { allowConnections } from './day/set-up.ts';
+import { readSurroundings, stolenPercent } from './measure/machine.ts';
+import { printEndpoints } from './report/endpoints-text.ts';
+import { closeAll, runOnOwnStack } from './stack/own-run.ts';
+
+interface Options extends EndpointOptions {
+  readonly endpoint: BadEndpoint | 'both';
+  readonly json?: string;
+  readonly keep?: boolean;
+}
+
+const program = new Command('bench:endpoints')
+  .description('What streams that wait for a bad webhook endpoint do to everything else.')
+  .option('--streams <count>', 'subscriptions with an event for it', wholeNumber, 2_000)
+  .option('--seconds <count>', 'length of each measurement', wholeNumber, 30)
+  .addOption(
+    new Option('--endpoint <kind>', 'a closed port, one that never answers, or both in turn')
+      .choices([...BAD_ENDPOINTS, 'both'])
+      .default('both'),
+  )
+  .addOption(
+    new Option('--temporal <kind>', 'dev server on a file, or cluster on Postgres')
+      .choices(['dev', 'cluster'])
+      .default('dev'),
+  )
+  .option('--json <file>', 'write every figure as JSON')
+  .option('--keep', 'keep the data folders');
+
+const { json, keep, endpoint, ...options } = program.parse().opts<Options>();
+
+runOnOwnStack('endpoints', keep === true, async (dataDir, closers) => {
+  allowConnections();
+  const surroundings = readSurroundings();
+  const coresBefore = coreTime();
+  const cases: EndpointFigures[] = [];
+  for (const kind of endpoint === 'both' ? BAD_ENDPOINTS : [endpoint]) {
+    cases.push(await runCase(kind, join(dataDir, kind), closers));
+  }
+  printEndpoints(options, surroundings, cases);
+  if (json !== undefined) {
+    const stolen = stolenPercent(coresBefore);
+    const content = { surroundings, stolenPercent: stolen, arguments: options, cases };
+    writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
+  }
+  return cases.every(({ problems }) => problems.length === 0) ? 0 : 1;
+});
+
+/** The stack of one case is gone before that of the next one starts. */
+async function runCase(
+  kind: BadEndpoint,
+  dataDir: string,
+  closers: Closer[],
+): Promise<EndpointFigures> {
+  mkdirSync(dataDir, { recursive: true });
+  const figures = await runBadEndpoint(kind, options, dataDir, closers, (line) =>
+    print(`· ${line}`),
+  );
+  await closeAll(closers);
+  return figures;
+}

@@ -1,0 +1,63 @@
+import { print, styled } from '../../scripts/client/terminal.ts';
+import type { EndpointFigures, EndpointOptions, Health } from '../bad-endpoints/run.ts';
+import type { Surroundings } from '../measure/machine.ts';
+import { PROCESSES } from '../stack/measured-stack.ts';
+import {
+  p50p99,
+  printHeading,
+  printNote,
+  printProblems,
+  printRow,
+  printSurroundings,
+  shown,
+} from './text.ts';
+
+const TITLES = {
+  closed: 'A closed port',
+  silent: 'An endpoint that never answers',
+} as const;
+
+/** Prints what the bad endpoints did to everything else, for a person. */
+export function printEndpoints(
+  { streams, temporal }: EndpointOptions,
+  surroundings: Surroundings,
+  cases: readonly EndpointFigures[],
+): void {
+  const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
+  print();
+  print(styled('bold', `  Bad endpoints: ${streams} streams wait for each, ${server}`));
+  printSurroundings(surroundings);
+  for (const figures of cases) printCase(figures);
+  const problems = cases.flatMap((figures) => figures.problems);
+  printProblems(problems, 'everything else was charged once and delivered');
+}
+
+function printCase(figures: EndpointFigures): void {
+  const { before, meanwhile, pending, renewals } = figures;
+  printHeading(`${TITLES[figures.endpoint]}: CPU, idle`, ['before', 'meanwhile']);
+  for (const name of PROCESSES) {
+    const percent = [before, meanwhile].map(({ idleCpu }) => shown(idleCpu?.[name]));
+    printRow(`${name}, % of a core`, percent);
+  }
+  printRow('deliveries waiting: at first, at the end', [
+    String(pending.first),
+    String(pending.last),
+  ]);
+  printRow('attempts recorded meanwhile', [String(figures.attemptsRecorded)]);
+  printRow('subscriptions created for it, a second', [shown(figures.create.perSecond)]);
+
+  printHeading('Another merchant, ms', ['calls', 'p50', 'p99', 'max']);
+  printHealth('before', before);
+  printHealth('meanwhile', meanwhile);
+
+  printHeading('Due seconds after an event for it', ['renewals', 'p50', 'p99', 'max']);
+  printRow('settled in Postgres, s late', p50p99(renewals.lateSeconds));
+  printRow('the edit that set the date, ms', p50p99(renewals.editMs));
+}
+
+function printHealth(when: string, { load, deliveries }: Health): void {
+  printRow(`${when}: first delivery after the commit`, p50p99(deliveries.firstDeliveryMs));
+  printRow(`${when}: hosted payments`, p50p99(load.checkoutMs));
+  printRow(`${when}: creates`, p50p99(load.createMs));
+  if (load.payersAnswered503 > 0) printNote(`${load.payersAnswered503} payers answered 503`);
+}
