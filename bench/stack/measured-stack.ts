@@ -60,9 +60,13 @@ export async function startMeasuredStack(
   closers: Closer[],
 ): Promise<MeasuredStack> {
   const ports = await stackPorts(temporalKind);
-  const countsStatements = await prepareStatistics(dataDir, ports.postgres);
-  const stack = await startStack({ dataDir, temporal: temporalKind, ports });
-  closers.unshift({ name: 'stack', timeoutMs: STOP_WITHIN_MS, close: () => stack.stop() });
+  const countsStatements = await prepareStatistics(dataDir, ports.postgres, closers);
+  const stack = await startStack({
+    dataDir,
+    temporal: temporalKind,
+    ports,
+    onLaunch: (stop) => closers.unshift({ name: 'stack', timeoutMs: STOP_WITHIN_MS, close: stop }),
+  });
   const { demo } = stack.start;
   const sql = openSql(demo.databaseUrl);
   const adminUrl = new URL(demo.databaseUrl);
@@ -133,7 +137,11 @@ async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
  * Makes the data folder of Postgres and sets in it what is only read at a start. False when this
  * Postgres has no pg_stat_statements.
  */
-async function prepareStatistics(dataDir: string, port: number): Promise<boolean> {
+async function prepareStatistics(
+  dataDir: string,
+  port: number,
+  closers: Closer[],
+): Promise<boolean> {
   mkdirSync(dataDir, { recursive: true });
   const settings = {
     dataFolder: join(dataDir, 'postgres'),
@@ -144,6 +152,7 @@ async function prepareStatistics(dataDir: string, port: number): Promise<boolean
   };
   const quietly = (): void => undefined;
   const server = supervise(postgresService(settings, quietly), { report: quietly });
+  closers.unshift({ name: 'postgres', close: () => server.stop() });
   await server.start();
   const sql = openSql(postgresUrl(settings, 'postgres'));
   try {

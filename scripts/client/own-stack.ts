@@ -17,6 +17,8 @@ export interface StackOptions {
   /** `dev`: the dev server on a file, as `npm start`; `cluster`: a cluster on the same Postgres. */
   readonly temporal: 'dev' | 'cluster';
   readonly ports: StackPorts;
+  /** Called at the launch with what stops it, for a signal that comes before it is up. */
+  readonly onLaunch?: (stop: () => Promise<void>) => void;
 }
 
 export interface StackPorts {
@@ -38,7 +40,8 @@ const STOP_WITHIN_MS = 45_000;
  *
  * @throws Error with the end of its output when it does not come up.
  */
-export async function startStack({ dataDir, temporal, ports }: StackOptions): Promise<Stack> {
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const { dataDir, temporal, ports } = options;
   mkdirSync(dataDir, { recursive: true });
   const logFile = join(dataDir, 'start.log');
   const log = openSync(logFile, 'w');
@@ -70,11 +73,13 @@ export async function startStack({ dataDir, temporal, ports }: StackOptions): Pr
     });
   });
   const stop = async (): Promise<void> => {
+    if (isGone) return;
     child.kill('SIGINT');
     const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
     await gone;
     clearTimeout(timer);
   };
+  options.onLaunch?.(stop);
   try {
     await waitFor('the system to come up', READY_WITHIN_MS, () => {
       if (isGone) throw new Error(`It did not come up:\n${readFileSync(logFile, 'utf8')}`);
@@ -82,7 +87,7 @@ export async function startStack({ dataDir, temporal, ports }: StackOptions): Pr
     });
     return { start: await findRunningStart(dataDir), stop };
   } catch (error) {
-    if (!isGone) await stop();
+    await stop();
     throw error;
   }
 }
