@@ -2,6 +2,7 @@
 // merchant on the same machine sees it. Prints; asserts nothing.
 
 import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { Pool } from 'undici';
 import { wholeNumber } from '../scripts/client/options.ts';
@@ -9,7 +10,8 @@ import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
 import type { Column } from '../scripts/client/terminal.ts';
-import { percentile } from './measure/percentiles.ts';
+import { readSurroundings } from './measure/machine.ts';
+import { distributionOf, percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
 /** Not counted: code that has not run yet and connections that are not there yet. */
@@ -26,10 +28,11 @@ const COLUMNS: readonly Column[] = [
 
 const program = new Command('bench:create')
   .description('Latency of POST /subscription/create.')
-  .option('--requests <count>', 'how many at each concurrency', wholeNumber, 300);
+  .option('--requests <count>', 'how many at each concurrency', wholeNumber, 300)
+  .option('--json <file>', 'write every figure as JSON');
 
 await runScript(async () => {
-  const { requests } = program.parse().opts<{ requests: number }>();
+  const { requests, json } = program.parse().opts<{ requests: number; json?: string }>();
   const start = await findRunningStart();
   print();
   print(styled('bold', '  POST /subscription/create, in milliseconds'));
@@ -37,17 +40,24 @@ await runScript(async () => {
   const heading = ['in parallel', 'requests', 'p50', 'p95', 'p99', 'per second'];
   print(styled('dim', `  ${cells(COLUMNS, heading).join('  ')}`));
   await measure(start, 1, WARM_UP);
+  const measured: object[] = [];
   for (const concurrency of CONCURRENCIES) {
     const { latenciesMs, elapsedMs } = await measure(start, concurrency, requests);
+    const perSecond = requests / (elapsedMs / 1_000);
+    measured.push({ concurrency, perSecond, latencyMs: distributionOf(latenciesMs) });
     const row = [
       String(concurrency),
       String(requests),
       ...[50, 95, 99].map((percent) => percentile(latenciesMs, percent).toFixed(1)),
-      (requests / (elapsedMs / 1_000)).toFixed(1),
+      perSecond.toFixed(1),
     ];
     print(`  ${cells(COLUMNS, row).join('  ')}`);
   }
   print();
+  if (json !== undefined) {
+    const content = { surroundings: readSurroundings(), arguments: { requests }, measured };
+    writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
+  }
   return 0;
 });
 

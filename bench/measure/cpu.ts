@@ -28,14 +28,17 @@ export function readCpu<Name extends string>(
   );
 }
 
-/** CPU time in ms that each process used between two readings. */
+/** CPU time in ms that each process used between two readings; NaN for one that ended meanwhile. */
 export function cpuBetween<Name extends string>(
   before: CpuTimes<Name> | null,
   after: CpuTimes<Name> | null,
 ): Record<Name, number> | null {
   if (before === null || after === null) return null;
   return Object.fromEntries(
-    [...after].map(([name, ms]) => [name, ms - (before.get(name) ?? 0)]),
+    [...after].map(([name, ms]) => {
+      const used = ms - (before.get(name) ?? 0);
+      return [name, used < 0 ? Number.NaN : used];
+    }),
   ) as Record<Name, number>;
 }
 

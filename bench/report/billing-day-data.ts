@@ -1,11 +1,15 @@
 import type { DayFigures } from '../day/billing-day.ts';
 import type { Shape } from '../floors/run.ts';
 
-/** The product's renewals asleep again a second, divided by each floor's. */
+/**
+ * The product's renewals asleep again a second, divided by each floor's: the mean of the months without
+ * the background load, or of the only month.
+ */
 export type RatiosToFloors = Record<Shape, number>;
 
 export function ratiosOf({ waves, floors }: DayFigures): RatiosToFloors {
-  const product = waves.reduce((sum, wave) => sum + wave.asleepPerSecond, 0) / waves.length;
+  const counted = waves.length > 1 ? waves.slice(0, -1) : waves;
+  const product = counted.reduce((sum, wave) => sum + wave.asleepPerSecond, 0) / counted.length;
   return {
     twoActivitiesAndNewRun: product / floors.twoActivitiesAndNewRun.asleepPerSecond,
     oneLocalActivity: product / floors.oneLocalActivity.asleepPerSecond,

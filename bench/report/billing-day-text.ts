@@ -139,7 +139,9 @@ function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
     const cpuCells = [cpu?.worker, cpu?.temporal, cpu?.postgres].map(shown);
     printRow(label, [shown(asleepPerSecond), ...cpuCells, shown(ratios[shape])]);
   }
-  printNote('product ÷: all delivered and asleep a second (mean of the months) ÷ this floor');
+  printNote(
+    'product ÷: all delivered and asleep a second ÷ this floor, mean of the months without *',
+  );
 }
 
 function monthsOf(waves: readonly Wave[]): string[] {
