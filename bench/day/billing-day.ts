@@ -168,10 +168,10 @@ async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
 }
 
 async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
-  const before = await readCounters(stack);
+  const before = await readCounters(stack, 'wait for them');
   const cpu = await cpuPercentOver(stack, IDLE_MS);
-  const after = await readCounters(stack);
-  const seconds = (after.at - before.at) / 1_000;
+  const after = await readCounters(stack, 'wait for them');
+  const seconds = (after.at.commits - before.at.commits) / 1_000;
   return { cpu, databasePerSecond: divided(workBetween(before, after, null), seconds) };
 }
 

@@ -24,7 +24,7 @@ export interface RenewalCost {
   readonly cpuMs: CpuParts | null;
   /** Of the subscription's workflow, over a sample. */
   readonly history: HistorySize;
-  /** Without what the idle stack does in the same time. */
+  /** Commits and statements are without what the idle stack does in the same time. */
   readonly database: DatabaseWork;
 }
 
@@ -69,6 +69,8 @@ export const CHARGED = 'subscription.cycle_charged';
 
 /** {@link prepareWave} needs so long before the due instant. */
 export const PREPARED_WITHIN_MS = 16_000;
+/** The counters of Postgres are read so long before the due instant. */
+const COUNTED_BEFORE_MS = 2_000;
 const QUIET_WITHIN_MS = 3_000;
 const QUIET_AFTER_WITHIN_MS = 20_000;
 const LOOK_MS = 250;
@@ -78,8 +80,8 @@ const ASLEEP_WITHIN_MS = 60_000;
 const SAMPLE = 20;
 const LOOKED_AT_TOGETHER = 8;
 
-/** Waits for a quiet stack after the edits, and reads every counter. */
-async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting) {
+/** Waits for a quiet stack after the edits; reads every counter shortly before the due instant. */
+async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
   const histories = historiesOf(stack);
   const sample = sampleOf(subscriptionIds);
@@ -87,7 +89,8 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting) {
     id,
     position: await histories.position(subscriptionWorkflowId(id)),
   }));
-  return { positions, counters: await readCounters(stack) };
+  await sleep(Math.max(0, dueAt - Date.now() - COUNTED_BEFORE_MS));
+  return { positions, counters: await readCounters(stack, 'are there') };
 }
 
 /**
@@ -100,7 +103,7 @@ export async function measureWave(
   whileDue: () => () => Promise<void>,
 ): Promise<WaveFigures> {
   const { stack, receiver, subscriptionIds } = setting;
-  const { positions, counters } = await prepareWave(setting);
+  const { positions, counters } = await prepareWave(setting, dueAt);
   await sleep(Math.max(0, dueAt - Date.now() - 500));
   const roots = new Map<ProcessName | 'receiver' | 'bench', number>([
     ...stack.pids(),
@@ -114,7 +117,11 @@ export async function measureWave(
   await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
   const cpu = cpuBetween(cpuBefore, readCpu(roots));
   const bench = process.cpuUsage(benchBefore);
-  const database = workBetween(counters, await readCounters(stack), setting.idle.databasePerSecond);
+  const database = workBetween(
+    counters,
+    await readCounters(stack, 'wait for them'),
+    setting.idle.databasePerSecond,
+  );
   const n = subscriptionIds.length;
   const perRenewal = cpu === null ? null : { ...cpu, bench: (bench.user + bench.system) / 1_000 };
   return {

@@ -3,8 +3,8 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 /** What Postgres has counted since it started. */
 export interface DatabaseCounters {
-  /** `performance.now()` of the reading, ms. */
-  readonly at: number;
+  /** `performance.now()` of the reading of statements and of commits, ms. */
+  readonly at: { readonly statements: number; readonly commits: number };
   readonly walBytes: number;
   readonly ours: Counts;
   /** Temporal's databases; null where Temporal keeps its state elsewhere. */
@@ -25,21 +25,21 @@ const REPORTED_AFTER_MS = 10_500;
 const OURS = 'perennial';
 const TEMPORAL = ['temporal', 'temporal_visibility'];
 
-interface CountRow {
-  readonly datname: string;
-  readonly commits: number;
-  readonly statements: number | null;
-}
-
-/** Reads the counters, after a wait for backends that have not reported yet. */
-export async function readCounters(stack: MeasuredStack): Promise<DatabaseCounters> {
-  // The write-ahead log is counted at once; what sweeps write during the wait is not the wave's.
+/**
+ * Reads the counters. The log and statements are counted at once; commits only when backends report
+ * them, which idle ones do after 10 s at the latest.
+ */
+export async function readCounters(
+  stack: MeasuredStack,
+  reports: 'are there' | 'wait for them',
+): Promise<DatabaseCounters> {
   const walBytes = await readWal(stack);
-  const at = performance.now();
+  const statementsAt = performance.now();
   const statements = await readStatements(stack);
-  await sleep(REPORTED_AFTER_MS);
-  const rows = await stack.statistics<CountRow[]>`
-    select datname, xact_commit::float8 as commits, null::float8 as statements
+  if (reports === 'wait for them') await sleep(REPORTED_AFTER_MS);
+  const commitsAt = performance.now();
+  const rows = await stack.statistics<{ datname: string; commits: number }[]>`
+    select datname, xact_commit::float8 as commits
     from pg_stat_database where datname is not null`;
   const sum = (names: readonly string[]): Counts => ({
     commits: rows
@@ -51,31 +51,36 @@ export async function readCounters(stack: MeasuredStack): Promise<DatabaseCounte
         : names.reduce((total, name) => total + (statements.get(name) ?? 0), 0),
   });
   return {
-    at,
+    at: { statements: statementsAt, commits: commitsAt },
     walBytes,
     ours: sum([OURS]),
     temporal: stack.temporalKind === 'cluster' ? sum(TEMPORAL) : null,
   };
 }
 
-/** Work between two readings, without what an idle system does in that time. */
+/**
+ * Work between two readings. Commits and statements are without what an idle system does in that time;
+ * the log is whole, because an idle system's is too uneven to be taken off.
+ */
 export function workBetween(
   before: DatabaseCounters,
   after: DatabaseCounters,
   idlePerSecond: DatabaseWork | null,
 ): DatabaseWork {
-  const seconds = (after.at - before.at) / 1_000;
-  const difference = (from: number, to: number, idle: number): number =>
-    Math.max(0, to - from - idle * seconds);
+  const secondsOf = (part: 'statements' | 'commits'): number =>
+    (after.at[part] - before.at[part]) / 1_000;
   const counts = (from: Counts, to: Counts, idle: Counts | null | undefined): Counts => ({
-    commits: difference(from.commits, to.commits, idle?.commits ?? 0),
+    commits: Math.max(0, to.commits - from.commits - (idle?.commits ?? 0) * secondsOf('commits')),
     statements:
       from.statements === null || to.statements === null
         ? null
-        : difference(from.statements, to.statements, idle?.statements ?? 0),
+        : Math.max(
+            0,
+            to.statements - from.statements - (idle?.statements ?? 0) * secondsOf('statements'),
+          ),
   });
   return {
-    walBytes: difference(before.walBytes, after.walBytes, idlePerSecond?.walBytes ?? 0),
+    walBytes: after.walBytes - before.walBytes,
     ours: counts(before.ours, after.ours, idlePerSecond?.ours),
     temporal:
       before.temporal === null || after.temporal === null

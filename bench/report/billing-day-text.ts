@@ -97,9 +97,7 @@ function printCosts({ waves, idle, countsStatements }: DayFigures): void {
   row('SQL statements: ours and the gateway’s', ({ cost }) => cost.database.ours.statements);
   row('SQL statements: Temporal’s', ({ cost }) => cost.database.temporal?.statements);
   row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
-  printNote(
-    'SQL and WAL are without what the idle stack does. A month with * has the load’s cost.',
-  );
+  printNote('SQL is without what the idle stack does. A month with * has the load’s cost.');
   if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
   if (idle.cpu !== null) {
     const cpu = idle.cpu;

@@ -4,7 +4,7 @@ import { inParallel } from '../../bench/measure/parallel.ts';
 import { distributionOf, percentile } from '../../bench/measure/percentiles.ts';
 
 const counters = (at: number, n: number) => ({
-  at,
+  at: { statements: at, commits: at },
   walBytes: n * 100,
   ours: { commits: n, statements: n * 2 },
   temporal: null,
@@ -23,16 +23,16 @@ describe('the figures of the benchmarks', () => {
     expect(distributionOf([])).toEqual({ count: 0, p50: null, p95: null, p99: null, max: null });
   });
 
-  test('work between two readings is without the work of an idle stack', () => {
+  test('SQL work between two readings is without the work of an idle stack', () => {
     const idlePerSecond = { walBytes: 10, ours: { commits: 1, statements: 2 }, temporal: null };
     const work = workBetween(counters(1_000, 50), counters(11_000, 160), idlePerSecond);
     expect(work).toEqual({
-      walBytes: 10_900,
+      walBytes: 11_000,
       ours: { commits: 100, statements: 200 },
       temporal: null,
     });
     expect(divided(work, 10)).toEqual({
-      walBytes: 1_090,
+      walBytes: 1_100,
       ours: { commits: 10, statements: 20 },
       temporal: null,
     });
