@@ -29,7 +29,7 @@ export function printBillingDay(
   const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
   print();
   print(
-    styled('bold', `  A billing day: ${subscriptions} subscriptions, ${months} months, ${server}`),
+    styled('bold', `  A billing day: subscriptions ${subscriptions}, months ${months}, ${server}`),
   );
   printSurroundings(surroundings);
   printSetUp(figures);
