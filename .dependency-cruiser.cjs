@@ -30,6 +30,7 @@ const foldersBut = (...allowed) => {
     'runtime',
     'embedded',
     'scripts',
+    'bench',
     'test',
   ];
   return `^(${all.filter((folder) => !allowed.includes(folder)).join('|')})/`;
@@ -197,13 +198,13 @@ const everywhere = [
   rule(
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
-    { pathNot: '^(test|scripts)/' },
+    { pathNot: '^(test|scripts|bench)/' },
     { path: '^(scripts|test)/|^worker\\.ts$|(^|/)main\\.ts$' },
   ),
   rule(
     'embedded-is-for-scripts-and-tests',
     'Production runs against servers of its own.',
-    { pathNot: '^(embedded|scripts|test)/' },
+    { pathNot: '^(embedded|scripts|bench|test)/' },
     { path: '^embedded/' },
   ),
   rule(
@@ -215,7 +216,7 @@ const everywhere = [
   rule(
     'not-to-dev-packages',
     'Production installs no dev packages.',
-    { pathNot: '^(test|scripts|embedded)/|\\.config\\.ts$' },
+    { pathNot: '^(test|scripts|bench|embedded)/|\\.config\\.ts$' },
     { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
   ),
   rule('resolvable', 'It is not there.', {}, { couldNotResolve: true }),
