@@ -6,7 +6,7 @@
  * chain: none reaches from the API to a workflow, or from the sandbox to the database.
  */
 
-const MESSAGES = '^workflows/[^/]+/messages\\.ts$';
+const MESSAGES = '^workflows/([^/]+/)?messages\\.ts$';
 const VALUE = { dependencyTypesNot: ['type-only'] };
 const NODE = { dependencyTypes: ['core'] };
 
