@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isGrpcDeadlineError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import type { Logger } from './logger.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { Logger } from './logger.ts';
  * hands them to a living worker.
  */
 
-const { EventType, TaskQueueKind, TaskQueueType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
+const { EventType, TaskQueueKind, TaskQueueType, WorkflowTaskFailedCause } = proto.temporal.api.enums.v1;
 const STICKY = TaskQueueKind.TASK_QUEUE_KIND_STICKY;
 const IDENTITY = 'perennial: sticky queue release';
 

@@ -1,6 +1,6 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from './logger.ts';
 
@@ -60,7 +60,7 @@ export async function isQueueMoving(client: Client, taskQueue: string): Promise<
     client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
-      taskQueueType: temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+      taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
   );
   const since = Date.now() - POLLED_WITHIN_MS;
