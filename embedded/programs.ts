@@ -1,9 +1,13 @@
 import { join } from 'node:path';
+import { bundledProgram } from './program-bundle.ts';
+import type { ProgramFile } from './program-bundle.ts';
 import type { Service } from './services.ts';
 
 export interface ProgramSettings {
   readonly environment: Readonly<Record<string, string>>;
   readonly logFolder: string;
+  /** Where `bundlePrograms` put them. */
+  readonly programFolder: string;
   readonly apiUrl: string;
   readonly gatewayUrl: string;
 }
@@ -18,12 +22,15 @@ export function ourPrograms(settings: ProgramSettings): {
 } {
   const program = (
     name: string,
-    file: string,
+    file: ProgramFile,
     stopWaitMs: number,
     isReady: Service['isReady'],
   ): Service => ({
     name,
-    program: () => ({ command: process.execPath, args: ['--import', 'tsx', file] }),
+    program: () => ({
+      command: process.execPath,
+      args: bundledProgram(settings.programFolder, file),
+    }),
     environment: settings.environment,
     logFile: join(settings.logFolder, `${name}.log`),
     isReady,

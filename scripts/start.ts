@@ -18,6 +18,7 @@ import {
   requireDatabase,
 } from '../embedded/postgres.ts';
 import { openProcessTable } from '../embedded/process-table.ts';
+import { bundlePrograms } from '../embedded/program-bundle.ts';
 import { ourPrograms } from '../embedded/programs.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { supervise } from '../embedded/services.ts';
@@ -43,6 +44,7 @@ const BUNDLE_WITHIN_MS = 120_000;
 
 const config = loadEmbeddedConfig();
 const logFolder = join(config.dataDir, 'logs');
+const programFolder = join(config.dataDir, 'programs');
 const table = openProcessTable(join(config.dataDir, 'processes.json'));
 const running: SupervisedService[] = [];
 let isStopping = false;
@@ -96,6 +98,7 @@ async function startAll(): Promise<void> {
     database,
     config.embeddedTemporal === 'cluster' ? database.then(startCluster) : startTemporal(),
     bundleWorkflows(),
+    bundlePrograms(programFolder),
   ]);
   const credential = await migrateAndFindDemoMerchant({
     databaseUrl,
@@ -109,6 +112,7 @@ async function startAll(): Promise<void> {
   const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
   const programs = ourPrograms({
     logFolder,
+    programFolder,
     apiUrl,
     gatewayUrl: localUrl(config.gatewayPort),
     environment: {

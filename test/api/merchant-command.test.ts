@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { loadSettings } from '../../db/repositories/merchant-settings.ts';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 
@@ -16,7 +17,7 @@ afterAll(() => world.close());
 async function merchant(...args: string[]) {
   const run = promisify(execFile)(
     process.execPath,
-    ['--import', 'tsx', 'scripts/merchant.ts', ...args],
+    [...bundledProgram(inject('programFolder'), 'scripts/merchant.ts'), ...args],
     {
       env: {
         ...process.env,

@@ -7,6 +7,7 @@ import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
 import { openBooks } from '../../scripts/verify/books.ts';
 import { judgeBooks } from '../../scripts/verify/invariants.ts';
 import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
@@ -41,7 +42,7 @@ afterAll(async () => {
 async function review(args: string[], temporalAddress = inject('temporalAddress')) {
   const run = promisify(execFile)(
     process.execPath,
-    ['--import', 'tsx', 'scripts/review.ts', ...args],
+    [...bundledProgram(inject('programFolder'), 'scripts/review.ts'), ...args],
     {
       env: {
         ...process.env,

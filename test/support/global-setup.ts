@@ -5,6 +5,7 @@ import type { TestProject } from 'vitest/node';
 import { migrate } from '../../db/migrate.ts';
 import { chromium } from '../../embedded/chromium.ts';
 import { freePort } from '../../embedded/ports.ts';
+import { bundlePrograms } from '../../embedded/program-bundle.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { supervise } from '../../embedded/services.ts';
 import type { Service, SupervisedService } from '../../embedded/services.ts';
@@ -25,6 +26,8 @@ export interface TestServers {
   readonly testServerPath: string;
   /** The workflow bundle, for `workflowBundle: { codePath }`. */
   readonly workflowBundlePath: string;
+  /** Our programs, for `bundledProgram`. */
+  readonly programFolder: string;
 }
 
 declare module 'vitest' {
@@ -53,6 +56,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('temporalAddress', servers.temporalAddress);
   project.provide('testServerPath', servers.testServerPath);
   project.provide('workflowBundlePath', servers.workflowBundlePath);
+  project.provide('programFolder', servers.programFolder);
   if (PROJECTS_IN_A_BROWSER.includes(project.name))
     project.provide('chromium', await findChromium());
   return async () => {
@@ -89,13 +93,21 @@ async function startServers(): Promise<{ servers: TestServers; stop: () => Promi
     // Binaries first and one after the other: preparing them may take minutes and every core.
     const cli = await temporalCli(config, say);
     const testServerPath = await temporalTestServer(config, say);
+    const programFolder = join(folder, 'programs');
     const [url, address, workflowBundlePath] = await Promise.all([
       startPostgres(folder, running),
       startTemporal(folder, cli, running),
       bundleWorkflows(folder),
+      bundlePrograms(programFolder),
     ]);
     return {
-      servers: { postgresUrl: url, temporalAddress: address, testServerPath, workflowBundlePath },
+      servers: {
+        postgresUrl: url,
+        temporalAddress: address,
+        testServerPath,
+        workflowBundlePath,
+        programFolder,
+      },
       stop,
     };
   } catch (error) {

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { inject } from 'vitest';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
+import type { ProgramFile } from '../../embedded/program-bundle.ts';
 
 /** A program of this project as a process of its own, to be killed. */
 export interface OurProcess {
@@ -8,16 +11,24 @@ export interface OurProcess {
   stop(): Promise<void>;
 }
 
+/** Starts a bundled program and waits until it is ready. It ends with this process. */
+export function startOurProcess(
+  file: ProgramFile,
+  environment: Readonly<Record<string, string>>,
+): Promise<OurProcess> {
+  return startNode(bundledProgram(inject('programFolder'), file), environment);
+}
+
 /**
- * Starts a program and waits until it says that it does its work. It ends with this process.
+ * Runs Node and waits until the program in it is ready. It ends with this process.
  *
  * @throws Error with its output when it ends before that.
  */
-export async function startOurProcess(
-  file: string,
+export async function startNode(
+  args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Promise<OurProcess> {
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(process.execPath, [...args], {
     stdio: ['pipe', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, ...environment, PERENNIAL_EXIT_WITH_PARENT: '1' },
   });
@@ -34,7 +45,7 @@ export async function startOurProcess(
     once(child, 'message').then(() => true),
     gone.then(() => false),
   ]);
-  if (!isReady) throw new Error(`${file} ended:\n${output}`);
+  if (!isReady) throw new Error(`node ${args.join(' ')} ended:\n${(await gone).output}`);
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');
     await gone;

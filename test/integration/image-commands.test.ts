@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { freePort } from '../../embedded/ports.ts';
+import { startNode } from '../support/our-process.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+/**
+ * The image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs, so
+ * these tests start each program as the image does.
+ */
+
+const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true }) as {
+  services: Record<string, { readonly command?: readonly string[] }>;
+};
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server, { runsActivities: false });
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+test.concurrent.each(['sandbox-gateway', 'api', 'worker'])(
+  'the command of the service %s in docker-compose.yml becomes ready and stops on SIGTERM',
+  async (service) => {
+    const [node, ...args] = services[service]?.command ?? [];
+    expect(node).toBe('node');
+    const program = await startNode(args, {
+      ...world.environment,
+      API_PORT: String(await freePort()),
+      GATEWAY_PORT: String(await freePort()),
+      CREDENTIAL_PEPPER: 'pepper-of-the-image-commands-0000000001',
+      SESSION_KEY: 'session-key-of-the-image-commands-00001',
+    });
+    await program.stop();
+    const { output, ...end } = await program.gone;
+    expect(end, output).toEqual({ code: 0, signal: null });
+  },
+);
