@@ -32,10 +32,11 @@ import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
+import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import type { PaymentResumption } from './maintenance.ts';
 
-export interface ChargingDeps {
+export interface ChargingDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
@@ -92,7 +93,8 @@ export function createChargingActivities(deps: ChargingDeps) {
       const { subscriptionId, status } = input.state;
       const { lookups } = input.state.openAttempt;
       const isCalledOff = status === 'ENDED' || status === 'PAUSED';
-      const patience = { stopAt: sendsUntil(), lookups, isCalledOff, isFresh: fresh !== null };
+      const stopAt = sendsUntil(deps);
+      const patience = { stopAt, lookups, isCalledOff, isFresh: fresh !== null };
       const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
       if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);

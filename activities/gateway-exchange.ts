@@ -12,26 +12,46 @@ import type {
   PaymentGateway,
 } from '../gateways/port.ts';
 
-export interface ExchangeDeps {
+/** How long one activity talks to the gateway about one charge or refund. */
+export interface SendBudget {
+  /**
+   * No send and no question starts later than this after the activity's start, in ms. This time and
+   * the gateway client's timeout together must stay below the activity's own timeout of 15 s.
+   */
+  readonly newSendsForMs: number;
+  /** Between two questions, in ms. */
+  readonly pauseMs: number;
+}
+
+/** For a gateway client with a timeout of 5 s. */
+const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
+
+/** Of activities that ask a gateway. */
+export interface SendBudgetDeps {
+  /** Must fit the gateway client's timeout. Default: 6 s, with a question each second. */
+  sendBudget?: SendBudget;
+}
+
+export interface ExchangeDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
 }
 
-/** No new send or question starts after this; with the gateway's own limit it stays under 15 s. */
-const NEW_SENDS_FOR_MS = 6_000;
-const PAUSE_BETWEEN_QUESTIONS_MS = 1_000;
 /** Resends stop at this share of the time for which the gateway honours a key. Design §4. */
 const KEY_LIFETIME_SHARE = 0.8;
 
 /** Until when an activity that begins now may begin something with the gateway. */
-export function sendsUntil(): number {
-  return performance.now() + NEW_SENDS_FOR_MS;
+export function sendsUntil({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
+  return performance.now() + sendBudget.newSendsForMs;
 }
 
 /** Waits before asking once more. False, at once, when no time is left for it. */
-export async function pauseBefore(stopAt: number): Promise<boolean> {
-  if (performance.now() + PAUSE_BETWEEN_QUESTIONS_MS > stopAt) return false;
-  await new Promise((resolve) => setTimeout(resolve, PAUSE_BETWEEN_QUESTIONS_MS));
+export async function pauseBefore(
+  { sendBudget: { pauseMs } = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
+  stopAt: number,
+): Promise<boolean> {
+  if (performance.now() + pauseMs > stopAt) return false;
+  await new Promise((resolve) => setTimeout(resolve, pauseMs));
   return true;
 }
 
@@ -98,11 +118,12 @@ const WITHDRAWN = {
  * Where asking leads nowhere the outcome is `review`.
  */
 export async function collect(
-  { db, gateway }: ExchangeDeps,
+  deps: ExchangeDeps,
   attempt: Attempt,
   subscriptionId: string | null,
   patience: Patience,
 ): Promise<Settlement> {
+  const { db, gateway } = deps;
   if (attempt.state === 'SUCCEEDED') {
     return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
   }
@@ -141,13 +162,14 @@ export async function collect(
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
         // Somebody settled it, or put it in review, while this one looked away.
-        return collect({ db, gateway }, outcome.attempt, subscriptionId, patience);
+        return collect(deps, outcome.attempt, subscriptionId, patience);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
         mayBeThere = mayBeThere || outcome.kind !== 'not_sent';
         const reason = outcome.kind === 'in_progress' ? 'still in progress' : outcome.reason;
-        if (!(await pauseBefore(patience.stopAt))) return unknownAfter(patience.lookups, reason);
+        if (!(await pauseBefore(deps, patience.stopAt)))
+          return unknownAfter(patience.lookups, reason);
       }
     }
   }

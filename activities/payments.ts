@@ -11,10 +11,11 @@ import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import type { ChargingDeps } from './charging.ts';
 import { collect, sendsUntil } from './gateway-exchange.ts';
+import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import { redeemToken } from './redeem-token.ts';
 
-export interface PaymentDeps {
+export interface PaymentDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
   /** Asks for a stream's events to be delivered soon. Never throws. */
@@ -35,7 +36,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       input: PaymentOrder & { nowAt: number; lookups?: number },
     ): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = input;
-      const patience = { stopAt: sendsUntil(), lookups };
+      const patience = { stopAt: sendsUntil(deps), lookups };
       failpoint('before_opening');
       const turn = await takeTurn(deps, order, nowAt);
       if (turn.kind === 'refused') return turn.outcome;

@@ -34,7 +34,7 @@ export function createRefundActivities(deps: PaymentDeps) {
       input: RefundRef & { nowAt: number; lookups?: number },
     ): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = input;
-      const patience = { stopAt: sendsUntil(), lookups };
+      const patience = { stopAt: sendsUntil(deps), lookups };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
       const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, patience);
@@ -69,10 +69,11 @@ async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {
  * in review is not sent again: a person may be giving it back by hand.
  */
 async function giveBack(
-  { db, gateway }: PaymentDeps,
+  deps: PaymentDeps,
   refund: Refund,
   { stopAt, lookups }: Patience,
 ): Promise<RefundSettlement | null> {
+  const { db, gateway } = deps;
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
   if (refund.state === 'REVIEW') return reviewed(db, refund);
   if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
@@ -97,7 +98,7 @@ async function giveBack(
         return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
       case 'unknown':
-        if (!(await pauseBefore(stopAt))) return unknownAfter(lookups, outcome.reason);
+        if (!(await pauseBefore(deps, stopAt))) return unknownAfter(lookups, outcome.reason);
     }
   }
 }

@@ -37,6 +37,8 @@ export function createFakePayments(db: Db, now: () => number) {
   const deps = {
     db,
     gateway: book.gateway,
+    // What the gateway in memory does not know at once it does not know later.
+    sendBudget: { newSendsForMs: 0, pauseMs: 1 },
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
   };

@@ -62,6 +62,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     gateway,
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
+    // What the gateway in memory does not know at once it does not know later.
+    sendBudget: { newSendsForMs: 0, pauseMs: 1 },
   });
   const calls: { name: string; ref: object }[] = [];
 

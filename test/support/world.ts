@@ -3,6 +3,7 @@ import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { withHeartbeats } from '../../activities/heartbeats.ts';
 import { withBudget } from '../../activities/local.ts';
+import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createDb } from '../../db/client.ts';
@@ -36,6 +37,9 @@ import { createLife, eventsOf, stateOf } from './lives.ts';
 import type { NewLife } from './lives.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
+/** Long enough for a charge that arrives 0.6 s after the client's timeout of 2 s. */
+const SEND_BUDGET: SendBudget = { newSendsForMs: 4_000, pauseMs: 100 };
+
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /**
@@ -54,6 +58,8 @@ export async function createWorld(
     postgresUrl?: string;
     /** How long the gateway may take to answer those who run activities here, in ms. */
     gatewayTimeoutMs?: number;
+    /** How long an activity here asks a gateway that gives no outcome, and how often. */
+    sendBudget?: SendBudget;
   } = {},
 ) {
   const database = await createTestDatabase(options.postgresUrl);
@@ -97,6 +103,7 @@ export async function createWorld(
     sealing,
     wakeStream: (stream) => workflows.wakeStream(stream),
     allowLoopback: true,
+    sendBudget: options.sendBudget ?? SEND_BUDGET,
   });
   const faulty = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
