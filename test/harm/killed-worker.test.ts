@@ -45,7 +45,7 @@ async function savedCard({ world, payments }: WorkerLife) {
   const order = { ...session, ...(await payments.card()), nowAt: Date.now() };
   const saved = await world.activities.saveSetupMethod(order);
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
-  return { customerId, pmId: saved.paymentMethodId };
+  return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
 /** A sweep when the dead process's leases have run out and its events have waited for a while. */
@@ -71,9 +71,12 @@ describe.concurrent('a worker that dies while it charges a saved card', () => {
     (point, attempts, book) =>
       inLife(async (life) => {
         const { world, shop, payments, merchantId } = life;
-        const body = { ...(await savedCard(life)), currency: 'USD', amount: 2_500 };
+        const { setupMethodId, ...card } = await savedCard(life);
+        const body = { ...card, currency: 'USD', amount: 2_500 };
         const key = randomUUID();
         const mortal = await life.startMortal(point);
+        // A worker that dies while it delivers the card's event keeps that stream's lease for 45 s.
+        await life.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
         const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
         expect(await mortal.gone).toMatchObject(KILLED);
         const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
