@@ -10,7 +10,7 @@ import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
@@ -25,7 +25,7 @@ let world: World;
 
 beforeAll(async () => {
   server = await connectDevServer();
-  world = await createWorld(server);
+  world = await createWorld(server, { sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 });
 
 afterEach(async () => {

@@ -10,7 +10,7 @@ import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Longer than the client waits for the gateway in this world, which is 2 s. */
@@ -27,7 +27,7 @@ const deaths = { before: 0, after: 0 };
 
 beforeAll(async () => {
   server = await connectDevServer();
-  world = await createWorld(server, { wrap: mortal });
+  world = await createWorld(server, { wrap: mortal, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
   payments = paymentsIn(world);
 });
 
@@ -201,6 +201,8 @@ describe('an outcome that stays unknown', () => {
         ...world.gateway,
         capabilities: { ...world.gateway.capabilities, keyLifetimeMs: 1_000 },
       },
+      // Longer than 0.8 of the key's lifetime.
+      sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });
     await fault({ fault: 'lose_answer', effect: 'none', count: 1_000 });
     await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });

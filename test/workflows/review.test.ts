@@ -37,7 +37,11 @@ let isHeard: (question: number) => boolean = () => true;
 
 beforeAll(async () => {
   env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: overheard });
+  world = await createWorld(env, {
+    wrap: overheard,
+    // A gateway that is away is away for hours of workflow time.
+    sendBudget: { newSendsForMs: 200, pauseMs: 100 },
+  });
 });
 
 afterAll(async () => {
@@ -50,7 +54,7 @@ beforeEach(() => {
   isHeard = () => true;
 });
 
-/** A question that is not heard costs no 6 s of insisting and comes to what it would have come to. */
+/** A question that is not heard costs no send budget and comes to what it would have come to. */
 function overheard(activities: Activities): Activities {
   const hear = async <T>(at: number, ask: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
     askedAt.push(at);
