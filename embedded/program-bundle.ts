@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
 /** The programs that are started again and again: three servers, and two commands of `npm run`. */
@@ -40,6 +40,8 @@ export async function bundlePrograms(folder: string): Promise<void> {
     logLevel: 'silent',
     plugins: [packagesByPath, ownFileUrl],
   });
+  // Otherwise esbuild's own process runs until this process ends.
+  await stop();
 }
 
 /** Arguments of Node that run a program of {@link bundlePrograms}. */
