@@ -1,7 +1,10 @@
 import { pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { instant, merchantId } from './_columns.ts';
 
-/** Who is delivering a stream to a configuration right now, so that order holds. Writer: `deliverPending`. */
+/**
+ * Unused: claims are kept in `webhook_delivery.claimed_until`. Workers of the release before this one
+ * still write it, so the table goes with the release after this one.
+ */
 export const deliveryLeases = pgTable(
   'delivery_lease',
   {

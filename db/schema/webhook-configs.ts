@@ -1,4 +1,4 @@
-import { boolean, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { boolean, index, integer, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/events.ts';
 import { bytes, instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -6,7 +6,7 @@ import { merchants } from './merchants.ts';
 /**
  * Where a merchant wants events, and with which secret they are signed (sealed with AES-256-GCM).
  * `deletedAt` keeps the row for the deliveries that point to it. Rules: D-53, D-55.
- * Writer: the API; activities deactivate it (D-54).
+ * Writer: the API; deliveries keep the breaker and deactivate it (D-54).
  */
 export const webhookConfigs = pgTable(
   'webhook_config',
@@ -23,6 +23,10 @@ export const webhookConfigs = pgTable(
     deactivatedReason: text('deactivated_reason'),
     /** Start of the present run of failures; null after any success. */
     failingSince: instant('failing_since'),
+    /** Failed attempts since the last success. With `pausedUntil` the endpoint's breaker. */
+    consecutiveFailures: integer('consecutive_failures').notNull().default(0),
+    /** No request before this instant, in real time; null while the breaker is closed. */
+    pausedUntil: instant('paused_until'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
     deletedAt: instant('deleted_at'),

@@ -19,7 +19,8 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
  * One event on its way to one configuration; written with the event, so that a dead endpoint of a
- * merchant holds up no other. Rule: D-54. Writer: with the event, then `deliverPending`.
+ * merchant holds up no other. Rule: D-54. Writer: with the event, then the dispatcher and
+ * the endpoint's queue.
  */
 export const webhookDeliveries = pgTable(
   'webhook_delivery',
@@ -38,6 +39,11 @@ export const webhookDeliveries = pgTable(
     lastHttpStatus: integer('last_http_status'),
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
+    /**
+     * A process is sending this row until then, by the database's clock; null when none is. The
+     * instant also names the claim: it is released only with the same value.
+     */
+    claimedUntil: instant('claimed_until'),
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),
@@ -57,7 +63,11 @@ export const webhookDeliveries = pgTable(
     index('webhook_delivery__pending_stream__idx')
       .on(table.merchantId, table.streamId, table.configId, table.sequence)
       .where(sql`${table.state} = 'PENDING'`),
-    // Sweep: deliveries that are due and not moving.
+    // The queue of one endpoint, the longest due first; the sweep asks it for every endpoint.
+    index('webhook_delivery__pending_endpoint__idx')
+      .on(table.merchantId, table.configId, table.nextAttemptAt)
+      .where(sql`${table.state} = 'PENDING'`),
+    // Workers of the release before this one sweep by it. It goes with the release after this one.
     index('webhook_delivery__pending_due__idx')
       .on(table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),
