@@ -2,8 +2,10 @@ import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { withHeartbeats } from './activities/heartbeats.ts';
 import { createActivities } from './activities/index.ts';
 import { withBudget } from './activities/local.ts';
+import { createWebhookDelivery } from './activities/webhooks.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
+import { endpointsOf } from './db/repositories/deliveries.ts';
 import { paymentRows } from './db/repositories/payment-charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions.ts';
 import { lateSubscriptionIds } from './db/repositories/sweeps.ts';
@@ -24,10 +26,14 @@ import {
 } from './runtime/temporal.ts';
 import { GRACE_MS, workerOptionsOf } from './runtime/worker-options.ts';
 import { subscriptionWorkflowId } from './workflows/subscription/messages.ts';
+import { createWebhookQueues } from './runtime/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
 const POOL_SIZE = 20;
+/** One request to an endpoint, and its recording. */
+const DRAIN_MS = 16_000;
+
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
@@ -59,6 +65,20 @@ const gateway = createSandboxClient({
   apiKey: config.gatewayKey,
   timeoutMs: 5_000,
 });
+const sealing = createSealing(config.encryptionKey);
+const queues = createWebhookQueues({
+  client: temporal.client,
+  taskQueuePrefix: config.taskQueuePrefix,
+  logger,
+  endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
+});
+const { dispatcher, activities: webhooks } = createWebhookDelivery({
+  db,
+  sealing,
+  logger,
+  wakeEndpoint: queues.wakeEndpoint,
+  allowLoopback: config.webhookAllowLoopback,
+});
 const activities = createActivities({
   db,
   gateway,
@@ -68,9 +88,9 @@ const activities = createActivities({
     rows: paymentRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
   }),
-  sealing: createSealing(config.encryptionKey),
-  wakeStream: (stream) => workflows.wakeStream(stream),
-  allowLoopback: config.webhookAllowLoopback,
+  webhooks,
+  wakeEndpoint: queues.wakeEndpoint,
+  wakeStream: async (stream) => dispatcher.submit({ ...stream, nowAt: Date.now() }),
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
@@ -123,6 +143,7 @@ const shutdown = onShutdown(
       },
     },
     { name: 'sticky queue watch', timeoutMs: 10_000, close: () => endStickyQueueWatch?.() },
+    { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => dispatcher.drain(DRAIN_MS) },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },

@@ -10,14 +10,12 @@ import { createRefundActivities } from './refunds.ts';
 import { createSetupMethodActivities } from './setup-methods.ts';
 import { createTransitionActivities } from './transitions.ts';
 import type { TransitionDeps } from './transitions.ts';
-import { createWebhookActivities } from './webhooks.ts';
-import type { WebhookDeps } from './webhooks.ts';
+import type { WebhookActivities } from './webhooks.ts';
 
 export type ActivityDeps = ChargingDeps &
   PaymentDeps &
   TransitionDeps &
-  WebhookDeps &
-  MaintenanceDeps;
+  MaintenanceDeps & { webhooks: WebhookActivities };
 export type Activities = ReturnType<typeof createActivities>;
 
 /** Every activity, over what they need of the outside. */
@@ -29,7 +27,7 @@ export function createActivities(deps: ActivityDeps) {
     ...createLateChargeActivities(deps),
     ...createSetupMethodActivities(deps),
     ...createTransitionActivities(deps),
-    ...createWebhookActivities(deps),
+    ...deps.webhooks,
     ...createMaintenanceActivities(deps),
   });
 }

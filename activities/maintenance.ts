@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts';
-import { stalledStreams } from '../db/repositories/deliveries.ts';
+import { stalledEndpoints } from '../db/repositories/deliveries.ts';
+import type { EndpointRef } from '../db/repositories/deliveries.ts';
 import {
   behindTheirClock,
   forgetExpiredKeys,
@@ -26,7 +27,6 @@ export interface Reviver {
   /** False when it runs, or is over. */
   restore(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
   /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
 }
@@ -46,6 +46,8 @@ export interface MaintenanceDeps {
   db: Db;
   reviver: Reviver;
   payments: PaymentResumption;
+  /** Has an endpoint's delivery queue look soon, started if need be. */
+  wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 
 /**
@@ -61,6 +63,7 @@ export type SweepReport = Record<
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
+  /** Endpoint queues; the name is older than these, and stored. */
   | 'stalledStreams'
   | 'failed',
   number
@@ -76,7 +79,12 @@ const AT_ONCE = 10;
  * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
  * writes no attempt and calls no gateway. Running it twice at once does no harm. Design §5.
  */
-export function createMaintenanceActivities({ db, reviver, payments }: MaintenanceDeps) {
+export function createMaintenanceActivities({
+  db,
+  reviver,
+  payments,
+  wakeEndpoint,
+}: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, broken, each } = startRounds(db);
@@ -115,8 +123,8 @@ export function createMaintenanceActivities({ db, reviver, payments }: Maintenan
       );
       await each(
         'stalledStreams',
-        () => stalledStreams(db, input.nowAt, LIMIT),
-        (stream) => reviver.wakeStream(stream),
+        () => stalledEndpoints(db, input.nowAt, LIMIT),
+        (endpoint) => wakeEndpoint(endpoint),
       );
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
       // Last: after an operator terminated thousands it takes all the time that is left.

@@ -5,6 +5,7 @@ import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { PaymentWorkflows } from '../runtime/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
+import type { WebhookQueues } from '../runtime/webhook-queues.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
 /** Everything the API needs of the world; `main.ts` and the tests put it together. */
@@ -12,6 +13,7 @@ export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
   readonly payments: PaymentWorkflows;
+  readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
   readonly logger: Logger;
   /** Real time in epoch ms. */
   readonly now: () => number;

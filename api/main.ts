@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
+import { endpointsOf } from '../db/repositories/deliveries.ts';
 import { paymentRows } from '../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../db/repositories/subscriptions.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
@@ -13,6 +14,7 @@ import { createPaymentWorkflows } from '../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 import { createTemporalClient } from '../runtime/temporal.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
+import { createWebhookQueues } from '../runtime/webhook-queues.ts';
 import { createApp } from './app.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
 import { createApiServer } from './server.ts';
@@ -55,6 +57,12 @@ const app = createApp({
     client: temporal.client,
     rows: paymentRows(db),
     taskQueuePrefix: config.taskQueuePrefix,
+  }),
+  webhooks: createWebhookQueues({
+    client: temporal.client,
+    taskQueuePrefix: config.taskQueuePrefix,
+    logger,
+    endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
   }),
   logger,
   now: Date.now,

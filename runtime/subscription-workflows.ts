@@ -26,11 +26,6 @@ import {
 } from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
-import {
-  wake,
-  WEBHOOK_STREAM_WORKFLOW,
-  webhookStreamWorkflowId,
-} from '../workflows/webhook-stream/messages.ts';
 import { acceptedUpdate } from './accepted-update.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from './failpoints.ts';
@@ -98,8 +93,6 @@ export interface SubscriptionWorkflows {
   upcoming(subscription: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null>;
   /** What happened last, oldest first. Null and errors as `upcoming`. */
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
-  /** Asks for a stream's events to be delivered soon. Never throws: the sweep does it otherwise. */
-  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
 const START_WITHIN_MS = 1_000;
@@ -185,23 +178,6 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
 
   timeline(ref: SubscriptionRef): Promise<LogEntry[] | null> {
     return this.query(ref, timelineQuery);
-  }
-
-  async wakeStream({ merchantId, streamId }: { merchantId: string; streamId: string }) {
-    try {
-      await this.within(START_WITHIN_MS, () =>
-        this.client.workflow.signalWithStart(WEBHOOK_STREAM_WORKFLOW, {
-          workflowId: webhookStreamWorkflowId(streamId),
-          taskQueue: `${this.taskQueuePrefix}billing`,
-          args: [{ merchantId, streamId }],
-          signal: wake,
-          signalArgs: [],
-          priority: { fairnessKey: merchantId },
-        }),
-      );
-    } catch (error) {
-      this.logger.warn({ merchantId, streamId, error: messageOf(error) }, 'stream not woken yet');
-    }
   }
 
   private async query<T, Args extends unknown[]>(

@@ -6,3 +6,4 @@ export { lateCharge } from './late-charge/workflow.ts';
 export { setupMethod } from './setup-method/workflow.ts';
 export { maintenance } from './maintenance/workflow.ts';
 export { webhookStream } from './webhook-stream/workflow.ts';
+export { webhookEndpoint } from './webhook-endpoint/workflow.ts';

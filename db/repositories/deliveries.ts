@@ -1,9 +1,7 @@
-import { and, asc, eq, lt, lte, or, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../domain/delivery-schedule.ts';
+import type { Breaker } from '../../domain/endpoint-breaker.ts';
 import type { Db } from '../client.ts';
-import { outboxEvents } from '../schema/outbox-events.ts';
-import { webhookConfigs } from '../schema/webhook-configs.ts';
-import { webhookDeliveries } from '../schema/webhook-deliveries.ts';
 import type { DeliveryState } from '../schema/webhook-deliveries.ts';
 
 export interface StreamRef {
@@ -11,153 +9,15 @@ export interface StreamRef {
   streamId: string;
 }
 
-/** A stream on its way to one configuration: what a lease is held on. */
-export interface LaneRef extends StreamRef {
+/** A webhook configuration as the place that deliveries go to. */
+export interface EndpointRef {
+  merchantId: string;
   configId: string;
-}
-
-/** What is pending in one lane. */
-export interface LaneOverview {
-  configId: string;
-  pending: number;
-  /** Milliseconds until an attempt is due; 0 when one is. */
-  dueInMs: number;
-  /** Milliseconds that somebody (also the caller) still holds the lane; null when nobody does. */
-  heldForMs: number | null;
-  /** True when this call took the lane. */
-  isTaken: boolean;
-}
-
-/**
- * Looks at everything pending of a stream and, in the same statement, takes the lanes in which
- * something is due and that nobody holds, except those named. A lease ends by itself after
- * `leaseMs` of the database's time. Dueness is judged at `nowAt`. Rule: D-54.
- */
-export async function takeDueLanes(
-  db: Db,
-  stream: StreamRef,
-  taking: { owner: string; leaseMs: number; nowAt: number; except: readonly string[] | 'all' },
-): Promise<LaneOverview[]> {
-  const nowAt = sql`${new Date(taking.nowAt).toISOString()}::timestamptz`;
-  const isTakeable =
-    taking.except === 'all'
-      ? sql`false`
-      : sql`config_id not in (${sql.join(
-          ['', ...taking.except].map((configId) => sql`${configId}`),
-          sql`, `,
-        )})`;
-  // Later events wait behind one that failed once or twice, and have made no attempt themselves.
-  const lanes = await db.execute<{ [Key in keyof LaneOverview]: LaneOverview[Key] }>(sql`
-    with pending as (
-      select config_id, count(*)::int as pending,
-        case
-          when bool_or(attempts = 0)
-            and not bool_or(attempts between 1 and ${HOLDS_BACK_FAILURES - 1}) then 0
-          else greatest(0, extract(epoch from
-            min(next_attempt_at) filter (where attempts > 0) - ${nowAt}) * 1000)::float8
-        end as due_in_ms
-      from webhook_delivery
-      where merchant_id = ${stream.merchantId} and stream_id = ${stream.streamId}
-        and state = 'PENDING'
-      group by config_id
-    ), taken as (
-      insert into delivery_lease (merchant_id, stream_id, config_id, owner, until)
-      select ${stream.merchantId}, ${stream.streamId}, config_id, ${taking.owner}::uuid,
-        now() + ${taking.leaseMs} * interval '1 millisecond'
-      from pending where due_in_ms = 0 and ${isTakeable}
-      order by config_id
-      on conflict (merchant_id, stream_id, config_id)
-        do update set owner = excluded.owner, until = excluded.until
-        where delivery_lease.until <= now()
-      returning config_id
-    )
-    select p.config_id as "configId", p.pending, p.due_in_ms as "dueInMs",
-      (extract(epoch from l.until - now()) * 1000)::float8 as "heldForMs",
-      t.config_id is not null as "isTaken"
-    from pending p
-    left join taken t on t.config_id = p.config_id
-    left join delivery_lease l on l.merchant_id = ${stream.merchantId}
-      and l.stream_id = ${stream.streamId} and l.config_id = p.config_id and l.until > now()
-    order by p.config_id`);
-  return [...lanes];
-}
-
-export interface PendingDelivery {
-  eventId: string;
-  attempts: number;
-  nextAttemptAt: number;
-  body: string;
-}
-
-export interface LaneBatch {
-  config: Pick<
-    typeof webhookConfigs.$inferSelect,
-    | 'url'
-    | 'sealedSigner'
-    | 'sealedPreviousSigner'
-    | 'previousSignerUntil'
-    | 'isActive'
-    | 'failingSince'
-  >;
-  /** In sequence order; those that neither are due nor hold anything back are left out. */
-  deliveries: PendingDelivery[];
-}
-
-/** The next deliveries of a lane and where they go; null when nothing is there to look at. */
-export async function readLane(
-  db: Db,
-  lane: LaneRef,
-  reading: { nowAt: number; limit: number },
-): Promise<LaneBatch | null> {
-  const rows = await db
-    .select({
-      config: {
-        url: webhookConfigs.url,
-        sealedSigner: webhookConfigs.sealedSigner,
-        sealedPreviousSigner: webhookConfigs.sealedPreviousSigner,
-        previousSignerUntil: webhookConfigs.previousSignerUntil,
-        isActive: webhookConfigs.isActive,
-        failingSince: webhookConfigs.failingSince,
-      },
-      delivery: {
-        eventId: webhookDeliveries.eventId,
-        attempts: webhookDeliveries.attempts,
-        nextAttemptAt: webhookDeliveries.nextAttemptAt,
-        body: outboxEvents.body,
-      },
-    })
-    .from(webhookDeliveries)
-    .innerJoin(
-      outboxEvents,
-      and(
-        eq(outboxEvents.merchantId, webhookDeliveries.merchantId),
-        eq(outboxEvents.id, webhookDeliveries.eventId),
-      ),
-    )
-    .innerJoin(
-      webhookConfigs,
-      and(
-        eq(webhookConfigs.merchantId, webhookDeliveries.merchantId),
-        eq(webhookConfigs.id, webhookDeliveries.configId),
-      ),
-    )
-    .where(
-      and(
-        isPendingIn(lane),
-        or(
-          lt(webhookDeliveries.attempts, HOLDS_BACK_FAILURES),
-          lte(webhookDeliveries.nextAttemptAt, reading.nowAt),
-        ),
-      ),
-    )
-    .orderBy(asc(webhookDeliveries.sequence))
-    .limit(reading.limit);
-  const [first] = rows;
-  return first ? { config: first.config, deliveries: rows.map((row) => row.delivery) } : null;
 }
 
 /** What an attempt changed. */
 export interface RecordedAttempt {
+  configId: string;
   eventId: string;
   /** Attempts made, this one included. */
   attempts: number;
@@ -168,87 +28,217 @@ export interface RecordedAttempt {
   settledAt: number | null;
 }
 
+/** A claim that is given up without an attempt. */
+export interface ReleasedClaim {
+  configId: string;
+  eventId: string;
+  claimedUntil: number;
+}
+
+/** A breaker's new state, counted from the state that was read. */
+export interface BreakerChange {
+  configId: string;
+  from: Breaker;
+  to: Breaker;
+}
+
+export interface DeliveryRecord {
+  attempts: readonly RecordedAttempt[];
+  released: readonly ReleasedClaim[];
+  breakers: readonly BreakerChange[];
+}
+
 /**
- * Stores what became of attempts. Each counts once: one that somebody else recorded in the meantime,
- * or whose delivery is settled, changes nothing.
+ * Stores, in one statement, what became of claimed deliveries: attempts, released claims, breakers.
+ * An attempt counts once: one that was recorded before, or whose delivery is settled, changes nothing.
+ * A breaker changes only if it still is as it was read. Answers the configurations whose breaker
+ * changed, and whether `stream` has a first attempt to make that no process has claimed, to an
+ * endpoint of this record.
  */
-export async function recordAttempts(
+export async function recordDeliveries(
   db: Db,
-  lane: LaneRef,
-  attempts: readonly RecordedAttempt[],
-): Promise<void> {
-  if (attempts.length > 0) await db.execute(recording(lane, attempts));
+  merchantId: string,
+  record: DeliveryRecord,
+  streamId: string | null = null,
+): Promise<{ changedBreakers: string[]; hasMore: boolean }> {
+  const attempts = record.attempts.map(({ nextAttemptAt, settledAt, ...attempt }) => ({
+    ...attempt,
+    nextAttemptAt: toTimestamp(nextAttemptAt),
+    settledAt: toTimestamp(settledAt),
+  }));
+  const released = record.released.map(({ claimedUntil, ...claim }) => ({
+    ...claim,
+    claimedUntil: toTimestamp(claimedUntil),
+  }));
+  // Two records of several endpoints must lock their rows in one order.
+  const breakers = record.breakers
+    .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
+    .map(({ configId, from, to }) => ({
+      configId,
+      fromFailures: from.consecutiveFailures,
+      fromPaused: toTimestamp(from.pausedUntil),
+      fromSince: toTimestamp(from.failingSince),
+      toFailures: to.consecutiveFailures,
+      toPaused: toTimestamp(to.pausedUntil),
+      toSince: toTimestamp(to.failingSince),
+    }));
+  // `changed` is read by the other parts so that configurations are locked before deliveries, as
+  // wherever a configuration is deleted or deactivated.
+  const [row] = await db.execute<{ changed: string | null; hasMore: boolean }>(sql`
+    with changed as (
+      update webhook_config c
+      set consecutive_failures = b."toFailures", paused_until = b."toPaused",
+        failing_since = b."toSince"
+      from jsonb_to_recordset(${JSON.stringify(breakers)}::text::jsonb) as b ("configId" text,
+        "fromFailures" int, "fromPaused" timestamptz, "fromSince" timestamptz,
+        "toFailures" int, "toPaused" timestamptz, "toSince" timestamptz)
+      where c.merchant_id = ${merchantId} and c.id = b."configId"
+        and c.consecutive_failures = b."fromFailures"
+        and c.paused_until is not distinct from b."fromPaused"
+        and c.failing_since is not distinct from b."fromSince"
+      returning c.id
+    ), attempt as (
+      select * from jsonb_to_recordset(${JSON.stringify(attempts)}::text::jsonb) as r (
+        "configId" text, "eventId" text, attempts int, state text, "nextAttemptAt" timestamptz,
+        "httpStatus" int, error text, "settledAt" timestamptz)
+      where (select count(*) from changed) >= 0
+    ), recorded as (
+      update webhook_delivery d
+      set attempts = r.attempts, state = r.state, next_attempt_at = r."nextAttemptAt",
+        last_http_status = r."httpStatus", last_error = r.error, settled_at = r."settledAt",
+        claimed_until = null
+      from attempt r
+      where d.merchant_id = ${merchantId} and d.config_id = r."configId"
+        and d.event_id = r."eventId" and d.state = 'PENDING' and d.attempts = r.attempts - 1
+    ), released as (
+      update webhook_delivery d set claimed_until = null
+      from jsonb_to_recordset(${JSON.stringify(released)}::text::jsonb) as r (
+        "configId" text, "eventId" text, "claimedUntil" timestamptz)
+      where d.merchant_id = ${merchantId} and d.config_id = r."configId"
+        and d.event_id = r."eventId" and d.claimed_until = r."claimedUntil"
+        and (select count(*) from changed) >= 0
+    )
+    select (select string_agg(id, ',') from changed) as changed,
+      ${
+        streamId === null
+          ? sql`false`
+          : sql`exists (
+        select from webhook_delivery d
+        where d.merchant_id = ${merchantId} and d.stream_id = ${streamId}
+          and d.state = 'PENDING' and d.attempts = 0
+          and (d.claimed_until is null or d.claimed_until <= now())
+          and d.config_id in (select "configId" from attempt))`
+      } as "hasMore"`);
+  return { changedBreakers: row?.changed?.split(',') ?? [], hasMore: row?.hasMore ?? false };
 }
 
-/** Stores attempts as {@link recordAttempts} does and gives the lane free, in one statement. */
-export async function releaseLane(
+/** What is left for an endpoint. */
+export interface EndpointBacklog {
+  /** Deliveries still pending, claimed ones included. */
+  remaining: number;
+  /** Milliseconds until an attempt is due that no process has claimed; 0 when one is. */
+  dueInMs: number | null;
+  /** Another process is sending some. */
+  isClaimed: boolean;
+}
+
+/** Looks at everything pending for an endpoint. Dueness is judged at `nowAt`. */
+export async function endpointBacklog(
   db: Db,
-  lane: LaneRef,
-  owner: string,
-  attempts: readonly RecordedAttempt[],
-): Promise<void> {
-  const release = sql`delete from delivery_lease
-    where merchant_id = ${lane.merchantId} and stream_id = ${lane.streamId}
-      and config_id = ${lane.configId} and owner = ${owner}::uuid`;
-  await db.execute(
-    attempts.length === 0
-      ? release
-      : sql`with recorded as (${recording(lane, attempts)}) ${release}`,
-  );
+  { merchantId, configId }: EndpointRef,
+  nowAt: number,
+): Promise<EndpointBacklog> {
+  // Later events wait behind one that failed once or twice, and have made no attempt themselves.
+  const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
+    with line as (
+      select count(*) as pending,
+        bool_or(is_claimed) as is_claimed,
+        case
+          when bool_or(holds and is_claimed) then null
+          when bool_or(holds and attempts > 0)
+            then min(next_attempt_at) filter (where holds and attempts > 0)
+          when bool_or(holds) then '-infinity'
+        end as head_due_at,
+        min(next_attempt_at) filter (where not holds and not is_claimed) as other_due_at
+      from (
+        select stream_id, attempts, next_attempt_at, attempts < ${HOLDS_BACK_FAILURES} as holds,
+          coalesce(claimed_until > now(), false) as is_claimed
+        from webhook_delivery
+        where merchant_id = ${merchantId} and config_id = ${configId} and state = 'PENDING'
+      ) d
+      group by stream_id
+    ), whole as (
+      select coalesce(sum(pending), 0)::int as remaining,
+        coalesce(bool_or(is_claimed), false) as is_claimed,
+        min(least(head_due_at, other_due_at)) as due_at
+      from line
+    )
+    select remaining, is_claimed as "isClaimed",
+      case when due_at is null then null when due_at = '-infinity' then 0
+        else greatest(0, extract(epoch from due_at - ${toTimestamp(nowAt)}::timestamptz) * 1000)
+      end::float8 as "dueInMs"
+    from whole`);
+  return row ?? { remaining: 0, dueInMs: null, isClaimed: false };
 }
 
-function recording(lane: LaneRef, attempts: readonly RecordedAttempt[]) {
-  const rows = attempts.map(
-    (attempt) => sql`(${attempt.eventId}, ${attempt.attempts}::int, ${attempt.state},
-      ${toTimestamp(attempt.nextAttemptAt)}::timestamptz, ${attempt.httpStatus}::int,
-      ${attempt.error}, ${toTimestamp(attempt.settledAt)}::timestamptz)`,
-  );
-  return sql`update webhook_delivery d
-    set attempts = r.attempts, state = r.state, next_attempt_at = r.next_attempt_at,
-      last_http_status = r.http_status, last_error = r.error, settled_at = r.settled_at
-    from (values ${sql.join(rows, sql`, `)})
-      as r (event_id, attempts, state, next_attempt_at, http_status, error, settled_at)
-    where d.merchant_id = ${lane.merchantId} and d.config_id = ${lane.configId}
-      and d.event_id = r.event_id and d.state = 'PENDING' and d.attempts = r.attempts - 1`;
+/**
+ * The endpoints that a stream has something pending for, without those whose breaker is paused: their
+ * queue runs. `nowAt` is real time.
+ */
+export async function endpointsOf(
+  db: Db,
+  { merchantId, streamId }: StreamRef,
+  nowAt: number,
+): Promise<EndpointRef[]> {
+  const endpoints = await db.execute<{ merchantId: string; configId: string }>(sql`
+    select c.merchant_id as "merchantId", c.id as "configId"
+    from webhook_config c
+    where c.merchant_id = ${merchantId}
+      and (c.paused_until is null or c.paused_until <= ${toTimestamp(nowAt)}::timestamptz)
+      and exists (
+        select from webhook_delivery d
+        where d.merchant_id = c.merchant_id and d.stream_id = ${streamId} and d.config_id = c.id
+          and d.state = 'PENDING')`);
+  return [...endpoints];
 }
 
-/** How far behind its time a delivery must be before a sweep thinks that nobody cares for it. */
+/** A delivery this much behind its time, or a probe, has been lost sight of. */
 const STALLED_AFTER_MS = 30_000;
 
 /**
- * Streams with a delivery that has been due for more than 30 s, is not waiting behind an earlier
- * one's next attempt, and that nobody holds; any of them, so that many that cannot be helped do not
- * keep the sweep from the others. `nowAt` is real time.
+ * Endpoints with a delivery that has been due for more than 30 s, is not waiting behind an earlier
+ * one's next attempt, and is not claimed. Left out are endpoints whose breaker paused them within the
+ * last 30 s, and those of which another such delivery is claimed: their queue is at work. Any of them,
+ * so that many that cannot be helped do not keep the sweep from the others. `nowAt` is real time.
  */
-export async function stalledStreams(db: Db, nowAt: number, limit: number): Promise<StreamRef[]> {
+export async function stalledEndpoints(
+  db: Db,
+  nowAt: number,
+  limit: number,
+): Promise<EndpointRef[]> {
   const before = sql`${toTimestamp(nowAt - STALLED_AFTER_MS)}::timestamptz`;
-  const streams = await db.execute<{ merchantId: string; streamId: string }>(sql`
-    select d.merchant_id as "merchantId", d.stream_id as "streamId"
-    from webhook_delivery d
-    where d.state = 'PENDING' and d.next_attempt_at < ${before}
+  const endpoints = await db.execute<{ merchantId: string; configId: string }>(sql`
+    select c.merchant_id as "merchantId", c.id as "configId"
+    from webhook_config c
+    where (c.paused_until is null or c.paused_until < ${before})
+      and exists (
+        select from webhook_delivery d
+        where d.merchant_id = c.merchant_id and d.config_id = c.id and d.state = 'PENDING'
+          and d.next_attempt_at < ${before}
+          and (d.claimed_until is null or d.claimed_until <= now())
+          and not exists (
+            select from webhook_delivery b
+            where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
+              and b.config_id = d.config_id and b.state = 'PENDING'
+              and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}
+              and (b.next_attempt_at >= ${before} or b.claimed_until > now())))
       and not exists (
-        select from delivery_lease l
-        where l.merchant_id = d.merchant_id and l.stream_id = d.stream_id
-          and l.config_id = d.config_id and l.until > now())
-      and not exists (
-        select from webhook_delivery b
-        where b.state = 'PENDING' and b.merchant_id = d.merchant_id
-          and b.stream_id = d.stream_id and b.config_id = d.config_id
-          and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}
-          and b.next_attempt_at >= ${before})
-    group by d.merchant_id, d.stream_id
+        select from webhook_delivery d
+        where d.merchant_id = c.merchant_id and d.config_id = c.id and d.state = 'PENDING'
+          and d.next_attempt_at < ${before} and d.claimed_until > now())
     order by random()
     limit ${limit}`);
-  return [...streams];
-}
-
-function isPendingIn(lane: LaneRef) {
-  return and(
-    eq(webhookDeliveries.merchantId, lane.merchantId),
-    eq(webhookDeliveries.streamId, lane.streamId),
-    eq(webhookDeliveries.configId, lane.configId),
-    eq(webhookDeliveries.state, 'PENDING'),
-  );
+  return [...endpoints];
 }
 
 function toTimestamp(at: number | null): string | null {

@@ -1,4 +1,5 @@
 import { and, asc, eq, isNull } from 'drizzle-orm';
+import { CLOSED_BREAKER } from '../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../domain/events.ts';
 import type { Db } from '../client.ts';
 import { webhookConfigs } from '../schema/webhook-configs.ts';
@@ -56,7 +57,7 @@ export interface Resealed {
 }
 
 /**
- * Replaces URL, secret and event types, and activates the configuration again. `reseal` gets the
+ * Replaces URL, secret and event types, activates the configuration again and closes its breaker. `reseal` gets the
  * stored secret and answers the new one sealed, or null when it is the same one: a different one
  * leaves the old one listed for 24 h more. False when the merchant has no such configuration. Rules:
  * IF-4.15, D-53, D-55.
@@ -92,7 +93,7 @@ export async function updateWebhookConfig(
         eventTypes: config.eventTypes,
         isActive: true,
         deactivatedReason: null,
-        failingSince: null,
+        ...CLOSED_BREAKER,
         updatedAt: config.at,
       })
       .where(isConfig(config));
@@ -136,25 +137,6 @@ export async function deactivateWebhookConfig(
       .returning({ id: webhookConfigs.id });
     if (deactivated.length > 0) await dropPendingDeliveries(tx, config);
   });
-}
-
-/**
- * Notes when the present run of failures began, null after a success. Changes nothing when somebody
- * else noted something since `from` was read.
- */
-export async function changeFailingSince(
-  db: Db,
-  config: ConfigRef,
-  change: { from: number | null; to: number | null },
-): Promise<void> {
-  const isAsRead =
-    change.from === null
-      ? isNull(webhookConfigs.failingSince)
-      : eq(webhookConfigs.failingSince, change.from);
-  await db
-    .update(webhookConfigs)
-    .set({ failingSince: change.to })
-    .where(and(isConfig(config), isAsRead));
 }
 
 /** Gives up what is pending for a configuration that takes no more events. Rule: D-54. */

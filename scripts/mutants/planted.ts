@@ -130,7 +130,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a delivery that was answered 500 counts as delivered',
-    file: 'activities/webhook-lane.ts',
+    file: 'activities/delivery-attempt.ts',
     find: 'httpStatus >= 200 && httpStatus < 300',
     replace: 'httpStatus >= 200 && httpStatus < 600',
     project: 'harm',

@@ -83,6 +83,7 @@ export async function createApiWorld({
   const app = createApp({
     db,
     workflows,
+    webhooks: workflows.webhooks,
     payments,
     logger,
     now,

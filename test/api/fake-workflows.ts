@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ApiDeps } from '../../api/deps.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
 import { createTransitionActivities } from '../../activities/transitions.ts';
 import type { Db } from '../../db/client.ts';
@@ -100,15 +101,21 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const state = await askedState(ref);
       return state && state.log;
     },
-    async wakeStream(stream) {
-      calls.push({ name: 'wakeStream', ref: stream });
-    },
     revive: async () => undefined,
     restore: async () => false,
     closedSince: async () => [],
   };
+  const webhooks: ApiDeps['webhooks'] = {
+    async wakeStream(stream) {
+      calls.push({ name: 'wakeStream', ref: stream });
+    },
+    async breakerClosed(endpoint) {
+      calls.push({ name: 'breakerClosed', ref: endpoint });
+    },
+  };
   return {
     ...workflows,
+    webhooks,
     calls,
     faults,
     /** The next payment's date has come: its cycle is charged. */

@@ -124,6 +124,24 @@ test('the list covers the active ones; includeInactive=true all; an update activ
   expect(await has('')).toBe(true);
 });
 
+test('an update closes the breaker, and its queue is told [D-54, D-55]', async () => {
+  const id = await create();
+  const failures = { consecutiveFailures: 9, pausedUntil: Date.now() + 60_000, failingSince: 1 };
+  await world.db.update(webhookConfigs).set(failures).where(eq(webhookConfigs.id, id));
+  await world.call('PUT', `/webhook/${id}`, {
+    body: { eventSigner: SECRET, endpoint: ENDPOINT, subscribedEventTypes: [] },
+  });
+  expect(await row(id)).toMatchObject({
+    consecutiveFailures: 0,
+    pausedUntil: null,
+    failingSince: null,
+  });
+  expect(world.workflows.calls.at(-1)).toEqual({
+    name: 'breakerClosed',
+    ref: { merchantId: world.merchant.merchantId, configId: id },
+  });
+});
+
 test('a deleted configuration is gone from every list and cannot be updated [D-55]', async () => {
   const id = await create();
   const deleted = await world.call('DELETE', `/webhook/${id}`);

@@ -121,7 +121,7 @@ describe('a gateway', () => {
     const refusing = createChargingActivities({
       db: world.db,
       payments: world.payments,
-      wakeStream: (stream) => world.workflows.wakeStream(stream),
+      wakeStream: (stream) => world.webhooks.wakeStream(stream),
       gateway: {
         ...world.gateway,
         charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
@@ -150,7 +150,7 @@ describe('a gateway', () => {
     const mute = createChargingActivities({
       db: world.db,
       payments: world.payments,
-      wakeStream: (stream) => world.workflows.wakeStream(stream),
+      wakeStream: (stream) => world.webhooks.wakeStream(stream),
       gateway: {
         ...world.gateway,
         capabilities: { ...world.gateway.capabilities, lookup: false },

@@ -4,7 +4,6 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { gate } from '../support/gate.ts';
@@ -112,10 +111,9 @@ async function expectSentOnce(world: World, count: number): Promise<void> {
   expect(faults.map(({ operation, hits }) => [operation, hits])).toContainEqual(['lookup', 0]);
   expect([...(await db.execute(sql`select * from sweep_count`))]).toEqual([]);
   // As if it had been lying there for a minute.
-  await db.delete(deliveryLeases);
   await db
     .update(webhookDeliveries)
-    .set({ nextAttemptAt: Date.now() - 60_000 })
+    .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
     .where(eq(webhookDeliveries.state, 'PENDING'));
   expect(await repairsOf(world, 60_000)).toEqual({});
 }
@@ -136,7 +134,7 @@ describe.concurrent('a process that is told to stop', () => {
       receiver.onReceive(() => answer.isOpen);
       const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
       const { merchantId } = world;
-      await world.workflows.wakeStream({ merchantId, streamId: subscriptionId });
+      await world.webhooks.wakeStream({ merchantId, streamId: subscriptionId });
       const isHeld = () =>
         receiver.received.some(({ event }) => event['subscriptionId'] === subscriptionId);
       await vi.waitFor(() => expect(isHeld()).toBe(true), SOON);

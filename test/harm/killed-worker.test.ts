@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { payOnPage } from '../support/payer.ts';
@@ -48,12 +47,11 @@ async function savedCard({ world, payments }: WorkerLife) {
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
-/** A sweep when the dead process's leases have run out and its events have waited for a while. */
+/** A sweep when the dead process's claims have ended and its events have waited for a while. */
 async function sweepLater({ world }: WorkerLife): Promise<Record<string, number>> {
-  await world.db.delete(deliveryLeases);
   await world.db
     .update(webhookDeliveries)
-    .set({ nextAttemptAt: Date.now() - 60_000 })
+    .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
     .where(eq(webhookDeliveries.state, 'PENDING'));
   return repairsOf(world);
 }
@@ -302,7 +300,7 @@ describe.concurrent('a worker that dies', () => {
         '/subscription/create',
         TERMS,
       );
-      await life.world.workflows.wakeStream({
+      await life.world.webhooks.wakeStream({
         merchantId: life.merchantId,
         streamId: subscriptionId,
       });

@@ -184,7 +184,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
   const late = createChargingActivities({
     db: world.db,
     payments: world.payments,
-    wakeStream: (stream) => world.workflows.wakeStream(stream),
+    wakeStream: (stream) => world.webhooks.wakeStream(stream),
     gateway: {
       ...world.gateway,
       charge: async (request) => {
@@ -204,7 +204,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
   const live = createChargingActivities({
     db: world.db,
     payments: world.payments,
-    wakeStream: (stream) => world.workflows.wakeStream(stream),
+    wakeStream: (stream) => world.webhooks.wakeStream(stream),
     gateway: {
       ...world.gateway,
       // Asked before the charge was made, and answered when the other has woken.

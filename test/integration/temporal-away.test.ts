@@ -13,6 +13,8 @@ import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import type { SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { createWebhookQueues } from '../../runtime/webhook-queues.ts';
+import type { WebhookQueues } from '../../runtime/webhook-queues.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -47,19 +49,27 @@ function portOf(): number {
 function towards(address: string): {
   workflows: SubscriptionWorkflows;
   payments: PaymentWorkflows;
+  webhooks: WebhookQueues;
   close(): Promise<void>;
 } {
   const connection = Connection.lazy({ address });
   const client = new Client({ connection });
   const { taskQueuePrefix } = world;
+  const logger = createLogger({ name: 'away', level: 'silent' });
   const payments = createPaymentWorkflows({ client, rows: paymentRows(world.db), taskQueuePrefix });
   const workflows = createSubscriptionWorkflows({
     client,
     rows: subscriptionRows(world.db),
     taskQueuePrefix,
-    logger: createLogger({ name: 'away', level: 'silent' }),
+    logger,
   });
-  return { workflows, payments, close: () => connection.close() };
+  const webhooks = createWebhookQueues({
+    client,
+    taskQueuePrefix,
+    logger,
+    endpointsOf: async ({ merchantId }) => [{ merchantId, configId: 'whc_of_nothing' }],
+  });
+  return { workflows, payments, webhooks, close: () => connection.close() };
 }
 
 describe.each([
@@ -70,7 +80,7 @@ describe.each([
     const away = towards(address());
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     expect(await away.workflows.start(ref)).toBe(false);
-    await away.workflows.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
+    await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
     await away.close();
     await world.workflows.revive(ref);
     const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));

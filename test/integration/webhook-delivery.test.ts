@@ -1,14 +1,9 @@
-import type { SQL } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, it, vi } from 'vitest';
-import { createWebhookActivities } from '../../activities/webhooks.ts';
-import type { Db } from '../../db/client.ts';
-import { appendEvents } from '../../db/repositories/outbox.ts';
+import { describe, expect, it } from 'vitest';
 import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { SECRET, webhookWorlds } from '../support/webhook-world.ts';
 
@@ -28,23 +23,6 @@ const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
-
-/** The database, whose answer to the `nth` look for lanes is heard later than it was given. */
-function hearsLate(db: Db, nth: number, heard: Promise<void>) {
-  let looks = 0;
-  const answered = gate();
-  const execute = async (query: SQL) => {
-    const rows = await db.execute(query);
-    const isLook = rows.some((row) => 'isTaken' in row);
-    if (isLook && (looks += 1) === nth) {
-      answered.open();
-      await heard;
-    }
-    return rows;
-  };
-  const get = (_: Db, name: keyof Db): unknown => (name === 'execute' ? execute : db[name]);
-  return { db: new Proxy(db, { get }), isAnswered: answered.isOpen };
-}
 
 describe('what is sent', () => {
   it('carries both signatures over the exact bytes that are sent [D-53]', async () => {
@@ -192,36 +170,6 @@ describe('order', () => {
 });
 
 describe('a configuration among others', () => {
-  it('does not wait for another that hangs, also with events that come meanwhile [D-54]', async () => {
-    const [dead, alive] = [await startReceiver(), await startReceiver()];
-    dead.answerWith('hang');
-    const deadId = await world().addConfig({ url: dead.url });
-    const aliveId = await world().addConfig({ url: alive.url });
-    await world().emit(1_000);
-    const delivering = world().deliver();
-    await dead.waitFor(1);
-    // The round waits for the dead endpoint all the time; nobody else delivers.
-    for (const sequence of [2, 3]) {
-      await vi.waitFor(async () => {
-        const held = await world().db.select().from(deliveryLeases);
-        expect(held.map((lease) => lease.configId)).toEqual([deadId]);
-      });
-      await world().emit(1_000 * sequence);
-      await alive.waitFor(sequence);
-    }
-    expect(dead.received).toHaveLength(1);
-
-    await dead.close();
-    expect((await delivering).remaining).toBe(3);
-    expect(sequences(alive)).toEqual([1, 2, 3]);
-    expect(await world().progress(aliveId)).toEqual([
-      '1 DELIVERED 1',
-      '2 DELIVERED 1',
-      '3 DELIVERED 1',
-    ]);
-    expect(await world().progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
-  });
-
   it('gets only what it subscribed to, with the gaps in the sequence that follow [D-50]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url, eventTypes: ['intent.success'] });
@@ -240,46 +188,10 @@ describe('a configuration among others', () => {
     expect((await world().deliver()).remaining).toBe(60);
     expect(sequences(receiver)).toEqual([61]);
   });
-
-  it('has eight requests in flight at most; who finds no place comes back later [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
-    receiver.answerWith('hang');
-    const streamIds = Array.from({ length: 9 }, (_, index) => `sub_${index}`);
-    const deliverStream = (streamId: string) =>
-      world().activities.deliverPending({
-        merchantId: world().merchantId,
-        streamId,
-        nowAt: Date.now(),
-        handOver: false,
-      });
-    for (const streamId of streamIds) {
-      await world().db.transaction((tx) =>
-        appendEvents(tx, { merchantId: world().merchantId, streamId }, [
-          {
-            type: 'subscription.cycle_charged',
-            occurredAt: Date.now(),
-            body: (envelope) => ({ ...envelope }),
-          },
-        ]),
-      );
-    }
-    const hanging = streamIds.slice(0, 8).map((streamId) => deliverStream(streamId));
-    await receiver.waitFor(8);
-    expect(await deliverStream('sub_8')).toEqual({ remaining: 1, nextDelayMs: 1_000 });
-    expect(receiver.received).toHaveLength(8);
-    expect((await world().progress(configId)).toSorted()).toEqual(
-      Array.from({ length: 9 }, () => '1 PENDING 0'),
-    );
-
-    await receiver.close();
-    const left = await Promise.all(hanging);
-    expect(left.map(({ remaining }) => remaining)).toEqual(Array.from({ length: 8 }, () => 1));
-  });
 });
 
-describe('two who deliver at once', () => {
-  it('send each event once [D-54]', async () => {
+describe('two drains of one endpoint', () => {
+  it('send each event once, in order [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1, 2, 3, 4, 5, 6, 7, 8);
@@ -290,7 +202,7 @@ describe('two who deliver at once', () => {
     expect(receiver.received).toHaveLength(8);
   });
 
-  it('leave no event behind that was committed while the first was still at it [D-54]', async () => {
+  it('leave no event behind that was committed while the first was sending [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -298,94 +210,57 @@ describe('two who deliver at once', () => {
     receiver.onReceive(async ({ event }) => {
       if (event.sequence > 1) return;
       await world().emit(2_000);
-      // Finds the stream held, and leaves it: the first is to look again.
-      second.push(world().deliver({ handOver: true }));
+      // Finds the stream claimed, and leaves it.
+      second.push(world().deliver());
       await second[0];
     });
-    expect(await world().deliver({ handOver: true })).toEqual(NOTHING_LEFT);
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
 
-    expect(await Promise.all(second)).toEqual([
-      { remaining: 2, nextDelayMs: expect.any(Number) as number },
-    ]);
+    expect(await Promise.all(second)).toEqual([{ remaining: 2, nextDelayMs: 1_000 }]);
     expect(sequences(receiver)).toEqual([1, 2]);
     expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
-    expect(world().woken).toEqual([]);
   });
 
-  it('leave no event behind when the last lane ends before its holder has heard what is due [D-54]', async () => {
-    const [quick, slow] = [await startReceiver(), await startReceiver()];
-    await world().addConfig({ url: quick.url });
-    const slowId = await world().addConfig({ url: slow.url });
-    const [slowIsAsked, slowMayAnswer, heard] = [gate(), gate(), gate()];
-    quick.onReceive(() => slowIsAsked.isOpen);
-    slow.onReceive(async () => {
-      slowIsAsked.open();
-      await slowMayAnswer.isOpen;
-    });
-    const late = hearsLate(world().db, 2, heard.isOpen);
-    const { merchantId, streamId, sealing, activities } = world();
-    const input = { merchantId, streamId, nowAt: Date.now(), handOver: true };
-    const wakeStream = async () => expect.fail('nothing is left');
-    const deps = { db: late.db, sealing, wakeStream, allowLoopback: true };
-    const holder = createWebhookActivities(deps);
+  it('wait for a claim of a dead process, and no longer [D-54]', async () => {
+    const receiver = await startReceiver();
+    await world().addConfig({ url: receiver.url });
+    await world().emit(1_000, 2_000);
+    const isFirst = eq(webhookDeliveries.sequence, 1);
+    const claim = (claimedUntil: number) =>
+      world().db.update(webhookDeliveries).set({ claimedUntil }).where(isFirst);
+    await claim(Date.now() + 40_000);
+    expect(await world().deliver()).toEqual({ remaining: 2, nextDelayMs: 1_000 });
+    expect(receiver.received).toEqual([]);
 
-    await world().emit(1_000);
-    const first = holder.deliverPending(input);
-    await late.isAnswered;
-    await world().emit(2_000);
-    // Finds the slow lane held, and leaves it.
-    expect((await activities.deliverPending(input)).remaining).toBe(2);
-    slowMayAnswer.open();
-    await vi.waitFor(async () => {
-      expect(await world().progress(slowId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
-    }, 10_000);
-    heard.open();
-    expect(await first).toEqual(NOTHING_LEFT);
-    expect(sequences(slow)).toEqual([1, 2]);
-    expect(sequences(quick)).toEqual([1, 2]);
+    await claim(Date.now() - 1_000);
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    expect(sequences(receiver)).toEqual([1, 2]);
   });
 
-  it('wait for a lease whose holder died, and no longer [D-54]', async () => {
+  it('record an attempt once, also when the first comes late [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
-    const lane = { merchantId: world().merchantId, streamId: world().streamId, configId };
-    const owner = '00000000-0000-4000-8000-000000000000';
-    await world()
-      .db.insert(deliveryLeases)
-      .values({ ...lane, owner, until: Date.now() + 40_000 });
-
-    const { remaining, nextDelayMs } = await world().deliver();
-    expect(remaining).toBe(1);
-    expect(nextDelayMs).toBeGreaterThan(30_000);
-    expect(nextDelayMs).toBeLessThanOrEqual(40_000);
-    expect(receiver.received).toEqual([]);
-
-    await world()
-      .db.update(deliveryLeases)
-      .set({ until: Date.now() - 1_000 });
+    receiver.answerNext({ status: 500 });
+    // While the first is at the receiver its claim ends, and another process sends the event.
+    receiver.onReceive(async () => {
+      if (receiver.received.length > 1) return;
+      await world()
+        .db.update(webhookDeliveries)
+        .set({ claimedUntil: Date.now() - 1 });
+      expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    });
     expect(await world().deliver()).toEqual(NOTHING_LEFT);
-    expect(sequences(receiver)).toEqual([1]);
+    expect(answers(receiver)).toEqual(['1: 500', '1: 200']);
+    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1']);
   });
 });
 
-describe('what is left', () => {
-  it('is handed over to the stream workflow by everybody but itself [D-54]', async () => {
-    const receiver = await startReceiver();
-    await world().addConfig({ url: receiver.url });
+describe('a stream without a subscriber', () => {
+  it('has nothing to deliver [D-50]', async () => {
     await world().emit(1_000);
-    receiver.answerNext({ status: 500 }, { status: 500 });
-    expect((await world().deliver({ handOver: true })).remaining).toBe(1);
-    expect(world().woken).toEqual([world().streamId]);
-    expect((await world().deliver({ laterMs: 10_000, handOver: false })).remaining).toBe(1);
-    expect(world().woken).toEqual([world().streamId]);
-    expect(await world().deliver({ laterMs: HOUR_MS, handOver: true })).toEqual(NOTHING_LEFT);
-    expect(world().woken).toEqual([world().streamId]);
-  });
-
-  it('is nothing where nobody subscribed [D-50]', async () => {
-    await world().emit(1_000);
-    expect(await world().deliver({ handOver: true })).toEqual(NOTHING_LEFT);
+    expect(await world().deliver()).toEqual(NOTHING_LEFT);
+    await world().dispatch();
     expect(world().woken).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { asc, eq } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { stalledStreams } from '../../db/repositories/deliveries.ts';
+import { stalledEndpoints } from '../../db/repositories/deliveries.ts';
 import { appendEvents } from '../../db/repositories/outbox.ts';
 import type { EventToStore } from '../../db/repositories/outbox.ts';
 import {
@@ -10,8 +10,8 @@ import {
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../db/repositories/webhook-configs.ts';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { createWebhookWorld } from '../support/webhook-world.ts';
 import type { WebhookWorld } from '../support/webhook-world.ts';
@@ -147,37 +147,61 @@ describe('outbox', () => {
 });
 
 describe('sweep', () => {
-  const stalledAfter = (ms: number) => stalledStreams(world.db, Date.now() + ms, 10);
-  const own = () => [{ merchantId: world.merchantId, streamId: world.streamId }];
+  const stalledAfter = (ms: number) => stalledEndpoints(world.db, Date.now() + ms, 10);
+  const endpoint = (configId: string) => ({ merchantId: world.merchantId, configId });
+  const first = eq(webhookDeliveries.sequence, 1);
 
-  it('finds a stream whose delivery has been due for more than 30 s, once [D-54]', async () => {
-    await world.addConfig({ url: URL });
-    await world.addConfig({ url: URL });
+  it('finds an endpoint with a delivery that has been due for more than 30 s, once [D-54]', async () => {
+    const configIds = [await world.addConfig({ url: URL }), await world.addConfig({ url: URL })];
     await world.emit(1_000, 2_000);
     expect(await stalledAfter(20_000)).toEqual([]);
-    expect(await stalledAfter(31_000)).toEqual(own());
+    expect(new Set(await stalledAfter(31_000))).toEqual(new Set(configIds.map(endpoint)));
+    expect(await stalledAfter(31_000)).toHaveLength(2);
   });
 
-  it('leaves out what is held, settled, or waiting behind a next attempt [D-54]', async () => {
+  it('leaves out what is claimed, settled, or waiting behind a next attempt [D-54]', async () => {
     const configId = await world.addConfig({ url: URL });
+    const own = [endpoint(configId)];
     await world.emit(1_000, 2_000);
-    const lane = { merchantId: world.merchantId, streamId: world.streamId, configId };
-    const owner = '00000000-0000-4000-8000-000000000000';
-    await world.db.insert(deliveryLeases).values({ ...lane, owner, until: Date.now() + 40_000 });
+    const claim = (claimedUntil: number | null) =>
+      world.db.update(webhookDeliveries).set({ claimedUntil }).where(first);
+    await claim(Date.now() + 40_000);
     expect(await stalledAfter(31_000)).toEqual([]);
-    await world.db.delete(deliveryLeases);
+    await claim(Date.now() - 1_000);
+    expect(await stalledAfter(31_000)).toEqual(own);
+    await claim(null);
 
-    const first = eq(webhookDeliveries.sequence, 1);
     const nextAttemptAt = Date.now() + 60_000;
     await world.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
     expect(await stalledAfter(31_000)).toEqual([]);
-    expect(await stalledAfter(60_000 + 31_000)).toEqual(own());
+    expect(await stalledAfter(60_000 + 31_000)).toEqual(own);
     // After three failures it holds back nothing: the second is late on its own.
     await world.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
-    expect(await stalledAfter(31_000)).toEqual(own());
+    expect(await stalledAfter(31_000)).toEqual(own);
 
     await world.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
     expect(await stalledAfter(90_000)).toEqual([]);
+  });
+
+  it('leaves out an endpoint that its breaker pauses, until 30 s after the pause [D-54]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    await world.emit(1_000);
+    const pausedUntil = Date.now() + 60_000;
+    await world.db.update(webhookConfigs).set({ consecutiveFailures: 9, pausedUntil });
+    expect(await stalledAfter(31_000)).toEqual([]);
+    expect(await stalledAfter(60_000 + 29_000)).toEqual([]);
+    expect(await stalledAfter(60_000 + 31_000)).toEqual([endpoint(configId)]);
+  });
+
+  it('leaves out an endpoint whose queue has another late delivery in hand [D-54]', async () => {
+    const configId = await world.addConfig({ url: URL });
+    await world.emitTo('sub_1', 'sub_2');
+    const isFirstStream = eq(webhookDeliveries.streamId, 'sub_1');
+    const claimedUntil = Date.now() + 40_000;
+    await world.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirstStream);
+    expect(await stalledAfter(31_000)).toEqual([]);
+    await world.db.update(webhookDeliveries).set({ claimedUntil: null });
+    expect(await stalledAfter(31_000)).toEqual([endpoint(configId)]);
   });
 });
 
@@ -226,6 +250,12 @@ describe('configurations', () => {
       reason: 'failing_for_five_days',
       at: OCCURRED_AT,
     });
+    const failures = {
+      consecutiveFailures: 7,
+      pausedUntil: OCCURRED_AT,
+      failingSince: OCCURRED_AT,
+    };
+    await world.db.update(webhookConfigs).set(failures);
     expect(await update(world.merchantId, configId, `${URL}/new`)).toBe(true);
     expect(await world.config(configId)).toMatchObject({
       url: `${URL}/new`,
@@ -233,6 +263,8 @@ describe('configurations', () => {
       isActive: true,
       deactivatedReason: null,
       failingSince: null,
+      consecutiveFailures: 0,
+      pausedUntil: null,
       sealedPreviousSigner: null,
       previousSignerUntil: null,
       updatedAt: OCCURRED_AT,

@@ -39,6 +39,7 @@ export async function openShop(world: World) {
     db,
     workflows: world.workflows,
     payments: world.payments,
+    webhooks: world.webhooks,
     logger: world.logger,
     now: Date.now,
     random: randomBytes,

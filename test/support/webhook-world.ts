@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { and, asc, eq } from 'drizzle-orm';
-import { afterEach, beforeEach, expect } from 'vitest';
-import { createWebhookActivities } from '../../activities/webhooks.ts';
-import type { DeliverPendingResult, WebhookActivities } from '../../activities/webhooks.ts';
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
+import type { DeliveryDispatcher } from '../../activities/delivery-dispatcher.ts';
+import { createWebhookDelivery } from '../../activities/webhooks.ts';
+import type { WebhookActivities } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/outbox.ts';
 import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
@@ -27,18 +27,53 @@ export interface WebhookWorld {
   merchantId: string;
   streamId: string;
   activities: WebhookActivities;
-  /** Streams that were asked to be woken, in order. */
+  dispatcher: DeliveryDispatcher;
+  /** Endpoints whose queue was woken, in order. */
   woken: string[];
+  /** Another process, on the same database. */
+  startProcess(itsDb?: Db): Process;
   addConfig(config: { url: string; secret?: string; eventTypes?: EventType[] }): Promise<string>;
   /** Commits one event per amount, in one transaction. */
   emit(...amounts: number[]): Promise<void>;
-  /** `laterMs`: how far the calling workflow's clock is ahead of the start of this world. */
-  deliver(options?: { laterMs?: number; handOver?: boolean }): Promise<DeliverPendingResult>;
+  /** Commits an event to each of the streams. */
+  emitTo(...streamIds: string[]): Promise<void>;
+  /**
+   * Drains every endpoint's queue, side by side. `laterMs`: how far the calling workflow's clock is
+   * ahead of the start of this world.
+   */
+  deliver(options?: { laterMs?: number }): Promise<Delivered>;
+  /** Has the dispatcher deliver the stream, and waits for the end of its round. */
+  dispatch(process?: Process): Promise<void>;
   /** State and attempts of each delivery to a configuration, in sequence order. */
   progress(configId: string): Promise<string[]>;
   config(configId: string): Promise<typeof webhookConfigs.$inferSelect>;
   close(): Promise<void>;
 }
+
+/** What is left for all endpoints. */
+export interface Delivered {
+  remaining: number;
+  nextDelayMs: number | null;
+}
+
+export type Process = ReturnType<typeof startProcess>;
+
+/** What sends webhooks in one process, and the endpoints whose queue it woke. */
+function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
+  const woken: string[] = [];
+  const delivery = createWebhookDelivery({
+    db,
+    sealing,
+    allowLoopback: true,
+    wakeEndpoint: async ({ configId }) => {
+      woken.push(configId);
+    },
+  });
+  return { ...delivery, woken };
+}
+
+/** Bound of a wait, not an expectation. */
+const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
@@ -50,15 +85,21 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
   const startedAt = Date.now();
   const merchantId = newId('mer', startedAt, randomBytes);
   const streamId = newId('sub', startedAt, randomBytes);
-  const woken: string[] = [];
-  const activities = createWebhookActivities({
-    db,
-    sealing,
-    allowLoopback: true,
-    wakeStream: async (stream) => {
-      woken.push(stream.streamId);
-    },
-  });
+  const own = startProcess(db, sealing);
+  const started = [own];
+  const { activities, dispatcher, woken } = own;
+  const emitTo = (of: string, amounts: readonly number[]) =>
+    db.transaction((tx) =>
+      appendEvents(
+        tx,
+        { merchantId, streamId: of },
+        amounts.map((amount) => ({
+          type: 'subscription.cycle_charged',
+          occurredAt: startedAt,
+          body: (envelope) => ({ ...envelope, amount, streamId: of, note: 'Zoë – 100 %' }),
+        })),
+      ),
+    );
   await db.insert(merchants).values({
     id: merchantId,
     name: 'Test shop',
@@ -74,7 +115,13 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
     merchantId,
     streamId,
     activities,
+    dispatcher,
     woken,
+    startProcess(itsDb = db) {
+      const other = startProcess(itsDb, sealing);
+      started.push(other);
+      return other;
+    },
     async addConfig({ url, secret = SECRET, eventTypes = ['subscription.cycle_charged'] }) {
       const configId = newId('whc', Date.now(), randomBytes);
       const sealedSigner = sealing.seal(secret, configId);
@@ -88,21 +135,30 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
       });
       return configId;
     },
-    async emit(...amounts) {
-      await db.transaction((tx) =>
-        appendEvents(
-          tx,
-          { merchantId, streamId },
-          amounts.map((amount) => ({
-            type: 'subscription.cycle_charged',
-            occurredAt: startedAt,
-            body: (envelope) => ({ ...envelope, amount, note: 'Zoë – 100 %' }),
-          })),
+    emit: (...amounts) => emitTo(streamId, amounts),
+    async emitTo(...streamIds) {
+      for (const id of streamIds) await emitTo(id, [1_000]);
+    },
+    async deliver({ laterMs = 0 } = {}) {
+      const configs = await db.select({ id: webhookConfigs.id }).from(webhookConfigs);
+      const drains = await Promise.allSettled(
+        configs.map(({ id: configId }) =>
+          activities.drainEndpoint({ merchantId, configId, nowAt: startedAt + laterMs }),
         ),
       );
+      const delivered: Delivered = { remaining: 0, nextDelayMs: null };
+      for (const drain of drains) {
+        if (drain.status === 'rejected') throw drain.reason;
+        const { remaining, nextDelayMs } = drain.value;
+        delivered.remaining += remaining;
+        if (nextDelayMs !== null) {
+          delivered.nextDelayMs = Math.min(nextDelayMs, delivered.nextDelayMs ?? nextDelayMs);
+        }
+      }
+      return delivered;
     },
-    deliver: ({ laterMs = 0, handOver = false } = {}) =>
-      activities.deliverPending({ merchantId, streamId, nowAt: startedAt + laterMs, handOver }),
+    dispatch: (process = own) =>
+      process.dispatcher.deliver({ merchantId, streamId, nowAt: Date.now() }, ROUND_MS),
     async progress(configId) {
       const rows = await db
         .select()
@@ -122,6 +178,7 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
       return row;
     },
     async close() {
+      await Promise.all(started.map((process) => process.dispatcher.drain(ROUND_MS)));
       await handle.close();
       await database.drop();
     },
@@ -138,8 +195,11 @@ export function webhookWorlds() {
   });
   afterEach(async () => {
     await Promise.all(receivers.map((receiver) => receiver.close()));
-    // Whatever a test did, nobody holds a stream afterwards.
-    expect(await world.db.select().from(deliveryLeases)).toEqual([]);
+    // Whatever a test did, no delivery is claimed afterwards.
+    const isClaimed = gt(webhookDeliveries.claimedUntil, sql`now()`);
+    await vi.waitFor(async () => {
+      expect(await world.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
+    }, ROUND_MS);
     await world.close();
   });
   return {

@@ -1,8 +1,8 @@
 import { Worker } from '@temporalio/worker';
-import { eq } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { withHeartbeats } from '../../activities/heartbeats.ts';
-import { deliveryLeases } from '../../db/schema/delivery-leases.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
 import { paymentsIn } from './payments.ts';
@@ -78,8 +78,12 @@ export async function openWorkerLife(server: TemporalPlace) {
     async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
       await vi.waitFor(() => expect(received(field, streamId)).toEqual(told), 30_000);
       await vi.waitFor(async () => {
-        const isStream = eq(deliveryLeases.streamId, streamId);
-        expect(await world.db.select().from(deliveryLeases).where(isStream)).toEqual([]);
+        const isClaimed = and(
+          eq(webhookDeliveries.streamId, streamId),
+          eq(webhookDeliveries.state, 'PENDING'),
+          gt(webhookDeliveries.claimedUntil, sql`now()`),
+        );
+        expect(await world.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
       }, 30_000);
       expect(await payments.story(streamId)).toHaveLength(told.length);
     },

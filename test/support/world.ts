@@ -6,7 +6,9 @@ import { withBudget } from '../../activities/local.ts';
 import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
+import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
+import { endpointsOf } from '../../db/repositories/deliveries.ts';
 import { paymentRows } from '../../db/repositories/payment-charges.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import {
@@ -29,6 +31,7 @@ import { createSealing } from '../../runtime/sealing.ts';
 import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 import { WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
+import { createWebhookQueues } from '../../runtime/webhook-queues.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
@@ -98,15 +101,27 @@ export async function createWorld(
   });
   const encryptionKey = randomBytes(32);
   const sealing = createSealing(encryptionKey);
+  const webhooks = createWebhookQueues({
+    client: place.client,
+    taskQueuePrefix,
+    logger,
+    endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
+  });
+  const delivery = createWebhookDelivery({
+    db,
+    sealing,
+    wakeEndpoint: webhooks.wakeEndpoint,
+    allowLoopback: true,
+  });
   const activities = createActivities({
     db,
     gateway,
     reviver: workflows,
     payments,
-    sealing,
-    wakeStream: (stream) => workflows.wakeStream(stream),
-    allowLoopback: true,
     sendBudget: options.sendBudget ?? SEND_BUDGET,
+    webhooks: delivery.activities,
+    wakeEndpoint: webhooks.wakeEndpoint,
+    wakeStream: async (stream) => delivery.dispatcher.submit({ ...stream, nowAt: Date.now() }),
   });
   const faulty = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
@@ -162,6 +177,7 @@ export async function createWorld(
     logger,
     workflows,
     payments,
+    webhooks,
     merchantId,
     taskQueuePrefix,
     databaseUrl: database.url,
@@ -241,6 +257,7 @@ export async function createWorld(
       controlGateway(gatewayServer.url, method, path, body),
     async close() {
       await workers?.stop();
+      await delivery.dispatcher.drain(20_000);
       await gateway.close();
       await gatewayServer.close();
       await closeDb();

@@ -43,7 +43,7 @@ async function withWorkers(
   round: (number: number) => DeliverPendingResult | Promise<DeliverPendingResult>,
   test: () => Promise<void>,
 ): Promise<void> {
-  const activities: WebhookActivities = {
+  const activities: Pick<WebhookActivities, 'deliverPending'> = {
     async deliverPending(call) {
       rounds.push(call);
       return round(rounds.length);

@@ -21,7 +21,7 @@ export function checkoutRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  const { db, workflows } = deps;
+  const { db, webhooks, workflows } = deps;
   const nowOf = (checkout: Checkout): number => businessNow(checkout, deps.now());
 
   cardPageRoutes<Checkout>(router, deps, limits, {
@@ -47,7 +47,7 @@ export function checkoutRoutes(
       const isFirst = await markOpened(db, checkout, openedEvent(checkout, nowAt), nowAt);
       const { merchantId, subscriptionId: streamId } = checkout;
       // The page does not wait for it: what is not woken now, the sweep finds.
-      if (isFirst) void workflows.wakeStream({ merchantId, streamId });
+      if (isFirst) void webhooks.wakeStream({ merchantId, streamId });
     },
   });
 }

@@ -22,7 +22,7 @@ export function paymentPageRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  const { db, now, workflows } = deps;
+  const { db, now, webhooks } = deps;
 
   cardPageRoutes<HostedPayment>(router, deps, limits, {
     pathOf: paymentPath,
@@ -44,7 +44,7 @@ export function paymentPageRoutes(
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());
       // The page does not wait for it: what is not woken now, the sweep finds.
-      if (stream !== null) void workflows.wakeStream(stream);
+      if (stream !== null) void webhooks.wakeStream(stream);
     },
   });
 }

@@ -57,6 +57,6 @@ export async function createIntentIn(
       fwdUrl: `${deps.publicUrl}${paymentPath(token)}`,
     }),
     // The answer does not wait for it: what is not woken now, the sweep finds.
-    afterCommit: async () => void deps.workflows.wakeStream({ merchantId, streamId: intentId }),
+    afterCommit: async () => void deps.webhooks.wakeStream({ merchantId, streamId: intentId }),
   };
 }

@@ -17,7 +17,7 @@ import { presentWebhook } from './present.ts';
 import { readIncludeInactive, readWebhook, SHOWN_SIGNER } from './schema.ts';
 
 export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, random, sealing, endpointProblem } = deps;
+  const { db, now, random, sealing, webhooks, endpointProblem } = deps;
 
   /** Rule: D-55. */
   router.post('/webhook', async (ctx) => {
@@ -74,7 +74,8 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
         at: now(),
       });
       if (!isKnown) throw notFound('webhook configuration');
-      return { answer: NO_CONTENT };
+      // The answer does not wait for it: the sweep wakes a queue that was not told.
+      return { answer: NO_CONTENT, afterCommit: async () => void webhooks.breakerClosed(ref) };
     });
   });
 

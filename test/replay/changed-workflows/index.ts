@@ -24,3 +24,4 @@ export const lateCharge = changed(released.lateCharge);
 export const setupMethod = changed(released.setupMethod);
 export const maintenance = changed(released.maintenance);
 export const webhookStream = changed(released.webhookStream);
+export const webhookEndpoint = changed(released.webhookEndpoint);

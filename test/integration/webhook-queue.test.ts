@@ -3,10 +3,10 @@ import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import {
   wake,
-  WEBHOOK_STREAM_WORKFLOW,
-  webhookStreamWorkflowId,
-} from '../../workflows/webhook-stream/messages.ts';
-import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
+  WEBHOOK_ENDPOINT_WORKFLOW,
+  webhookEndpointWorkflowId,
+} from '../../workflows/webhook-endpoint/messages.ts';
+import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { createWebhookWorld, SECRET } from '../support/webhook-world.ts';
 import type { WebhookWorld } from '../support/webhook-world.ts';
@@ -29,13 +29,13 @@ afterAll(async () => {
   await env.teardown();
 });
 
-describe('a stream whose endpoint is down for days', () => {
-  it('is tried ten times by the workflow, over 75.6 hours and in real signatures, and given up [D-54]', async () => {
+describe('an event whose endpoint is down for days', () => {
+  it('is tried ten times by the endpoint queue, over 75.6 hours and in real signatures, and given up [D-54]', async () => {
     const receiver = await startWebhookReceiver({ secrets: [SECRET] });
     const configId = await world.addConfig({ url: receiver.url });
     await world.emit(1_999);
     receiver.answerWith({ status: 503 });
-    const { merchantId, streamId } = world;
+    const { merchantId } = world;
     const workflowWorker = await Worker.create({
       connection: env.nativeConnection,
       taskQueue: 'billing',
@@ -47,12 +47,12 @@ describe('a stream whose endpoint is down for days', () => {
       activities: world.activities,
     });
     const delivering = async () => {
-      const handle = await env.client.workflow.signalWithStart<typeof webhookStream>(
-        WEBHOOK_STREAM_WORKFLOW,
+      const handle = await env.client.workflow.signalWithStart<typeof webhookEndpoint>(
+        WEBHOOK_ENDPOINT_WORKFLOW,
         {
-          workflowId: webhookStreamWorkflowId(streamId),
+          workflowId: webhookEndpointWorkflowId(configId),
           taskQueue: 'billing',
-          args: [{ merchantId, streamId }],
+          args: [{ merchantId, configId }],
           signal: wake,
           signalArgs: [],
         },

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StreamRef } from '../db/repositories/deliveries.ts';
+import { StreamRound } from './stream-round.ts';
+import type { RoundDeps, SubmittedStream } from './stream-round.ts';
+
+export interface StreamToDeliver extends StreamRef {
+  /** Real time of the caller, by which retries are due. */
+  nowAt: number;
+}
+
+/**
+ * Makes the first delivery of events in the process that committed them, in the background. What it
+ * cannot send at once is left to the endpoint's queue.
+ */
+export interface DeliveryDispatcher {
+  /** Has what is pending of the stream sent soon. Returns at once and never throws. */
+  submit(stream: StreamToDeliver): void;
+  /** Submits the stream, and resolves when its round has ended, or after `withinMs`. */
+  deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;
+  /**
+   * Begins no further request, and resolves when those in flight are recorded and every queue that
+   * has to be woken is, or after `timeoutMs`.
+   */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
+
+/** Streams in hand at once. One waits for its slowest endpoint, 15 s at most. */
+const STREAMS_AT_ONCE = 64;
+/** Streams that wait for their turn; those beyond it are left to the sweep. */
+const MOST_WAITING = 5_000;
+
+type Round = SubmittedStream & { isOver: Promise<void> };
+
+export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatcher {
+  const rounds = new Map<string, Round>();
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  let isDraining = false;
+  const roundDeps: RoundDeps = {
+    ...deps,
+    isDraining: () => isDraining,
+    knownEndpoints: new Map(),
+  };
+
+  const run = async (key: string, round: Round): Promise<void> => {
+    if (underWay < STREAMS_AT_ONCE) underWay += 1;
+    // The round that ends hands its place on.
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      while (round.isWanted) await new StreamRound(roundDeps, round).run();
+    } catch (error) {
+      // The deliveries stay pending: their claims end, and the sweep has their endpoints woken.
+      const reason = error instanceof Error ? error.message : String(error);
+      deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
+    } finally {
+      rounds.delete(key);
+      const next = waiting.shift();
+      if (next) next();
+      else underWay -= 1;
+    }
+  };
+
+  const roundOf = ({ nowAt, merchantId, streamId }: StreamToDeliver): Round | null => {
+    const key = `${merchantId}/${streamId}`;
+    const current = rounds.get(key);
+    if (current) {
+      current.isWanted = true;
+      current.notify();
+      return current;
+    }
+    if (waiting.length >= MOST_WAITING) return null;
+    const submittedAt = performance.now();
+    const round: Round = {
+      ref: { merchantId, streamId },
+      now: () => nowAt + Math.floor(performance.now() - submittedAt),
+      isWanted: true,
+      notify: () => undefined,
+      isOver: Promise.resolve(),
+    };
+    rounds.set(key, round);
+    round.isOver = run(key, round);
+    return round;
+  };
+
+  return {
+    submit(stream) {
+      roundOf(stream);
+    },
+    async deliver(stream, withinMs) {
+      const round = roundOf(stream);
+      if (round) await within(withinMs, round.isOver);
+    },
+    async drain(timeoutMs) {
+      isDraining = true;
+      const end = async (): Promise<void> => {
+        while (rounds.size > 0) {
+          await Promise.all([...rounds.values()].map(({ isOver }) => isOver));
+        }
+        await deps.wakes.flush();
+      };
+      await within(timeoutMs, end());
+    },
+  };
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const timeout = new AbortController();
+  const late = sleep(ms, undefined, { signal: timeout.signal }).catch(() => undefined);
+  await Promise.race([work, late]);
+  timeout.abort();
+}

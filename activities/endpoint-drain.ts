@@ -1,0 +1,240 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endpointBacklog } from '../db/repositories/deliveries.ts';
+import type { EndpointBacklog, EndpointRef } from '../db/repositories/deliveries.ts';
+import { claimForEndpoint, findEndpoint } from '../db/repositories/delivery-claims.ts';
+import type { ClaimedBatch } from '../db/repositories/delivery-claims.ts';
+import { dropPendingDeliveries } from '../db/repositories/webhook-configs.ts';
+import { firstWindow, isOpen, isPaused, widerWindow } from '../domain/endpoint-breaker.ts';
+import { CLAIM_MS, SEND_WITHIN_MS, sendBatch } from './delivery-attempt.ts';
+import type { AttemptDeps } from './delivery-attempt.ts';
+import type { DeliveryWindows, DrainSlots } from './delivery-windows.ts';
+import { EndpointProgress, recordProgress } from './endpoint-progress.ts';
+import type { RecordDeps } from './endpoint-progress.ts';
+
+export interface DrainDeps extends AttemptDeps, RecordDeps {
+  windows: DeliveryWindows;
+}
+
+export interface DrainEndpointInput extends EndpointRef {
+  /** The calling workflow's clock, in real time: what is due is judged by it. */
+  nowAt: number;
+}
+
+export interface DrainEndpointResult {
+  /** Deliveries still pending for the endpoint, those that another process is sending included. */
+  remaining: number;
+  /** When to look again; null when nothing is pending. */
+  nextDelayMs: number | null;
+  /** So long the open breaker lets nothing pass, whatever is committed; 0 while it is closed. */
+  pausedMs: number;
+}
+
+const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
+
+/** What was sent and not yet recorded is sent again if this process dies: keep it little. */
+const RECORD_AFTER_MS = 200;
+/** While requests take long, events that come in meanwhile are looked for this often. */
+const LOOK_AGAIN_MS = 1_000;
+/** Longest wait for a slot that the dispatcher of this process still uses. */
+const SLOT_PATIENCE_MS = 2_000;
+const SLOT_POLL_MS = 20;
+/** Streams claimed at once, for each request that may be in flight. */
+const BATCHES_PER_SLOT = 2;
+
+/**
+ * Sends what is due for one endpoint, begins nothing after 20 s and is over within 40. See the
+ * activity `drainEndpoint`.
+ */
+export async function drainEndpoint(
+  deps: DrainDeps,
+  { nowAt, ...ref }: DrainEndpointInput,
+): Promise<DrainEndpointResult> {
+  const endpoint = await findEndpoint(deps.db, ref);
+  if (!endpoint) return NOTHING_LEFT;
+  const drain = new Drain(deps, new EndpointProgress(endpoint), nowAt);
+  if (!endpoint.isActive) {
+    await dropPendingDeliveries(deps.db, { ...ref, at: drain.now() });
+    return NOTHING_LEFT;
+  }
+  for (;;) {
+    const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
+    if (drain.isDeactivated) return NOTHING_LEFT;
+    const backlog = await endpointBacklog(deps.db, ref, drain.now());
+    // Committed since the last claim: the caller need not start another activity for it.
+    if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
+    return drain.resultOf(backlog);
+  }
+}
+
+class Drain {
+  private readonly deps: DrainDeps;
+  private readonly progress: EndpointProgress;
+  private readonly nowAt: number;
+  private readonly startedAt = performance.now();
+  private readonly running = new Set<Promise<void>>();
+  private readonly errors: unknown[] = [];
+  private ready: ClaimedBatch[] = [];
+  private recordedAt = performance.now();
+  private sent = 0;
+  private window: number;
+  /** The breaker is open, and one request finds out whether the endpoint is back. */
+  private isProbing: boolean;
+  /** Successes since the window was last widened, or since a failure. */
+  private successes = 0;
+
+  constructor(deps: DrainDeps, progress: EndpointProgress, nowAt: number) {
+    this.deps = deps;
+    this.progress = progress;
+    this.nowAt = nowAt;
+    this.window = firstWindow(progress.breaker);
+    this.isProbing = isOpen(progress.breaker);
+  }
+
+  get breaker() {
+    return this.progress.breaker;
+  }
+
+  get isDeactivated(): boolean {
+    return this.progress.deactivation !== null;
+  }
+
+  now(): number {
+    return this.nowAt + Math.floor(this.elapsedMs());
+  }
+
+  maySend(): boolean {
+    return (
+      (this.isProbing || !isOpen(this.breaker)) &&
+      !this.isDeactivated &&
+      this.errors.length === 0 &&
+      !this.isOver()
+    );
+  }
+
+  /** Until nothing is due, the breaker opens or the time is over. How many attempts it made. */
+  async sendDue(): Promise<number> {
+    const { merchantId, configId } = this.progress.endpoint;
+    const sentBefore = this.sent;
+    const slots = this.deps.windows.beginDrain(`${merchantId}/${configId}`);
+    try {
+      await this.send(slots);
+      await Promise.all(this.running);
+      await this.record();
+    } finally {
+      // A statement that failed must not leave requests behind that nothing waits for.
+      await Promise.all(this.running);
+      slots.end();
+    }
+    if (this.errors.length > 0) throw this.errors[0];
+    return this.sent - sentBefore;
+  }
+
+  resultOf({ remaining, dueInMs, isClaimed }: EndpointBacklog): DrainEndpointResult {
+    if (remaining === 0) return NOTHING_LEFT;
+    const { pausedUntil } = this.breaker;
+    const now = this.now();
+    const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
+    const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
+    // Due, and not sent although there was time: another process was quicker, or has the slots.
+    const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
+    if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
+    const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
+    return { remaining, nextDelayMs, pausedMs };
+  }
+
+  private elapsedMs(): number {
+    return performance.now() - this.startedAt;
+  }
+
+  private isOver(): boolean {
+    return this.elapsedMs() > SEND_WITHIN_MS;
+  }
+
+  private async send(slots: DrainSlots): Promise<void> {
+    let lookAt = 0;
+    let waitsForSlotSince: number | null = null;
+    for (;;) {
+      while (this.ready.length > 0 && this.running.size < this.window && this.maySend()) {
+        const free = slots.take();
+        if (!free) break;
+        const batch = this.ready.shift();
+        if (batch) this.start(batch, free);
+      }
+      const isShort = this.ready.length === 0 && this.running.size < this.window;
+      if (isShort && this.maySend() && performance.now() >= lookAt) {
+        // With less than was asked for, all that is due is in hand.
+        lookAt = (await this.claim()) ? 0 : performance.now() + LOOK_AGAIN_MS;
+        if (this.ready.length > 0) continue;
+      }
+      if (this.running.size > 0) {
+        waitsForSlotSince = null;
+        await this.oneEndsOrTick();
+        continue;
+      }
+      waitsForSlotSince ??= performance.now();
+      const isPatient = performance.now() - waitsForSlotSince < SLOT_PATIENCE_MS;
+      if (this.ready.length === 0 || !this.maySend() || !isPatient) break;
+      await sleep(SLOT_POLL_MS);
+    }
+    for (const { deliveries } of this.ready.splice(0)) this.progress.release(deliveries);
+  }
+
+  /** Records what is unrecorded, then claims. True when more than that may be due. */
+  private async claim(): Promise<boolean> {
+    await this.record();
+    const batches = this.isProbing ? 1 : (this.window - this.running.size) * BATCHES_PER_SLOT;
+    const claimed = await claimForEndpoint(this.deps.db, this.progress.endpoint, {
+      nowAt: this.now(),
+      claimMs: CLAIM_MS,
+      batches,
+      ...(this.isProbing ? { batchSize: 1 } : {}),
+    });
+    for (const { unsendable } of claimed) this.progress.release(unsendable);
+    this.ready = claimed.filter(({ deliveries }) => deliveries.length > 0);
+    return claimed.length >= batches;
+  }
+
+  private start({ deliveries }: ClaimedBatch, free: () => void): void {
+    const time = { now: () => this.now(), maySend: () => this.maySend() };
+    const run = sendBatch(this.deps, this.progress.endpoint, deliveries, time, (attempt) => {
+      this.sent += 1;
+      this.isProbing = false;
+      this.progress.note(attempt, this.now());
+      this.widen(attempt.state === 'DELIVERED');
+    })
+      .catch((error: unknown) => {
+        this.errors.push(error);
+        return deliveries;
+      })
+      .then((unsent) => {
+        this.progress.release(unsent);
+        free();
+        this.running.delete(run);
+      });
+    this.running.add(run);
+  }
+
+  private widen(isSuccess: boolean): void {
+    this.successes = isSuccess ? this.successes + 1 : 0;
+    if (this.successes < this.window) return;
+    this.window = widerWindow(this.window);
+    this.successes = 0;
+  }
+
+  private async oneEndsOrTick(): Promise<void> {
+    const timeout = new AbortController();
+    const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;
+    const tick = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined);
+    await Promise.race([...this.running, tick]);
+    timeout.abort();
+    if (performance.now() - this.recordedAt > RECORD_AFTER_MS) await this.record();
+  }
+
+  private async record(): Promise<void> {
+    this.recordedAt = performance.now();
+    if (this.progress.isRecorded) return;
+    const { merchantId } = this.progress.endpoint;
+    const options = { streamId: null, nowAt: this.now() };
+    await recordProgress(this.deps, merchantId, [this.progress], options);
+  }
+}

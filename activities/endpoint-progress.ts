@@ -1,0 +1,158 @@
+import type { Db } from '../db/client.ts';
+import { recordDeliveries } from '../db/repositories/deliveries.ts';
+import type { BreakerChange, RecordedAttempt } from '../db/repositories/deliveries.ts';
+import { findEndpoint } from '../db/repositories/delivery-claims.ts';
+import type { ClaimedDelivery, Endpoint } from '../db/repositories/delivery-claims.ts';
+import { deactivateWebhookConfig } from '../db/repositories/webhook-configs.ts';
+import { deactivationAfterFailure } from '../domain/delivery-schedule.ts';
+import type { DeactivationReason } from '../domain/delivery-schedule.ts';
+import { afterAttempt, isSameBreaker } from '../domain/endpoint-breaker.ts';
+import type { Breaker, BreakerOutcome } from '../domain/endpoint-breaker.ts';
+import type { Logger } from '../runtime/logger.ts';
+
+export interface RecordDeps {
+  db: Db;
+  logger?: Pick<Logger, 'warn'> | undefined;
+}
+
+/** Tries to write a breaker that other processes write at the same time. */
+const BREAKER_TRIES = 5;
+
+/** What happened at one endpoint since it was last recorded, and the breaker that follows from it. */
+export class EndpointProgress {
+  readonly endpoint: Endpoint;
+  private readonly attempts: RecordedAttempt[] = [];
+  private readonly unsent: ClaimedDelivery[] = [];
+  private outcomes: BreakerOutcome[] = [];
+  private recordedBreaker: Breaker;
+  private currentBreaker: Breaker;
+  private reason: DeactivationReason | null = null;
+
+  constructor(endpoint: Endpoint) {
+    this.endpoint = endpoint;
+    this.recordedBreaker = endpoint.breaker;
+    this.currentBreaker = endpoint.breaker;
+  }
+
+  /** The breaker as this process sees it, unrecorded attempts included. */
+  get breaker(): Breaker {
+    return this.currentBreaker;
+  }
+
+  get deactivation(): DeactivationReason | null {
+    return this.reason;
+  }
+
+  get isRecorded(): boolean {
+    return this.attempts.length + this.unsent.length === 0;
+  }
+
+  note(attempt: RecordedAttempt, endedAt: number): void {
+    this.attempts.push(attempt);
+    const outcome: BreakerOutcome =
+      attempt.state === 'DELIVERED'
+        ? { kind: 'success' }
+        : { kind: 'failure', at: endedAt, jitter: Math.random() };
+    if (outcome.kind === 'failure') {
+      this.reason ??= deactivationAfterFailure({
+        httpStatus: attempt.httpStatus,
+        failingSinceAt: this.currentBreaker.failingSince,
+        nowAt: endedAt,
+      });
+    }
+    this.outcomes.push(outcome);
+    this.currentBreaker = afterAttempt(this.currentBreaker, outcome);
+  }
+
+  /** Claimed and not sent: the claim is given up with the next record. */
+  release(deliveries: readonly ClaimedDelivery[]): void {
+    this.unsent.push(...deliveries);
+  }
+
+  /** What is to be recorded now; the next call answers what happened after this one. */
+  take() {
+    const { configId } = this.endpoint;
+    const breaker: BreakerChange = {
+      configId,
+      from: this.recordedBreaker,
+      to: this.currentBreaker,
+    };
+    const taken = {
+      endpoint: this.endpoint,
+      attempts: this.attempts.splice(0),
+      released: this.unsent
+        .splice(0)
+        .map(({ eventId, claimedUntil }) => ({ configId, eventId, claimedUntil })),
+      breakers: isSameBreaker(breaker.from, breaker.to) ? [] : [breaker],
+      outcomes: this.outcomes,
+    };
+    this.outcomes = [];
+    this.recordedBreaker = this.currentBreaker;
+    return taken;
+  }
+
+  /** Another process changed the breaker meanwhile: goes on from what was stored. */
+  adopt(stored: Breaker): void {
+    this.recordedBreaker = stored;
+    this.currentBreaker = this.outcomes.reduce(afterAttempt, stored);
+  }
+}
+
+/**
+ * Records the progress at endpoints of one merchant in one statement. A breaker that another process
+ * changed meanwhile is read and written again, and an endpoint that is gone is deactivated: both are
+ * rare. Answers whether `streamId` has more to send; see `recordDeliveries`. Throws when the database
+ * fails; the claims then end by themselves, and what was sent is sent again.
+ */
+export async function recordProgress(
+  { db, logger }: RecordDeps,
+  merchantId: string,
+  progress: readonly EndpointProgress[],
+  options: { streamId: string | null; nowAt: number },
+): Promise<boolean> {
+  const taken = progress.map((one) => one.take());
+  const { changedBreakers, hasMore } = await recordDeliveries(
+    db,
+    merchantId,
+    {
+      attempts: taken.flatMap(({ attempts }) => attempts),
+      released: taken.flatMap(({ released }) => released),
+      breakers: taken.flatMap(({ breakers }) => breakers),
+    },
+    options.streamId,
+  );
+  for (const [index, { endpoint, breakers, outcomes }] of taken.entries()) {
+    const one = progress[index];
+    if (breakers.length > 0 && !changedBreakers.includes(endpoint.configId)) {
+      const stored = await changeBreaker(db, endpoint, outcomes);
+      if (stored) one?.adopt(stored);
+    }
+    const reason = one?.deactivation;
+    if (!reason) continue;
+    const { configId, url } = endpoint;
+    logger?.warn({ merchantId, configId, reason }, 'webhook configuration deactivated');
+    await deactivateWebhookConfig(db, { merchantId, configId, url, reason, at: options.nowAt });
+  }
+  return hasMore;
+}
+
+/** Applies outcomes to the breaker as it is stored now. Null when the endpoint was deleted. */
+async function changeBreaker(
+  db: Db,
+  { merchantId, configId }: Endpoint,
+  outcomes: readonly BreakerOutcome[],
+): Promise<Breaker | null> {
+  for (let tries = 1; ; tries += 1) {
+    const endpoint = await findEndpoint(db, { merchantId, configId });
+    if (!endpoint) return null;
+    const from = endpoint.breaker;
+    const to = outcomes.reduce(afterAttempt, from);
+    if (isSameBreaker(from, to)) return to;
+    const breakers = [{ configId, from, to }];
+    const record = { attempts: [], released: [], breakers };
+    const { changedBreakers } = await recordDeliveries(db, merchantId, record);
+    if (changedBreakers.length > 0) return to;
+    // Many processes see the same failures: the next attempt counts again.
+    if (tries === BREAKER_TRIES) return from;
+  }
+}

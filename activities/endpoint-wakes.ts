@@ -1,0 +1,53 @@
+import type { EndpointRef } from '../db/repositories/deliveries.ts';
+
+/** Between two wake-ups of one endpoint's queue by one process. */
+const WAKE_EVERY_MS = 500;
+
+/** Wakes endpoint queues, each at most once per 500 ms from this process. */
+export interface EndpointWakes {
+  /**
+   * Wakes the queue at once, or, within 500 ms of the last wake-up, when these are over: a drain that
+   * sees what was committed before the request begins after it.
+   */
+  request(endpoint: EndpointRef): void;
+  /** Sends at once what is still to be sent, and resolves when it is. */
+  flush(): Promise<void>;
+}
+
+export function createEndpointWakes(
+  /** Must not throw. */
+  wake: (endpoint: EndpointRef) => Promise<void>,
+  everyMs = WAKE_EVERY_MS,
+): EndpointWakes {
+  const recent = new Map<string, { endpoint: EndpointRef; isWanted: boolean }>();
+  const underWay = new Set<Promise<void>>();
+
+  const send = (endpoint: EndpointRef): void => {
+    const waking: Promise<void> = wake(endpoint).finally(() => underWay.delete(waking));
+    underWay.add(waking);
+    const last = { endpoint, isWanted: false };
+    recent.set(endpoint.configId, last);
+    const timer = setTimeout(() => {
+      recent.delete(endpoint.configId);
+      if (last.isWanted) send(endpoint);
+    }, everyMs);
+    // The timer alone keeps no process alive; a shutdown flushes.
+    timer.unref();
+  };
+
+  return {
+    request(endpoint) {
+      const last = recent.get(endpoint.configId);
+      if (last) last.isWanted = true;
+      else send(endpoint);
+    },
+    async flush() {
+      const wanted = [...recent.values()].filter(({ isWanted }) => isWanted);
+      for (const last of wanted) {
+        last.isWanted = false;
+        send(last.endpoint);
+      }
+      await Promise.all(underWay);
+    },
+  };
+}

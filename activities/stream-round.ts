@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endpointsOf } from '../db/repositories/deliveries.ts';
+import type { EndpointRef, StreamRef } from '../db/repositories/deliveries.ts';
+import { claimStream } from '../db/repositories/delivery-claims.ts';
+import type { ClaimedBatch, Endpoint, LeftReason } from '../db/repositories/delivery-claims.ts';
+import { dropPendingDeliveries } from '../db/repositories/webhook-configs.ts';
+import { isOpen, isPaused } from '../domain/endpoint-breaker.ts';
+import { CLAIM_MS, SEND_WITHIN_MS, sendBatch } from './delivery-attempt.ts';
+import type { AttemptDeps } from './delivery-attempt.ts';
+import type { DeliveryWindows } from './delivery-windows.ts';
+import { EndpointProgress, recordProgress } from './endpoint-progress.ts';
+import type { RecordDeps } from './endpoint-progress.ts';
+import type { EndpointWakes } from './endpoint-wakes.ts';
+
+export interface RoundDeps extends AttemptDeps, RecordDeps {
+  windows: DeliveryWindows;
+  wakes: EndpointWakes;
+  /** The process is stopping: begin no request. */
+  isDraining: () => boolean;
+  /** Configurations of each merchant that had deliveries lately. */
+  knownEndpoints: Map<string, Set<string>>;
+}
+
+/** A stream in hand, from its submission to the end of its round. */
+export interface SubmittedStream {
+  ref: StreamRef;
+  now: () => number;
+  /** Events may have been committed since the last claim began. */
+  isWanted: boolean;
+  /** Ends the wait for the requests in flight. */
+  notify: () => void;
+}
+
+/** Batches that end this close together are recorded by one statement. */
+const RECORD_TOGETHER_MS = 25;
+/** What was sent and not yet recorded is sent again if this process dies: keep it little. */
+const RECORD_AFTER_MS = 200;
+/** Merchants whose endpoints are remembered, and endpoints of one. */
+const MOST_MERCHANTS = 1_000;
+const MOST_ENDPOINTS = 50;
+
+/** A batch in flight. */
+interface Sending {
+  progress: EndpointProgress;
+  isOver: boolean;
+  /** Something of the batch stays pending. */
+  isLeft: boolean;
+}
+
+/**
+ * Sends what is due of one stream: to each endpoint in sequence order, to all of them side by side,
+ * and again for events that come meanwhile. It holds nothing while it waits: what cannot be sent at
+ * once stays unclaimed, and the endpoint's queue is woken.
+ */
+export class StreamRound {
+  private readonly deps: RoundDeps;
+  private readonly stream: SubmittedStream;
+  private readonly sendings = new Set<Sending>();
+  private readonly requests = new Set<Promise<void>>();
+
+  constructor(deps: RoundDeps, stream: SubmittedStream) {
+    this.deps = deps;
+    this.stream = stream;
+  }
+
+  /** Throws when the database fails, after the requests in flight have ended. */
+  async run(): Promise<void> {
+    try {
+      for (;;) {
+        const ended = this.ended();
+        if (ended.length > 0 && (ended.length === this.sendings.size || this.stream.isWanted)) {
+          await this.record(ended);
+        } else if (this.stream.isWanted) {
+          this.stream.isWanted = false;
+          await (this.deps.isDraining() ? this.leaveAll() : this.claim());
+        } else if (this.sendings.size === 0) return;
+        else await this.endOrTick();
+      }
+    } finally {
+      await Promise.all(this.requests);
+    }
+  }
+
+  private isSendingTo(configId: string): boolean {
+    return [...this.sendings].some(({ progress }) => progress.endpoint.configId === configId);
+  }
+
+  private ended(): Sending[] {
+    return [...this.sendings].filter(({ isOver }) => isOver);
+  }
+
+  private async claim(): Promise<void> {
+    const { merchantId } = this.stream.ref;
+    // A slot before the claim: a delivery without one would have to be released again.
+    const slots = new Map<string, () => void>();
+    const except: string[] = [];
+    for (const configId of this.deps.knownEndpoints.get(merchantId) ?? []) {
+      if (this.isSendingTo(configId)) continue;
+      const free = this.deps.windows.take(`${merchantId}/${configId}`);
+      if (free) slots.set(configId, free);
+      else except.push(configId);
+    }
+    try {
+      const claiming = { nowAt: this.stream.now(), claimMs: CLAIM_MS, except };
+      const { taken, left } = await claimStream(this.deps.db, this.stream.ref, claiming);
+      const until = performance.now() + SEND_WITHIN_MS;
+      for (const { endpoint, batch } of taken) {
+        const { configId } = endpoint;
+        const free = slots.get(configId) ?? this.deps.windows.take(`${merchantId}/${configId}`);
+        slots.delete(configId);
+        this.start(endpoint, batch, free, until);
+      }
+      for (const { endpoint, reason } of left) await this.leave(endpoint, reason);
+      this.remember([...taken, ...left].map(({ endpoint }) => endpoint.configId));
+    } finally {
+      for (const free of slots.values()) free();
+    }
+  }
+
+  private start(
+    endpoint: Endpoint,
+    { deliveries, unsendable }: ClaimedBatch,
+    free: (() => void) | null,
+    until: number,
+  ): void {
+    const progress = new EndpointProgress(endpoint);
+    const sending: Sending = { progress, isOver: false, isLeft: unsendable.length > 0 };
+    this.sendings.add(sending);
+    progress.release(unsendable);
+    const { now } = this.stream;
+    const maySend = (): boolean =>
+      free !== null &&
+      !this.deps.isDraining() &&
+      !isOpen(progress.breaker) &&
+      progress.deactivation === null &&
+      performance.now() < until;
+    const request = sendBatch(this.deps, endpoint, deliveries, { now, maySend }, (attempt) => {
+      progress.note(attempt, now());
+      if (attempt.state === 'PENDING') sending.isLeft = true;
+    })
+      .catch((error: unknown) => {
+        const { merchantId, configId } = endpoint;
+        const reason = error instanceof Error ? error.message : String(error);
+        this.deps.logger?.warn({ merchantId, configId, error: reason }, 'webhook cannot be sent');
+        return deliveries;
+      })
+      .then((unsent) => {
+        progress.release(unsent);
+        if (unsent.length > 0) sending.isLeft = true;
+        sending.isOver = true;
+        free?.();
+        this.requests.delete(request);
+        this.stream.notify();
+      });
+    this.requests.add(request);
+  }
+
+  /** Deliveries that this round does not send. */
+  private async leave(endpoint: Endpoint, reason: LeftReason): Promise<void> {
+    switch (reason) {
+      case 'inactive':
+        // Stored by a transaction that began before the configuration was switched off.
+        await dropPendingDeliveries(this.deps.db, { ...endpoint, at: this.stream.now() });
+        return;
+      case 'breaker_open':
+        if (!isPaused(endpoint.breaker, this.stream.now())) this.wake(endpoint);
+        return;
+      case 'claimed':
+        // The other process may have looked for more before these were committed.
+        if (!this.isSendingTo(endpoint.configId)) this.wake(endpoint);
+        return;
+      case 'excepted':
+        this.wake(endpoint);
+        return;
+      case 'not_due':
+        // The failure that they wait behind woke the queue.
+        return;
+    }
+  }
+
+  private async leaveAll(): Promise<void> {
+    const endpoints = await endpointsOf(this.deps.db, this.stream.ref, this.stream.now());
+    for (const endpoint of endpoints) this.wake(endpoint);
+  }
+
+  private wake({ merchantId, configId }: EndpointRef): void {
+    this.deps.wakes.request({ merchantId, configId });
+  }
+
+  private async record(sendings: readonly Sending[]): Promise<void> {
+    const { merchantId, streamId } = this.stream.ref;
+    const progress = sendings.map((sending) => sending.progress);
+    const nowAt = this.stream.now();
+    const hasMore = await recordProgress(this.deps, merchantId, progress, { streamId, nowAt });
+    if (hasMore) this.stream.isWanted = true;
+    for (const sending of sendings) {
+      // It may have ended while this was recorded; the next record is its last.
+      if (!sending.isOver || !sending.progress.isRecorded) continue;
+      this.sendings.delete(sending);
+      const { endpoint, deactivation } = sending.progress;
+      if (sending.isLeft && deactivation === null) this.wake(endpoint);
+    }
+  }
+
+  /** Waits for the next change; records what has been unrecorded for a while. */
+  private async endOrTick(): Promise<void> {
+    const waitMs = this.ended().length > 0 ? RECORD_TOGETHER_MS : RECORD_AFTER_MS;
+    const timeout = new AbortController();
+    const notified = new Promise<'notified'>((resolve) => {
+      this.stream.notify = () => resolve('notified');
+    });
+    const tick = sleep(waitMs, 'tick' as const, { signal: timeout.signal }).catch(() => 'tick');
+    const first = await Promise.race([notified, tick]);
+    timeout.abort();
+    if (first === 'notified') return;
+    const unrecorded = [...this.sendings].filter(
+      ({ isOver, progress }) => isOver || !progress.isRecorded,
+    );
+    if (unrecorded.length > 0) await this.record(unrecorded);
+  }
+
+  private remember(configIds: readonly string[]): void {
+    const { knownEndpoints } = this.deps;
+    const { merchantId } = this.stream.ref;
+    const known = knownEndpoints.get(merchantId) ?? new Set();
+    if (known.size > MOST_ENDPOINTS) known.clear();
+    for (const configId of configIds) known.add(configId);
+    if (knownEndpoints.size > MOST_MERCHANTS) knownEndpoints.clear();
+    knownEndpoints.set(merchantId, known);
+  }
+}

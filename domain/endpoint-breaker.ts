@@ -1,0 +1,88 @@
+/**
+ * The circuit breaker of a webhook endpoint. After five failed attempts in a row, of whichever
+ * events, the endpoint counts as down: its events wait without using up attempts, and one probe at a
+ * time finds out whether it is back. Rule: D-54.
+ */
+
+/** What a configuration's row keeps of its breaker. Instants are real time. */
+export interface Breaker {
+  /** Failed attempts since the last success. */
+  consecutiveFailures: number;
+  /** No request before this instant; null while the breaker is closed. */
+  pausedUntil: number | null;
+  /** First failure since the last success; null after a success. */
+  failingSince: number | null;
+}
+
+/** One attempt, as far as the breaker is concerned; `at` is when it ended. */
+export type BreakerOutcome = { kind: 'success' } | { kind: 'failure'; at: number; jitter: number };
+
+export const CLOSED_BREAKER: Breaker = {
+  consecutiveFailures: 0,
+  pausedUntil: null,
+  failingSince: null,
+};
+
+/** This many failed attempts in a row open the breaker. */
+export const OPENS_AFTER_FAILURES = 5;
+
+/** Waits before the first, second, … probe; the last one repeats. */
+const PROBE_WAITS_MS: readonly number[] = [5_000, 10_000, 20_000, 40_000, 60_000];
+
+const JITTER = 0.2;
+
+/** Requests in flight to one endpoint from one process, at most. */
+export const LARGEST_WINDOW = 8;
+
+export function isOpen(breaker: Breaker): boolean {
+  return breaker.consecutiveFailures >= OPENS_AFTER_FAILURES;
+}
+
+/** True while nothing may be sent, not even a probe. */
+export function isPaused(breaker: Breaker, nowAt: number): boolean {
+  return isOpen(breaker) && breaker.pausedUntil !== null && breaker.pausedUntil > nowAt;
+}
+
+/**
+ * The breaker after one attempt. `jitter` is a number from 0 to 1 that moves the wait before the next
+ * probe evenly within ±20 %. A failure during a pause belongs to a request that began before the
+ * breaker opened: it prolongs nothing.
+ */
+export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
+  if (outcome.kind === 'success') return CLOSED_BREAKER;
+  const { at, jitter } = outcome;
+  const failingSince = breaker.failingSince ?? at;
+  if (isPaused(breaker, at)) return { ...breaker, failingSince };
+  const consecutiveFailures = breaker.consecutiveFailures + 1;
+  const waitMs = probeWait(consecutiveFailures, jitter);
+  return {
+    consecutiveFailures,
+    pausedUntil: waitMs === null ? null : at + waitMs,
+    failingSince,
+  };
+}
+
+function probeWait(consecutiveFailures: number, jitter: number): number | null {
+  const failedProbes = consecutiveFailures - OPENS_AFTER_FAILURES;
+  if (failedProbes < 0) return null;
+  const wait = PROBE_WAITS_MS[Math.min(failedProbes, PROBE_WAITS_MS.length - 1)] ?? 0;
+  return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
+}
+
+/** Requests in flight with which a drain begins: one probe while the breaker is open. */
+export function firstWindow(breaker: Breaker): number {
+  return isOpen(breaker) ? 1 : LARGEST_WINDOW;
+}
+
+/** Slow start: the window after as many successes in a row as the window is wide. */
+export function widerWindow(window: number): number {
+  return Math.min(LARGEST_WINDOW, window * 2);
+}
+
+export function isSameBreaker(left: Breaker, right: Breaker): boolean {
+  return (
+    left.consecutiveFailures === right.consecutiveFailures &&
+    left.pausedUntil === right.pausedUntil &&
+    left.failingSince === right.failingSince
+  );
+}

@@ -1,0 +1,76 @@
+import type { Client } from '@temporalio/client';
+import type { SignalDefinition } from '@temporalio/common';
+import {
+  breakerClosed,
+  wake,
+  WEBHOOK_ENDPOINT_PRIORITY,
+  WEBHOOK_ENDPOINT_WORKFLOW,
+  webhookEndpointWorkflowId,
+} from '../workflows/webhook-endpoint/messages.ts';
+import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
+import type { Logger } from './logger.ts';
+
+/** The way to the delivery queues of webhook endpoints. */
+export interface WebhookQueues {
+  /** Has an endpoint's queue look soon, started if need be. Never throws: the sweep wakes it later. */
+  wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
+  /** The endpoint's breaker was closed by a change of its configuration. Never throws. */
+  breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;
+  /** Wakes the queue of each endpoint that a stream has events for. Never throws. */
+  wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
+}
+
+export interface WebhookQueuesDeps {
+  client: Client;
+  /** `<prefix>billing` is where workflows run. */
+  taskQueuePrefix: string;
+  logger: Pick<Logger, 'warn'>;
+  /** The endpoints to wake for a stream. */
+  endpointsOf: (stream: {
+    merchantId: string;
+    streamId: string;
+  }) => Promise<WebhookEndpointInput[]>;
+}
+
+const SIGNAL_WITHIN_MS = 1_000;
+
+export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
+  const { client, taskQueuePrefix, logger } = deps;
+
+  const signal = async (
+    { merchantId, configId }: WebhookEndpointInput,
+    message: SignalDefinition,
+  ): Promise<void> => {
+    try {
+      await client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
+        client.workflow.signalWithStart(WEBHOOK_ENDPOINT_WORKFLOW, {
+          workflowId: webhookEndpointWorkflowId(configId),
+          taskQueue: `${taskQueuePrefix}billing`,
+          args: [{ merchantId, configId }],
+          signal: message,
+          signalArgs: [],
+          priority: { fairnessKey: merchantId, priorityKey: WEBHOOK_ENDPOINT_PRIORITY },
+        }),
+      );
+    } catch (error) {
+      logger.warn({ merchantId, configId, error: messageOf(error) }, 'endpoint not woken yet');
+    }
+  };
+
+  return {
+    wakeEndpoint: (endpoint) => signal(endpoint, wake),
+    breakerClosed: (endpoint) => signal(endpoint, breakerClosed),
+    async wakeStream(stream) {
+      try {
+        const endpoints = await deps.endpointsOf(stream);
+        await Promise.all(endpoints.map((endpoint) => signal(endpoint, wake)));
+      } catch (error) {
+        logger.warn({ ...stream, error: messageOf(error) }, 'stream not woken yet');
+      }
+    },
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

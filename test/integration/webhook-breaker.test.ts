@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { webhookWorlds } from '../support/webhook-world.ts';
+
+const { startReceiver, world } = webhookWorlds();
+
+const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
+const drain = (configId: string, nowAt: number) =>
+  world().activities.drainEndpoint({ merchantId: world().merchantId, configId, nowAt });
+
+/** A drain at the time that the last one gave, as the queue's workflow does it. */
+async function drainNext(configId: string, nowAt: number) {
+  const startedAt = performance.now();
+  const { remaining, nextDelayMs, pausedMs } = await drain(configId, nowAt);
+  return {
+    remaining,
+    pausedMs,
+    nextAt: nowAt + performance.now() - startedAt + (nextDelayMs ?? 0),
+  };
+}
+
+describe('a dead endpoint', () => {
+  it('with 50 streams costs one request per pause once the breaker is open [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    receiver.answerWith({ status: 500 });
+    await world().emitTo(...streamIds(50));
+    const startedAt = Date.now();
+    let next = await drainNext(configId, startedAt);
+    const opened = receiver.received.length;
+    // Eight are in flight when the fifth of them fails.
+    expect(opened).toBeGreaterThanOrEqual(5);
+    expect(opened).toBeLessThanOrEqual(12);
+    expect(next.pausedMs).toBeGreaterThan(3_000);
+
+    // A look before the pause is over costs nothing.
+    const early = await drain(configId, startedAt + 1_000);
+    expect(receiver.received).toHaveLength(opened);
+    expect(early.pausedMs).toBeGreaterThan(0);
+
+    const waits: number[] = [];
+    for (let probe = 1; probe <= 6; probe += 1) {
+      const at = next.nextAt;
+      next = await drainNext(configId, at);
+      expect(receiver.received).toHaveLength(opened + probe);
+      waits.push(Math.round(next.pausedMs / 1_000));
+    }
+    for (const [index, base] of [10, 20, 40, 60, 60, 60].entries()) {
+      expect(waits[index]).toBeGreaterThanOrEqual(base * 0.8 - 1);
+      expect(waits[index]).toBeLessThanOrEqual(base * 1.2 + 1);
+    }
+    expect(next.remaining).toBe(50);
+    const rows = await world().db.select().from(webhookDeliveries);
+    expect(rows.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(opened + 6);
+    expect((await world().config(configId)).consecutiveFailures).toBe(11);
+  });
+
+  it('that is back gets everything in order, with 1, 2, 4 and then 8 requests in flight [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    receiver.answerWith({ status: 503 });
+    const ids = streamIds(40);
+    await world().emitTo(...ids, ...ids);
+    const down = await drainNext(configId, Date.now());
+    const before = receiver.received.length;
+
+    receiver.answerWith({ status: 200 });
+    let inFlight = 0;
+    const widths: number[] = [];
+    receiver.onReceive(async () => {
+      inFlight += 1;
+      widths.push(inFlight);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      inFlight -= 1;
+    });
+    // By then the retries of those that were tried are due, too.
+    const back = await drain(configId, down.nextAt + 5_000);
+    expect(back).toEqual({ remaining: 0, nextDelayMs: null, pausedMs: 0 });
+    expect(await world().config(configId)).toMatchObject({
+      consecutiveFailures: 0,
+      pausedUntil: null,
+      failingSince: null,
+    });
+    expect(widths[0]).toBe(1);
+    expect(Math.max(...widths.slice(0, 3))).toBeLessThanOrEqual(2);
+    expect(Math.max(...widths.slice(0, 7))).toBeLessThanOrEqual(4);
+    expect(Math.max(...widths)).toBe(8);
+    for (const streamId of ids) {
+      const taken = receiver.received
+        .slice(before)
+        .filter(({ event }) => event['streamId'] === streamId)
+        .map(({ event }) => event.sequence);
+      expect(taken).toEqual([1, 2]);
+    }
+  });
+
+  it('is sent to at once after its configuration was changed [D-55]', async () => {
+    const [dead, alive] = [await startReceiver(), await startReceiver()];
+    const configId = await world().addConfig({ url: dead.url });
+    dead.answerWith({ status: 500 });
+    await world().emitTo(...streamIds(20));
+    const nowAt = Date.now();
+    await drain(configId, nowAt);
+    expect((await drain(configId, nowAt)).pausedMs).toBeGreaterThan(0);
+    await updateWebhookConfig(world().db, {
+      merchantId: world().merchantId,
+      configId,
+      url: alive.url,
+      eventTypes: ['subscription.cycle_charged'],
+      reseal: () => null,
+      at: nowAt,
+    });
+    expect((await drain(configId, nowAt + 10_000)).remaining).toBe(0);
+    expect(alive.received).toHaveLength(20);
+  });
+});
+
+describe('a silent endpoint', () => {
+  it('does not delay another endpoint of the same merchant [D-54]', async () => {
+    const [silent, alive] = [await startReceiver(), await startReceiver()];
+    silent.answerWith('hang');
+    await world().addConfig({ url: silent.url });
+    const aliveId = await world().addConfig({ url: alive.url });
+    const ids = streamIds(30);
+    await world().emitTo(...ids);
+    const { merchantId, dispatcher } = world();
+    for (const streamId of ids) dispatcher.submit({ merchantId, streamId, nowAt: Date.now() });
+    await silent.waitFor(8);
+    // No request to the silent one has ended yet.
+    expect((await drain(aliveId, Date.now())).remaining).toBeLessThanOrEqual(8);
+    await alive.waitFor(30);
+    expect(silent.received).toHaveLength(8);
+    await silent.close();
+  });
+});
+
+describe('failures of one event among successes', () => {
+  it('open no breaker, and the event keeps its own schedule [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emitTo('sub_bad');
+    const startedAt = Date.now();
+    for (const laterMs of [0, 10_000, 600_000, 7_200_000, 7_200_000 * 3, 7_200_000 * 8]) {
+      receiver.answerNext({ status: 500 });
+      await drain(configId, startedAt + laterMs);
+      await world().emitTo('sub_good');
+      await drain(configId, startedAt + laterMs);
+    }
+    const bad = (await world().db.select().from(webhookDeliveries)).filter(
+      ({ streamId }) => streamId === 'sub_bad',
+    );
+    expect(bad.map(({ state, attempts }) => `${state} ${attempts}`)).toEqual(['PENDING 6']);
+    expect((await world().config(configId)).consecutiveFailures).toBe(0);
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Db } from '../../db/client.ts';
+import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { gate } from '../support/gate.ts';
+import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import { webhookWorlds } from '../support/webhook-world.ts';
+
+const { startReceiver, world } = webhookWorlds();
+
+/** Bound of a wait, not an expectation. */
+const SOON = { timeout: 30_000, interval: 10 };
+
+const sequences = (receiver: WebhookReceiver) =>
+  receiver.received.map(({ event }) => event.sequence);
+const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
+const submit = (streamId: string, { dispatcher } = world()) =>
+  dispatcher.submit({ merchantId: world().merchantId, streamId, nowAt: Date.now() });
+const pending = async () =>
+  (await world().db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING')
+    .length;
+
+/** The database, and how many statements were sent to it. */
+function counting(db: Db) {
+  const count = { statements: 0 };
+  const execute = (...args: Parameters<Db['execute']>) => {
+    count.statements += 1;
+    return db.execute(...args);
+  };
+  const get = (_: Db, name: keyof Db): unknown => (name === 'execute' ? execute : db[name]);
+  return { db: new Proxy(db, { get }), count };
+}
+
+describe('the first delivery of a stream', () => {
+  it('takes two statements for all its events and endpoints [D-54]', async () => {
+    const [one, two] = [await startReceiver(), await startReceiver()];
+    await world().addConfig({ url: one.url });
+    await world().addConfig({ url: two.url });
+    await world().emit(1_000, 2_000, 3_000);
+    const { db, count } = counting(world().db);
+    const process = world().startProcess(db);
+    await world().dispatch(process);
+    expect([sequences(one), sequences(two)]).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+    expect(count.statements).toBe(2);
+    expect(process.woken).toEqual([]);
+  });
+
+  it('includes an event that is committed while it sends [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    receiver.onReceive(async ({ event }) => {
+      if (event.sequence === 1) await world().emit(2_000);
+    });
+    await world().dispatch();
+    expect(sequences(receiver)).toEqual([1, 2]);
+    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+    expect(world().woken).toEqual([]);
+  });
+
+  it('leaves a failed event, and those behind it, to the queue [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000, 2_000);
+    receiver.answerNext({ status: 500 });
+    await world().dispatch();
+    await world().dispatch();
+    expect(sequences(receiver)).toEqual([1]);
+    expect(await world().progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
+    expect(world().woken).toEqual([configId]);
+    expect(await world().deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
+    expect(sequences(receiver)).toEqual([1, 1, 2]);
+  });
+
+  it('does not wait for another endpoint that hangs, also with events that come meanwhile [D-54]', async () => {
+    const [dead, alive] = [await startReceiver(), await startReceiver()];
+    dead.answerWith('hang');
+    const deadId = await world().addConfig({ url: dead.url });
+    const aliveId = await world().addConfig({ url: alive.url });
+    await world().emit(1_000);
+    const delivering = world().dispatch();
+    await dead.waitFor(1);
+    for (const sequence of [2, 3]) {
+      await world().emit(1_000 * sequence);
+      submit(world().streamId);
+      await alive.waitFor(sequence);
+    }
+    expect(dead.received).toHaveLength(1);
+    expect(world().woken).toEqual([]);
+
+    await dead.close();
+    await delivering;
+    expect(sequences(alive)).toEqual([1, 2, 3]);
+    expect(await world().progress(aliveId)).toEqual([
+      '1 DELIVERED 1',
+      '2 DELIVERED 1',
+      '3 DELIVERED 1',
+    ]);
+    expect(await world().progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
+    expect(world().woken).toEqual([deadId]);
+  });
+
+  it('drops events that were stored while their configuration was switched off [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    await world().db.update(webhookConfigs).set({ isActive: false });
+    await world().dispatch();
+    expect(await world().progress(configId)).toEqual(['1 DROPPED 0']);
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('does nothing at an endpoint whose breaker is open, and wakes its queue after the pause [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    await world().emit(1_000);
+    const open = (pausedUntil: number) =>
+      world().db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
+    await open(Date.now() + 60_000);
+    await world().dispatch();
+    expect(world().woken).toEqual([]);
+    await open(Date.now() - 1);
+    await world().dispatch();
+    expect(world().woken).toEqual([configId]);
+    expect(receiver.received).toEqual([]);
+    expect(await world().progress(configId)).toEqual(['1 PENDING 0']);
+  });
+});
+
+describe('the delivery window of an endpoint', () => {
+  it('has eight requests in flight at most; the queue gets the rest, woken once [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    receiver.answerWith('hang');
+    await world().emitTo(...streamIds(20));
+    for (const streamId of streamIds(8)) submit(streamId);
+    await receiver.waitFor(8);
+    for (const streamId of streamIds(20).slice(8)) submit(streamId);
+    await vi.waitFor(() => expect(world().woken).toEqual([configId]), SOON);
+    expect(receiver.received).toHaveLength(8);
+    expect(await world().progress(configId)).toEqual(
+      Array.from({ length: 20 }, () => '1 PENDING 0'),
+    );
+
+    await receiver.close();
+    await world().dispatcher.drain(30_000);
+    const attempted = await world().progress(configId);
+    expect(attempted.toSorted()).toEqual([
+      ...Array.from({ length: 12 }, () => '1 PENDING 0'),
+      ...Array.from({ length: 8 }, () => '1 PENDING 1'),
+    ]);
+  });
+});
+
+describe('two processes', () => {
+  it('never send the same delivery at once, and send each once [D-54]', async () => {
+    const receiver = await startReceiver();
+    await world().addConfig({ url: receiver.url });
+    const underWay = new Set<string>();
+    const twice: string[] = [];
+    receiver.onReceive(async ({ event }) => {
+      if (underWay.has(event.eventId)) twice.push(event.eventId);
+      underWay.add(event.eventId);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      underWay.delete(event.eventId);
+    });
+    const ids = streamIds(30);
+    await world().emitTo(...ids, ...ids);
+    const other = world().startProcess();
+    for (const streamId of ids) {
+      submit(streamId);
+      submit(streamId, { ...world(), ...other });
+    }
+    await vi.waitFor(async () => {
+      await world().deliver();
+      expect(await pending()).toBe(0);
+    }, SOON);
+    expect(twice).toEqual([]);
+    const received = receiver.received.map(({ event }) => event.eventId);
+    expect(received).toHaveLength(60);
+    expect(new Set(received).size).toBe(60);
+  });
+
+  it('keep the order of each stream while dispatchers and the queue race [D-54]', async () => {
+    const receiver = await startReceiver();
+    await world().addConfig({ url: receiver.url });
+    receiver.answerNext(...[500, 200, 200, 500, 200, 500].map((status) => ({ status })));
+    const ids = streamIds(6);
+    const other = world().startProcess();
+    for (let wave = 0; wave < 5; wave += 1) {
+      await world().emitTo(...ids);
+      for (const streamId of ids) {
+        submit(streamId);
+        submit(streamId, { ...world(), ...other });
+      }
+      await world().deliver();
+    }
+    await vi.waitFor(async () => {
+      await world().deliver({ laterMs: 60_000 });
+      expect(await pending()).toBe(0);
+    }, SOON);
+    for (const streamId of ids) {
+      const taken = receiver.received
+        .filter(({ event, answered }) => event['streamId'] === streamId && answered === 200)
+        .map(({ event }) => event.sequence);
+      expect(taken).toEqual([1, 2, 3, 4, 5]);
+    }
+    expect(receiver.received).toHaveLength(33);
+  });
+
+  it('lose no event that one commits while the other still sends: the queue is woken [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    const answer = gate();
+    receiver.onReceive(() => answer.isOpen);
+    await world().emit(1_000);
+    const first = world().dispatch();
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
+    const other = world().startProcess();
+    await world().emit(2_000);
+    await world().dispatch(other);
+    expect(other.woken).toEqual([configId]);
+    answer.open();
+    await first;
+    expect(sequences(receiver)).toEqual([1, 2]);
+  });
+});
+
+describe('a process that stops', () => {
+  it('finishes what is in flight, begins nothing, and leaves the rest to the queue [D-54]', async () => {
+    const receiver = await startReceiver();
+    const configId = await world().addConfig({ url: receiver.url });
+    const answer = gate();
+    receiver.onReceive(() => answer.isOpen);
+    await world().emit(1_000, 2_000);
+    submit(world().streamId);
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
+    const stopped = world().dispatcher.drain(30_000);
+    answer.open();
+    await stopped;
+    expect(sequences(receiver)).toEqual([1]);
+    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
+    expect(new Set(world().woken)).toEqual(new Set([configId]));
+    expect(await world().deliver()).toMatchObject({ remaining: 0 });
+  });
+});

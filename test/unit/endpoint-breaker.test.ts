@@ -1,0 +1,101 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  afterAttempt,
+  CLOSED_BREAKER,
+  firstWindow,
+  isOpen,
+  isPaused,
+  widerWindow,
+} from '../../domain/endpoint-breaker.ts';
+import type { Breaker } from '../../domain/endpoint-breaker.ts';
+
+const AT = Date.UTC(2027, 0, 31, 12);
+const failure = (at: number, jitter = 0.5) => ({ kind: 'failure', at, jitter }) as const;
+const success = { kind: 'success' } as const;
+
+const after = (...outcomes: Parameters<typeof afterAttempt>[1][]): Breaker =>
+  outcomes.reduce(afterAttempt, CLOSED_BREAKER);
+
+describe('a breaker', () => {
+  it('opens at the fifth failure in a row, and pauses the endpoint for 5 s [D-54]', () => {
+    const four = after(failure(AT), failure(AT + 1), failure(AT + 2), failure(AT + 3));
+    expect(four).toEqual({ consecutiveFailures: 4, pausedUntil: null, failingSince: AT });
+    expect(isOpen(four)).toBe(false);
+    const five = afterAttempt(four, failure(AT + 4));
+    expect(five).toEqual({
+      consecutiveFailures: 5,
+      pausedUntil: AT + 4 + 5_000,
+      failingSince: AT,
+    });
+    expect(isOpen(five)).toBe(true);
+    expect(isPaused(five, AT + 5_003)).toBe(true);
+    expect(isPaused(five, AT + 5_004)).toBe(false);
+  });
+
+  it('waits 5, 10, 20, 40 s before its probes and then 60 s before each [D-54]', () => {
+    let at = AT;
+    let breaker = after(...Array.from({ length: 4 }, () => failure(AT)));
+    const waits = Array.from({ length: 7 }, () => {
+      breaker = afterAttempt(breaker, failure(at));
+      const wait = (breaker.pausedUntil ?? Number.NaN) - at;
+      at += wait;
+      return wait;
+    });
+    expect(waits).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+    expect(breaker.failingSince).toBe(AT);
+  });
+
+  it('moves a wait by 20 % at most [D-54]', () => {
+    const opened = (jitter: number) =>
+      after(...Array.from({ length: 5 }, () => failure(AT, jitter))).pausedUntil;
+    expect(opened(0)).toBe(AT + 4_000);
+    expect(opened(1)).toBe(AT + 6_000);
+  });
+
+  it('is not prolonged by requests that were in flight when it opened [D-54]', () => {
+    const opened = after(...Array.from({ length: 5 }, () => failure(AT)));
+    expect(afterAttempt(opened, failure(AT + 4_999))).toEqual(opened);
+    expect(afterAttempt(opened, failure(AT + 5_000)).pausedUntil).toBe(AT + 15_000);
+  });
+
+  it('is closed by one success, whatever came before [D-54]', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(10 * 60_000), { maxLength: 40 }), (times) => {
+        const outcomes = times.map((time) => failure(AT + time));
+        expect(after(...outcomes, success)).toEqual(CLOSED_BREAKER);
+      }),
+    );
+  });
+
+  it('lets at most one failed request per wait count, and never waits longer than 72 s [D-54]', () => {
+    const gaps = fc.array(fc.tuple(fc.nat(90_000), fc.double({ min: 0, max: 1, noNaN: true })), {
+      minLength: 5,
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(gaps, (steps) => {
+        let at = AT;
+        let breaker = CLOSED_BREAKER;
+        for (const [gap, jitter] of steps) {
+          at += gap;
+          const before = breaker;
+          breaker = afterAttempt(breaker, failure(at, jitter));
+          const counted = breaker.consecutiveFailures - before.consecutiveFailures;
+          expect(counted).toBe(isPaused(before, at) ? 0 : 1);
+          expect((breaker.pausedUntil ?? at) - at).toBeLessThanOrEqual(72_000);
+          expect(isOpen(breaker)).toBe(breaker.pausedUntil !== null);
+          expect(breaker.failingSince).toBe(AT + (steps[0]?.[0] ?? 0));
+        }
+      }),
+    );
+  });
+});
+
+describe('the window of a drain', () => {
+  it('begins with one probe while the breaker is open, and doubles up to eight [D-54]', () => {
+    expect(firstWindow(CLOSED_BREAKER)).toBe(8);
+    expect(firstWindow(after(...Array.from({ length: 5 }, () => failure(AT))))).toBe(1);
+    expect([1, 2, 4, 8].map(widerWindow)).toEqual([2, 4, 8, 8]);
+  });
+});

@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { defaultPayloadConverter } from '@temporalio/common';
+import type { SignalDefinition } from '@temporalio/common';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import type { DrainEndpointInput, DrainEndpointResult } from '../../activities/endpoint-drain.ts';
+import type { WebhookActivities } from '../../activities/webhooks.ts';
+import { ATTEMPT_DELAYS_MS, delayAfterFailure } from '../../domain/delivery-schedule.ts';
+import {
+  breakerClosed,
+  wake,
+  WEBHOOK_ENDPOINT_PRIORITY,
+  WEBHOOK_ENDPOINT_WORKFLOW,
+  webhookEndpointWorkflowId,
+} from '../../workflows/webhook-endpoint/messages.ts';
+import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
+import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
+
+const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
+const MERCHANT_ID = 'mer_1';
+
+let env: TestWorkflowEnvironment;
+let queuePrefix: string;
+let input: WebhookEndpointInput;
+/** What each drain was called with. */
+let drains: DrainEndpointInput[];
+
+beforeAll(async () => {
+  env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
+  });
+});
+afterAll(() => env.teardown());
+beforeEach(() => {
+  queuePrefix = `${randomUUID()}-`;
+  input = { merchantId: MERCHANT_ID, configId: `whc_${randomUUID()}` };
+  drains = [];
+});
+
+/** Runs `test` while a worker serves the workflow, and another one the activity. */
+async function withWorkers(
+  drain: (number: number) => DrainEndpointResult | Promise<DrainEndpointResult>,
+  test: () => Promise<void>,
+): Promise<void> {
+  const activities: Pick<WebhookActivities, 'drainEndpoint'> = {
+    async drainEndpoint(call) {
+      drains.push(call);
+      return drain(drains.length);
+    },
+  };
+  const workflowWorker = await Worker.create({
+    connection: env.nativeConnection,
+    taskQueue: `${queuePrefix}billing`,
+    workflowBundle: { codePath: inject('workflowBundlePath') },
+  });
+  const activityWorker = await Worker.create({
+    connection: env.nativeConnection,
+    taskQueue: `${queuePrefix}webhooks`,
+    activities,
+  });
+  await workflowWorker.runUntil(activityWorker.runUntil(test()));
+}
+
+const send = (signal: SignalDefinition) =>
+  env.client.workflow.signalWithStart<typeof webhookEndpoint>(WEBHOOK_ENDPOINT_WORKFLOW, {
+    workflowId: webhookEndpointWorkflowId(input.configId),
+    taskQueue: `${queuePrefix}billing`,
+    args: [input],
+    signal,
+    signalArgs: [],
+  });
+const wakeQueue = () => send(wake);
+
+/** Milliseconds of the workflow's time between one drain and the next. */
+const gaps = () => drains.slice(1).map((call, index) => call.nowAt - (drains[index]?.nowAt ?? 0));
+
+/** A timer's wait plus what the workflow tasks around it took. */
+function expectGaps(expected: readonly number[]): void {
+  expect(gaps()).toHaveLength(expected.length);
+  gaps().forEach((gap, index) => {
+    const wait = expected[index] ?? Number.NaN;
+    expect(gap, `gap ${index}`).toBeGreaterThanOrEqual(wait);
+    expect(gap, `gap ${index}`).toBeLessThan(wait * 1.1 + 2_000);
+  });
+}
+
+async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<unknown[]> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? [])
+    .filter((event) => event.timerStartedEventAttributes)
+    .map((event) => defaultPayloadConverter.fromPayload(event.userMetadata?.summary ?? {}));
+}
+
+const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
+
+describe('an endpoint queue', () => {
+  it('drains at the ten times of the schedule, over 75.6 hours, and ends [D-54]', async () => {
+    await withWorkers(
+      (attempts) => {
+        const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
+        return { remaining: nextDelayMs === null ? 0 : 1, nextDelayMs, pausedMs: 0 };
+      },
+      async () => {
+        await (await wakeQueue()).result();
+      },
+    );
+    expect(drains).toHaveLength(10);
+    expect(drains).toEqual(Array.from({ length: 10 }, unchangedInput));
+    expectGaps(ATTEMPT_DELAYS_MS.slice(1));
+  });
+
+  it('drains at once when it is woken during a wait, and says in words what it waits for [D-54]', async () => {
+    const results = [
+      { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 0 },
+      { remaining: 2, nextDelayMs: 6_600_000, pausedMs: 0 },
+    ];
+    await withWorkers(
+      (drain) => results[drain - 1] ?? NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue();
+        await vi.waitFor(async () => {
+          const { currentDetails } = await handle.query<{ currentDetails: string }>(
+            '__temporal_workflow_metadata',
+          );
+          expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
+        });
+        await env.sleep(600_000);
+        await wakeQueue();
+        await handle.result();
+        expect(await timersOf(handle)).toEqual([
+          'next attempt of 1 delivery',
+          'next attempt of 2 deliveries',
+        ]);
+      },
+    );
+    expectGaps([600_000, 6_600_000]);
+  });
+
+  it('lets a pause of the breaker pass by one timer, however often it is woken [D-54]', async () => {
+    await withWorkers(
+      (drain) =>
+        drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue();
+        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await env.sleep(1_000);
+        for (let count = 0; count < 5; count += 1) await wakeQueue();
+        await env.sleep(30_000);
+        await wakeQueue();
+        expect(drains).toHaveLength(1);
+        await handle.result();
+        expect(await timersOf(handle)).toEqual(['next probe with one of 9 deliveries']);
+      },
+    );
+    expectGaps([60_000]);
+  });
+
+  it('probes after the pause for what came during it, not at the next attempt of what was there [D-54]', async () => {
+    await withWorkers(
+      (drain) =>
+        drain === 1 ? { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue();
+        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await env.sleep(10_000);
+        await wakeQueue();
+        await handle.result();
+      },
+    );
+    expectGaps([60_000]);
+  });
+
+  it('drains at once when the breaker was closed by a change of the configuration [D-55]', async () => {
+    await withWorkers(
+      (drain) =>
+        drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue();
+        await vi.waitFor(() => expect(drains).toHaveLength(1));
+        await env.sleep(10_000);
+        await send(breakerClosed);
+        await handle.result();
+      },
+    );
+    expectGaps([10_000]);
+  });
+
+  it('does another drain for a wake-up that arrives while the last one is under way [D-54]', async () => {
+    await withWorkers(
+      async (drain) => {
+        if (drain === 1) await wakeQueue();
+        return NOTHING_LEFT;
+      },
+      async () => {
+        await (await wakeQueue()).result();
+      },
+    );
+    expect(drains).toHaveLength(2);
+  });
+
+  it('is started again by a wake-up after its end [D-54]', async () => {
+    await withWorkers(
+      () => NOTHING_LEFT,
+      async () => {
+        const first = await wakeQueue();
+        await first.result();
+        const second = await wakeQueue();
+        await second.result();
+        expect(second.signaledRunId).not.toBe(first.signaledRunId);
+      },
+    );
+    expect(drains).toHaveLength(2);
+  });
+
+  it('outlives drains that fail, with longer and longer pauses that wake-ups do not shorten [D-54]', async () => {
+    await withWorkers(
+      async (drain) => {
+        if (drain > 6) return NOTHING_LEFT;
+        await wakeQueue();
+        throw new Error('the database is away');
+      },
+      async () => {
+        await (await wakeQueue()).result();
+      },
+    );
+    expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+  });
+
+  it('continues as new before its history is long, and loses nothing by it [D-54]', async () => {
+    await withWorkers(
+      (drain) => (drain === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000, pausedMs: 0 }),
+      async () => {
+        const handle = await wakeQueue();
+        await handle.result();
+        const lastRun = env.client.workflow.getHandle(handle.workflowId);
+        const { runId, historyLength } = await lastRun.describe();
+        expect(runId).not.toBe(handle.signaledRunId);
+        expect(historyLength).toBeLessThan(450);
+      },
+    );
+    expect(drains).toHaveLength(80);
+    expect(drains.at(-1)).toEqual(unchangedInput());
+  });
+
+  it('asks for its activity at the lowest priority, for its merchant [D-54]', async () => {
+    await withWorkers(
+      () => NOTHING_LEFT,
+      async () => {
+        const handle = await wakeQueue();
+        await handle.result();
+        const { events } = await handle.fetchHistory();
+        const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
+        expect(scheduled?.activityTaskScheduledEventAttributes?.priority).toMatchObject({
+          priorityKey: WEBHOOK_ENDPOINT_PRIORITY,
+          fairnessKey: MERCHANT_ID,
+        });
+      },
+    );
+  });
+});

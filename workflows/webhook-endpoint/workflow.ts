@@ -1,0 +1,135 @@
+import {
+  ActivityFailure,
+  condition,
+  continueAsNew,
+  isCancellation,
+  log,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { DrainEndpointResult } from '../../activities/endpoint-drain.ts';
+import type { WebhookActivities } from '../../activities/webhooks.ts';
+import { WEBHOOK_DELIVERY } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
+import type { WebhookEndpointInput } from './messages.ts';
+
+/** A run this long hands over to a fresh one; about a hundred drains. */
+const EVENTS_PER_RUN = 400;
+
+/** Waits after a drain that failed as a whole: the database or every delivery worker is away. */
+const FIRST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/**
+ * The delivery queue of one endpoint: sees to it that what the dispatcher left reaches the endpoint,
+ * or is given up by the schedule. Rule: D-54.
+ *
+ * 1. A drain: one activity sends what is due, and answers what is left and when to look again.
+ * 2. Nothing is left, and no signal came meanwhile: the end. The next wake-up starts it again.
+ * 3. A long run continues as new, which begins with a drain.
+ * 4. Wait for the next attempt or for a wake-up. While the breaker pauses the endpoint, a wake-up
+ *    causes nothing before the pause is over.
+ */
+export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
+  let isWoken = false;
+  let isBreakerClosed = false;
+  let failedDrains = 0;
+  setHandler(
+    wake,
+    () => {
+      isWoken = true;
+    },
+    { description: 'Look again at what is to be delivered.' },
+  );
+  setHandler(
+    breakerClosed,
+    () => {
+      isWoken = true;
+      isBreakerClosed = true;
+    },
+    { description: 'The breaker was closed by a change of the configuration: send at once.' },
+  );
+  const { drainEndpoint } = proxyActivities<WebhookActivities>({
+    ...WEBHOOK_DELIVERY,
+    // The loop tries again itself: a retried activity would judge what is due by an old clock.
+    retry: { maximumAttempts: 1 },
+    taskQueue: siblingTaskQueue('webhooks'),
+    summary: `events for ${input.configId}`,
+    priority: { fairnessKey: input.merchantId, priorityKey: WEBHOOK_ENDPOINT_PRIORITY },
+  });
+
+  for (;;) {
+    // 1
+    isWoken = false;
+    isBreakerClosed = false;
+    setCurrentDetails('Delivering what is due.');
+    let left: DrainEndpointResult | null;
+    try {
+      left = await drainEndpoint({ ...input, nowAt: now() });
+      failedDrains = 0;
+    } catch (error) {
+      if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
+      log.warn('a drain failed', { reason: error.cause?.message ?? error.message });
+      left = null;
+      failedDrains += 1;
+    }
+
+    // 2
+    if (left?.remaining === 0 && !isWoken) return;
+
+    // 3
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    if (continueAsNewSuggested || historyLength >= EVENTS_PER_RUN) {
+      await continueAsNew<typeof webhookEndpoint>(input);
+    }
+
+    // 4
+    const wait = nextWait(left, failedDrains);
+    const pausedUntil = now() + wait.pausedMs;
+    setCurrentDetails(wait.details);
+    // One timer, unless a wake-up comes while the next attempt lies behind the pause.
+    if (wait.delayMs > wait.pausedMs && !isWoken) {
+      await condition(() => isWoken, wait.delayMs, { summary: wait.summary });
+    }
+    if (now() < pausedUntil && !isBreakerClosed) {
+      await condition(() => isBreakerClosed, pausedUntil - now(), { summary: wait.summary });
+    }
+  }
+}
+
+function nextWait(left: DrainEndpointResult | null, failedDrains: number) {
+  if (!left) {
+    const delayMs = Math.min(FIRST_PAUSE_MS * 2 ** (failedDrains - 1), LONGEST_PAUSE_MS);
+    const details = `The last drain failed; the next one is at ${timeAfter(delayMs)}.`;
+    const summary = `next drain after ${failedDrains} failed`;
+    return { delayMs, pausedMs: delayMs, details, summary };
+  }
+  const delayMs = left.nextDelayMs ?? 0;
+  const { pausedMs } = left;
+  const what = left.remaining === 1 ? '1 delivery' : `${left.remaining} deliveries`;
+  return pausedMs > 0
+    ? {
+        delayMs,
+        pausedMs,
+        details: `${what} left. The endpoint is down; next probe at ${timeAfter(delayMs)}.`,
+        summary: `next probe with one of ${what}`,
+      }
+    : {
+        delayMs,
+        pausedMs,
+        details: `${what} left. Next attempt at ${timeAfter(delayMs)}.`,
+        summary: `next attempt of ${what}`,
+      };
+}
+
+function timeAfter(delayMs: number): string {
+  return new Date(now() + delayMs).toISOString();
+}
+
+function now(): number {
+  // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+  return Date.now();
+}
