@@ -7,7 +7,7 @@ import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';
 import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts';
-import { webhookStreamWorkflowId } from '../../workflows/webhook-stream/messages.ts';
+import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
@@ -189,15 +189,15 @@ describe('record', () => {
     expect(await keepSubscription(world, 'operator', ref)).toBeGreaterThan(0);
   });
 
-  record('webhook-stream', async () => {
+  record('webhook-endpoint', async () => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     receiver.answerNext({ status: 500 });
-    await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
-    const { ref } = await begin(world);
+    const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
+    await begin(world);
     await receiver.waitFor(3);
-    const workflowId = webhookStreamWorkflowId(ref.subscriptionId);
+    const workflowId = webhookEndpointWorkflowId(configId);
     await world.client.workflow.getHandle(workflowId).result();
-    expect(await keep(world, 'webhook-stream', workflowId)).toBeGreaterThan(0);
+    expect(await keep(world, 'webhook-endpoint', workflowId)).toBeGreaterThan(0);
     await receiver.close();
   });
 

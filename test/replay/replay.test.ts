@@ -42,6 +42,8 @@ const PATHS = [
   'trial-to-end',
   'unknown-outcome',
   'upfront',
+  'webhook-endpoint',
+  'webhook-endpoint-long',
   'webhook-stream',
   'webhook-stream-long',
 ];

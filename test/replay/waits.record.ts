@@ -12,9 +12,11 @@ import {
 } from '../../workflows/maintenance/messages.ts';
 import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import {
-  WEBHOOK_STREAM_WORKFLOW,
-  webhookStreamWorkflowId,
-} from '../../workflows/webhook-stream/messages.ts';
+  breakerClosed,
+  wake,
+  WEBHOOK_ENDPOINT_WORKFLOW,
+  webhookEndpointWorkflowId,
+} from '../../workflows/webhook-endpoint/messages.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
@@ -25,7 +27,9 @@ import { keep, record } from './recorder.ts';
 let env: TestWorkflowEnvironment;
 let world: World;
 /** How often each is still answered that there is nothing yet. */
-const inVain = { chargePayment: 60, deliverPending: 60 };
+const inVain = { chargePayment: 60 };
+/** Drains of the endpoint queue so far. */
+let drained = 0;
 
 beforeAll(async () => {
   env = await startTimeSkippingServer();
@@ -45,11 +49,13 @@ function withPatience(activities: Activities): Activities {
       inVain.chargePayment -= 1;
       return inVain.chargePayment < 0 ? { kind: 'succeeded' } : { kind: 'pending' };
     },
-    deliverPending: async () => {
-      inVain.deliverPending -= 1;
-      return inVain.deliverPending < 0
-        ? { remaining: 0, nextDelayMs: null }
-        : { remaining: 1, nextDelayMs: 3_600_000 };
+    drainEndpoint: async () => {
+      drained += 1;
+      if (drained === 1) throw new Error('the database is away');
+      if (drained > 60) return { remaining: 0, nextDelayMs: null, pausedMs: 0 };
+      const isPaused = drained <= 4;
+      const nextDelayMs = drained === 2 ? 60_000 : 3_600_000;
+      return { remaining: 3, nextDelayMs, pausedMs: isPaused ? 60_000 : 0 };
     },
     sweep: async () => NOTHING_FOUND,
     lookForLateCharge: async ({ looks }) => ({ kind: looks < 5 ? 'pending' : 'absent' }),
@@ -70,12 +76,21 @@ describe('record', () => {
     expect(await keep(env, 'payment-long', workflowId)).toBe(2);
   });
 
-  record('webhook-stream-long', async () => {
+  record('webhook-endpoint-long', async () => {
     const { merchantId } = world;
-    const workflowId = webhookStreamWorkflowId('sub_that_waits');
-    const input = { merchantId, streamId: 'sub_that_waits' };
-    await (await live(WEBHOOK_STREAM_WORKFLOW, workflowId, input)).result();
-    expect(await keep(env, 'webhook-stream-long', workflowId)).toBe(2);
+    const workflowId = webhookEndpointWorkflowId('whc_that_waits');
+    const input = { merchantId, configId: 'whc_that_waits' };
+    const handle = await live(WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
+    // During a pause of the breaker, and during one that ends before the next attempt.
+    for (const drains of [2, 3]) {
+      await vi.waitFor(() => expect(drained).toBe(drains), 20_000);
+      await handle.signal(wake);
+      await env.sleep(61_000);
+    }
+    await vi.waitFor(() => expect(drained).toBe(4), 20_000);
+    await handle.signal(breakerClosed);
+    await handle.result();
+    expect(await keep(env, 'webhook-endpoint-long', workflowId)).toBe(2);
   });
 
   record('late-charge-none', async () => {
