@@ -1,6 +1,6 @@
 import type { Check } from './check.ts';
 
-/** Longer than a killed worker's lease and the sweeps that come after it. */
+/** Longer than a killed worker's claim, an endpoint's pause, and the sweeps that come after them. */
 const REPAIRED = `interval '10 minutes'`;
 
 /** The gateway is asked for a day; then a person is, which is no longer open but in review. */
@@ -114,7 +114,11 @@ export const deliveryChecks: readonly Check[] = [
           select from webhook_delivery before
           where before.merchant_id = d.merchant_id and before.stream_id = d.stream_id
             and before.config_id = d.config_id and before.state = 'PENDING'
-            and before.sequence < d.sequence and before.attempts < 3)`,
+            and before.sequence < d.sequence and before.attempts < 3)
+        and not exists (
+          select from webhook_config down
+          where down.merchant_id = d.merchant_id and down.id = d.config_id
+            and down.paused_until > now() - ${REPAIRED})`,
   },
   {
     invariant: 7,
