@@ -142,6 +142,31 @@ describe('a sweep', () => {
     expect(await world.workflows.start(ref)).toBe(true);
   });
 
+  test('has the queue deliver what a dead process had claimed, once the claim has ended [D-54]', async () => {
+    const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
+    const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    await change(ref, { insertedAt: justNow });
+    const claim = (claimedUntil: number) =>
+      world.db
+        .update(webhookDeliveries)
+        .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil })
+        .where(eq(webhookDeliveries.streamId, ref.subscriptionId));
+    await claim(Date.now() + 40_000);
+    expect(await sweep()).toEqual(NOTHING);
+    expect(receiver.received).toEqual([]);
+    await claim(Date.now() - 1);
+    expect(await sweep()).toEqual({ ...NOTHING, stalledStreams: 1 });
+    await receiver.waitFor(2);
+    expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
+      [1, 'intent.created'],
+      [2, 'subscription.created'],
+    ]);
+    await deleteWebhookConfig(world.db, { merchantId: world.merchantId, configId, at: Date.now() });
+    await receiver.close();
+    expect(await world.workflows.start(ref)).toBe(true);
+  });
+
   test('takes back a refund without a key whose caller died, and leaves it unsent for good [D-17]', async () => {
     const payments = paymentsIn(world);
     const paid = await payments.paid();
