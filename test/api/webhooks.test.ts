@@ -124,7 +124,7 @@ test('the list covers the active ones; includeInactive=true all; an update activ
   expect(await has('')).toBe(true);
 });
 
-test('an update closes the breaker, and its queue is told [D-54, D-55]', async () => {
+test('an update closes the breaker and signals the endpoint queue [D-54, D-55]', async () => {
   const id = await create();
   const failures = { consecutiveFailures: 9, pausedUntil: Date.now() + 60_000, failingSince: 1 };
   await world.db.update(webhookConfigs).set(failures).where(eq(webhookConfigs.id, id));

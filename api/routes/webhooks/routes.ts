@@ -74,7 +74,7 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
         at: now(),
       });
       if (!isKnown) throw notFound('webhook configuration');
-      // The answer does not wait for it: the sweep wakes a queue that was not told.
+      // The answer does not wait for it: the sweep wakes a queue that missed the signal.
       return { answer: NO_CONTENT, afterCommit: async () => void webhooks.breakerClosed(ref) };
     });
   });
