@@ -6,7 +6,7 @@
  * chain: none reaches from the API to a workflow, or from the sandbox to the database.
  */
 
-const MESSAGES = '^workflows/([^/]+/)?messages\\.ts$';
+const MESSAGES = ['^workflows/[^/]+/messages\\.ts$', '^workflows/messages\\.ts$'];
 const VALUE = { dependencyTypesNot: ['type-only'] };
 const NODE = { dependencyTypes: ['core'] };
 
@@ -183,7 +183,7 @@ const processes = [
     'worker-knows-workflows-by-path',
     'The bundler loads them; a value import would run them outside the sandbox.',
     { path: '^worker\\.ts$' },
-    { path: '^workflows/', pathNot: [MESSAGES, '^workflows/task-queues\\.ts$'], ...VALUE },
+    { path: '^workflows/', pathNot: [...MESSAGES, '^workflows/task-queues\\.ts$'], ...VALUE },
   ),
   rule(
     'embedded-imports',

@@ -24,7 +24,7 @@ import {
   temporalConnectionOptions,
   temporalLogger,
 } from './runtime/temporal.ts';
-import { GRACE_MS, workerOptionsOf } from './runtime/worker-options.ts';
+import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
 import { subscriptionWorkflowId } from './workflows/subscription/messages.ts';
 import { createWebhookQueues } from './runtime/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
@@ -97,7 +97,7 @@ const connection = await NativeConnection.connect(temporalConnectionOptions(conf
 // An activity that wakes a stream gives it a second: too little to connect in first.
 await temporal.client.connection.ensureConnected();
 const workers = await Promise.all(
-  config.queues.map((queue) =>
+  taskQueuesOf(config.queues).map((queue) =>
     Worker.create({
       ...workerOptionsOf(queue, {
         taskQueuePrefix: config.taskQueuePrefix,

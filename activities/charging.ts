@@ -82,15 +82,15 @@ export function createChargingActivities(deps: ChargingDeps) {
         ? { kind: 'opened' as const, attempt: fresh.attempt }
         : await openAttemptRow(deps.db, input.state, input.opening);
       failpoint('after_opening');
-      if (opened.kind === 'repeated') {
-        return { kind: 'adopt', state: opened.state, result: opened.result };
-      }
+      const { merchantId, subscriptionId, status } = input.state;
+      const stream = { merchantId, streamId: subscriptionId };
       if (opened.kind !== 'opened') {
-        return opened.kind === 'stale'
-          ? { kind: 'adopt', state: opened.state, result: null }
-          : { kind: 'pending' };
+        // The process that recorded it may have died before it delivered.
+        await deps.wakeStream(stream);
+        if (opened.kind === 'recorded') return { kind: 'pending' };
+        const result = opened.kind === 'repeated' ? opened.result : null;
+        return { kind: 'adopt', state: opened.state, result };
       }
-      const { subscriptionId, status } = input.state;
       const { lookups } = input.state.openAttempt;
       const isCalledOff = status === 'ENDED' || status === 'PAUSED';
       const stopAt = sendsUntil(deps);
@@ -106,7 +106,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         (await settle(deps, input, input.state, opened.attempt, settlement));
       failpoint('after_settling');
       await watchUnproven(deps.payments, opened.attempt, settlement);
-      await deps.wakeStream({ merchantId: input.state.merchantId, streamId: subscriptionId });
+      await deps.wakeStream(stream);
       return settled;
     },
   };

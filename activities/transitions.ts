@@ -59,6 +59,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     }): Promise<Snapshot & { isReviewDecided?: boolean }> {
       const snapshot = await loadSnapshot(deps.db, ref);
       if (!snapshot) throw invalidInput(`no subscription ${ref.subscriptionId}`);
+      // What the caller did not hear of may not have been delivered either.
+      await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
       const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);
       return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;
     },

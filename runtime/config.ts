@@ -24,7 +24,7 @@ export class ConfigError extends Error {
   }
 }
 
-export const QUEUES = ['checkout', 'billing', 'charges', 'webhooks'] as const;
+export const QUEUES = ['billing', 'charges', 'webhooks'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
 const port = z.coerce.number().int().min(1).max(65_535);

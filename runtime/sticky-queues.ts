@@ -11,7 +11,8 @@ import type { Logger } from './logger.ts';
  * hands them to a living worker.
  */
 
-const { EventType, TaskQueueKind, TaskQueueType, WorkflowTaskFailedCause } = proto.temporal.api.enums.v1;
+const { EventType, TaskQueueKind, TaskQueueType, WorkflowTaskFailedCause } =
+  proto.temporal.api.enums.v1;
 const STICKY = TaskQueueKind.TASK_QUEUE_KIND_STICKY;
 const IDENTITY = 'perennial: sticky queue release';
 

@@ -1,8 +1,16 @@
 import type { WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
 
-/** Where workflows run; the other queues are of activities. */
-export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const satisfies readonly QueueName[];
+/** Where workflows run. A process that serves `billing` serves both. */
+export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
+export type TaskQueueName = QueueName | (typeof WORKFLOW_QUEUES)[number];
+
+/** The task queues that a process with these settings serves. */
+export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
+  return queues.flatMap((queue): readonly TaskQueueName[] =>
+    queue === 'billing' ? WORKFLOW_QUEUES : [queue],
+  );
+}
 
 /** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
 export const GRACE_MS = 40_000;
@@ -36,7 +44,7 @@ export interface QueueSettings {
 }
 
 /** The options of the worker of one queue, without its connection. */
-export function workerOptionsOf(queue: QueueName, settings: QueueSettings): WorkerOptions {
+export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
   const shared: WorkerOptions = {
     taskQueue: `${settings.taskQueuePrefix}${queue}`,
     shutdownGraceTime: GRACE_MS,

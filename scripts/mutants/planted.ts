@@ -64,8 +64,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'the cooldown is forgotten at continue-as-new',
     file: 'workflows/subscription/workflow.ts',
-    find: 'return next({ state, clock: clock.snapshot',
-    replace: 'return next({ state: { ...state, cooldownUntilAt: null }, clock: clock.snapshot',
+    find: 'return next({\n    state,\n    clock: clock.snapshot,',
+    replace:
+      'return next({\n    state: { ...state, cooldownUntilAt: null },\n    clock: clock.snapshot,',
     project: 'workflows',
     test: 'test/workflows/subscription-life.test.ts',
   },

@@ -27,8 +27,11 @@ afterAll(async () => {
 
 type Json = Record<string, unknown>;
 
-async function inLife(live: (life: WorkerLife) => Promise<void>): Promise<void> {
-  const life = await openWorkerLife(server);
+async function inLife(
+  live: (life: WorkerLife) => Promise<void>,
+  options: { isWhole?: boolean } = {},
+): Promise<void> {
+  const life = await openWorkerLife(server, options);
   try {
     await live(life);
   } finally {
@@ -101,9 +104,62 @@ describe.concurrent('a worker that dies while it charges a saved card', () => {
 
 const CHARGE = '/payments/charge-tokenised-pm';
 
-describe.concurrent('a worker that dies while it charges a renewal', () => {
+/** A renewal on a test clock, whose worker dies at `point`, and another that goes on. */
+async function renewalOfDyingWorker(
+  life: WorkerLife,
+  point: string,
+  left: { attempts: readonly string[]; charges: number },
+): Promise<void> {
+  const { world, shop, merchantId } = life;
+  // The first charge is paid by the same process, which dies at the second.
+  const mortal = await life.startMortal(point);
+  const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
+    now: Date.parse('2027-01-31T09:30:00Z'),
+  });
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
+    '/subscription/create',
+    { ...TERMS, testClockId },
+  );
+  await payOnPage(String(fwdUrl));
+  const ref = { merchantId, subscriptionId: String(subscriptionId) };
+  await shop.expectAllDelivered(ref.subscriptionId);
+
+  const body = { testClockId, to: Date.parse('2027-03-01T00:00:00Z') };
+  const key = randomUUID();
+  const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
+  expect(await mortal.gone).toMatchObject(KILLED);
+  expect(await attemptStates(life)).toEqual(left.attempts);
+  expect(await world.book(ref)).toHaveLength(left.charges);
+
+  await life.goOn();
+  await first;
+  expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+  expect(await attemptStates(life)).toEqual(['1 SUCCEEDED', '1 SUCCEEDED']);
+  const book = await world.book(ref);
+  expect(
+    book.map(({ outcome, amountMinor, sentCount }) => [outcome, amountMinor, sentCount]),
+  ).toEqual([
+    ['succeeded', 1_999, 1],
+    ['succeeded', 1_999, 1],
+  ]);
+  await shop.expectAllDelivered(ref.subscriptionId);
+  expect(life.received('subscriptionId', ref.subscriptionId)).toEqual([
+    '1 intent.created',
+    '2 subscription.created',
+    '3 intent.checkout_opened',
+    '4 intent.success',
+    '5 subscription.cycle_charged',
+    '6 subscription.active',
+    '7 intent.created',
+    '8 intent.success',
+    '9 subscription.cycle_charged',
+  ]);
+  expect(await repairsOf(world)).toEqual({});
+}
+
+describe.concurrent('a worker that dies while it charges a renewal from the queue', () => {
   test.each([
-    ['after_opening:2', ['1 SUCCEEDED', '1 CREATED'], 1],
+    ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
     // The first is its card's.
     ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
@@ -111,54 +167,22 @@ describe.concurrent('a worker that dies while it charges a renewal', () => {
   ] as const)(
     '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
     (point, attempts, charges) =>
-      inLife(async (life) => {
-        const { world, shop, merchantId } = life;
-        // The first charge is paid by the same process, which dies at the second.
-        const mortal = await life.startMortal(point);
-        const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
-          '/test-clock/create',
-          { now: Date.parse('2027-01-31T09:30:00Z') },
-        );
-        const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
-          '/subscription/create',
-          { ...TERMS, testClockId },
-        );
-        await payOnPage(String(fwdUrl));
-        const ref = { merchantId, subscriptionId: String(subscriptionId) };
-        await shop.expectAllDelivered(ref.subscriptionId);
+      inLife((life) => renewalOfDyingWorker(life, point, { attempts, charges })),
+  );
+});
 
-        const body = { testClockId, to: Date.parse('2027-03-01T00:00:00Z') };
-        const key = randomUUID();
-        const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
-        expect(await mortal.gone).toMatchObject(KILLED);
-        expect(await attemptStates(life)).toEqual(attempts);
-        expect(await world.book(ref)).toHaveLength(charges);
-
-        await life.goOn();
-        await first;
-        expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
-        expect(await attemptStates(life)).toEqual(['1 SUCCEEDED', '1 SUCCEEDED']);
-        const book = await world.book(ref);
-        expect(
-          book.map(({ outcome, amountMinor, sentCount }) => [outcome, amountMinor, sentCount]),
-        ).toEqual([
-          ['succeeded', 1_999, 1],
-          ['succeeded', 1_999, 1],
-        ]);
-        await shop.expectAllDelivered(ref.subscriptionId);
-        expect(life.received('subscriptionId', ref.subscriptionId)).toEqual([
-          '1 intent.created',
-          '2 subscription.created',
-          '3 intent.checkout_opened',
-          '4 intent.success',
-          '5 subscription.cycle_charged',
-          '6 subscription.active',
-          '7 intent.created',
-          '8 intent.success',
-          '9 subscription.cycle_charged',
-        ]);
-        expect(await repairsOf(world)).toEqual({});
-      }),
+describe.concurrent('a worker that dies inside the workflow task of a renewal', () => {
+  test.each([
+    ['before_opening:2', ['1 SUCCEEDED'], 1],
+    ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
+    ['before_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 1],
+    ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
+    ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
+  ] as const)(
+    '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
+    (point, attempts, charges) =>
+      inLife((life) => renewalOfDyingWorker(life, point, { attempts, charges }), { isWhole: true }),
   );
 });
 

@@ -17,9 +17,13 @@ type Json = Record<string, unknown>;
 
 export type WorkerLife = Awaited<ReturnType<typeof openWorkerLife>>;
 
-/** A merchant with an API, and nobody who runs activities: workers come and go. */
-export async function openWorkerLife(server: TemporalPlace) {
-  const world = await createWorld(server, { runsActivities: false });
+/**
+ * A merchant with an API and no worker for activities: workers come and go. With `isWhole` there is no
+ * worker at all, and those that come run the workflows too.
+ */
+export async function openWorkerLife(server: TemporalPlace, { isWhole = false } = {}) {
+  const world = await createWorld(server, { runsActivities: isWhole });
+  if (isWhole) await world.stopWorkers();
   const shop = await openShop(world);
   const { merchantId } = world;
   const stops: (() => Promise<void>)[] = [];
@@ -28,7 +32,7 @@ export async function openWorkerLife(server: TemporalPlace) {
   const startMortal = async (failpoint: string): Promise<OurProcess> => {
     const mortal = await startOurProcess('worker.ts', {
       ...world.environment,
-      WORKER_QUEUES: 'charges,webhooks',
+      ...(isWhole ? {} : { WORKER_QUEUES: 'charges,webhooks' }),
       FAILPOINT: failpoint,
     });
     stops.push(() => mortal.stop());
@@ -36,6 +40,7 @@ export async function openWorkerLife(server: TemporalPlace) {
   };
   /** Another worker, which finds what the dead one left. In this process: it is there at once. */
   const goOn = async (): Promise<void> => {
+    if (isWhole) return world.startWorkers();
     for (const queue of ['charges', 'webhooks']) {
       const worker = await Worker.create({
         connection: server.nativeConnection,

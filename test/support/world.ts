@@ -30,7 +30,7 @@ import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createPaymentWorkflows } from '../../runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
-import { WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
+import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../runtime/webhook-queues.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
@@ -134,14 +134,15 @@ export async function createWorld(
   });
 
   const startWorkers = async () => {
-    const queues = options.runsActivities === false ? WORKFLOW_QUEUES : QUEUES;
+    const queues = taskQueuesOf(options.runsActivities === false ? ['billing'] : QUEUES);
     const workers = await Promise.all(
       queues.map((queue) =>
         Worker.create({
           ...workerOptionsOf(queue, {
             taskQueuePrefix,
             activities: withHeartbeats(faulty),
-            localActivities: options.runsActivities === false ? {} : withBudget(faulty),
+            localActivities:
+              options.runsActivities === false ? refusing(faulty) : withBudget(faulty),
             workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
           }),
           connection: place.nativeConnection,
@@ -264,4 +265,11 @@ export async function createWorld(
       await database.drop();
     },
   };
+}
+
+/** Local activities that give up at once: their queues take over. */
+function refusing(activities: Activities): Activities {
+  const refuse = () => Promise.reject(new Error('no local activities here'));
+  const names = Object.keys(activities).map((name) => [name, refuse]);
+  return Object.fromEntries(names) as Activities;
 }

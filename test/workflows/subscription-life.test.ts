@@ -1,9 +1,11 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
+import { lengthenHistory } from '../support/lives.ts';
 import type { NewLife } from '../support/lives.ts';
 import type { World } from '../support/world.ts';
 
@@ -162,7 +164,12 @@ describe('a subscription in Temporal', () => {
       first.kind === 'result' && first.result.kind === 'manualRetry'
         ? first.result.minManualRetryAt
         : null;
-    await env.sleep(4 * 3_600_000 - 60_000);
+    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    const { runId } = await handle.describe();
+    await lengthenHistory(handle, 0, 400);
+    await env.sleep(60_000);
+    expect((await handle.describe()).runId).not.toBe(runId);
+    await env.sleep(4 * 3_600_000 - 120_000);
     expect(await retry(2)).toEqual({
       kind: 'refused',
       code: 'bad_request',

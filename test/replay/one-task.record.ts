@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { newMethodCommand } from '../support/card-tokens.ts';
+import { lengthenHistory } from '../support/lives.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+import {
+  begin,
+  decline,
+  keepSubscription,
+  pay,
+  record,
+  send,
+  START,
+  unpaid,
+  workflowOf,
+} from './recorder.ts';
+
+/** Paths of runs whose steps are local activities first, and that go on after a renewal. */
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+describe('record', () => {
+  record('one-task-to-end', async () => {
+    const { clock, ref } = await begin(world, { cycleCount: 4 });
+    await pay(world, ref);
+    await world.advance(clock, '2027-04-01T00:00:00Z');
+    await world.advance(clock, '2027-06-01T00:00:00Z');
+    expect(await keepSubscription(world, 'one-task-to-end', ref)).toBe(1);
+  });
+
+  record('one-task-asleep', async () => {
+    const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
+    await pay(world, ref);
+    await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
+    expect(await keepSubscription(world, 'one-task-asleep', ref)).toBe(1);
+  });
+
+  record('one-task-trial', async () => {
+    const { clock, ref } = await begin(world, {
+      cycleCount: 2,
+      trial: { interval: 'DAY', count: 7 },
+    });
+    await pay(world, ref);
+    await world.advance(clock, '2027-02-10T00:00:00Z');
+    expect(await keepSubscription(world, 'one-task-trial', ref)).toBe(1);
+  });
+
+  record('one-task-dunning', async () => {
+    const { clock, ref } = await unpaid(world);
+    await decline(world, ref, 2);
+    await send(world, ref, { kind: 'manualRetry' });
+    await world.advance(clock, '2027-02-28T05:00:00Z');
+    await world.workflows.execute(ref, newMethodCommand(await world.token()));
+    await world.advance(clock, '2027-03-01T00:00:00Z');
+    expect(await keepSubscription(world, 'one-task-dunning', ref)).toBe(1);
+  });
+
+  record('one-task-commands', async () => {
+    const { clock, ref } = await unpaid(world);
+    await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
+    await send(world, ref, { kind: 'pause' });
+    const newNextPaymentAt = Date.parse('2027-04-15T00:00:00Z');
+    await send(world, ref, { kind: 'unpause', newNextPaymentAt });
+    await world.advance(clock, '2027-04-16T00:00:00Z');
+    await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepSubscription(world, 'one-task-commands', ref)).toBe(1);
+  });
+
+  record('one-task-over-budget', async () => {
+    const { clock, ref } = await begin(world, { cycleCount: 3 });
+    await pay(world, ref);
+    await world.control('POST', '/control/faults', {
+      operation: 'charge',
+      fault: 'delay',
+      delayMs: 3_500,
+      count: 1,
+      match: { subscriptionId: ref.subscriptionId },
+    });
+    await world.advance(clock, '2027-03-01T00:00:00Z');
+    expect(await keepSubscription(world, 'one-task-over-budget', ref)).toBe(1);
+  });
+
+  record('one-task-continued', async () => {
+    const { clock, ref } = await begin(world, { cycleCount: 3 });
+    await pay(world, ref);
+    await lengthenHistory(workflowOf(world, ref), START, 120);
+    await world.advance(clock, '2027-03-01T00:00:00Z');
+    await world.advance(clock, '2027-05-01T00:00:00Z');
+    expect(await keepSubscription(world, 'one-task-continued', ref)).toBeGreaterThan(1);
+  });
+});
