@@ -24,6 +24,8 @@ import { followUp } from './decided-reviews.ts';
 /** What the sweeps need of subscription workflows. */
 export interface Reviver {
   revive(ref: SubscriptionRef): Promise<void>;
+  /** False when its workflow has work waiting or running: it is in a queue, not lost. */
+  reviveUnlessBusy(ref: SubscriptionRef): Promise<boolean>;
   /** False when it runs, or is over. */
   restore(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
@@ -90,7 +92,11 @@ export function createMaintenanceActivities({
       const { report, broken, each } = startRounds(db);
       const revive = (ref: SubscriptionRef) => reviver.revive(ref);
       await each('neverStarted', () => neverStarted(db, LIMIT), revive);
-      await each('overdue', () => overdue(db, LIMIT), revive);
+      await each(
+        'overdue',
+        () => overdue(db, LIMIT),
+        (ref) => reviver.reviveUnlessBusy(ref),
+      );
       await each(
         'behindTheirClock',
         () => behindTheirClock(db, LIMIT),

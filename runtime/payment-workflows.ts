@@ -236,7 +236,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
       memo,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
-      priority: { fairnessKey: merchantId },
+      priority: { priorityKey: 2, fairnessKey: merchantId },
     };
   }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isGrpcDeadlineError } from '@temporalio/client';
+import { isGrpcCancelledError, isGrpcDeadlineError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import type { Logger } from './logger.ts';
@@ -18,8 +18,10 @@ const IDENTITY = 'perennial: sticky queue release';
 
 /** A task waits, and no poll in this time: the worker is dead, frozen or has no slot free. */
 const SILENT_FOR_MS = 2_500;
-/** A poll that finds nothing ends after this. */
+/** A poll that finds nothing is given up after this. */
 const POLL_MS = 1_500;
+/** The server refuses a poll that says it waits for less than 2 s. */
+const POLL_DEADLINE_MS = 5_000;
 const POLLS_AT_ONCE = 8;
 /** Of one release; the next look finds the others. */
 const TASKS_MAX = 10_000;
@@ -127,16 +129,18 @@ async function poll(
   queue: StickyQueue,
 ): Promise<Uint8Array | null> {
   try {
-    const { taskToken } = await within(client, POLL_MS, () =>
-      client.workflowService.pollWorkflowTaskQueue({
-        namespace,
-        taskQueue: { ...queue, kind: STICKY },
-        identity: IDENTITY,
-      }),
+    const { taskToken } = await within(client, POLL_DEADLINE_MS, () =>
+      client.withAbortSignal(AbortSignal.timeout(POLL_MS), () =>
+        client.workflowService.pollWorkflowTaskQueue({
+          namespace,
+          taskQueue: { ...queue, kind: STICKY },
+          identity: IDENTITY,
+        }),
+      ),
     );
     return taskToken && taskToken.length > 0 ? taskToken : null;
   } catch (error) {
-    if (isGrpcDeadlineError(error)) return null;
+    if (isGrpcCancelledError(error) || isGrpcDeadlineError(error)) return null;
     throw error;
   }
 }

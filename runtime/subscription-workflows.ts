@@ -30,7 +30,7 @@ import { acceptedUpdate } from './accepted-update.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './temporal.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
@@ -66,6 +66,11 @@ export interface SubscriptionWorkflows {
    * row if need be, and has it look at what is due. Throws when Temporal is out of reach.
    */
   revive(subscription: SubscriptionRef): Promise<void>;
+  /**
+   * The same for one that seems late, unless a task or an activity of its workflow is waiting or running:
+   * then it is in a queue, not lost. True when it did. Throws when Temporal is out of reach.
+   */
+  reviveUnlessBusy(subscription: SubscriptionRef): Promise<boolean>;
   /**
    * Carries out a command once, however often it is sent with the same `commandId`. Throws
    * `DomainError('service_unavailable')` when it could not be handed over within 5 s; then it was
@@ -142,6 +147,12 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   async revive(ref: SubscriptionRef): Promise<void> {
     await this.signalOrRestart(ref, (handle) => handle.signal(poke));
     await this.rows.markWorkflowStarted(ref);
+  }
+
+  async reviveUnlessBusy(ref: SubscriptionRef): Promise<boolean> {
+    if (await hasWorkPending(this.client, subscriptionWorkflowId(ref.subscriptionId))) return false;
+    await this.revive(ref);
+    return true;
   }
 
   async restore(ref: SubscriptionRef): Promise<boolean> {

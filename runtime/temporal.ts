@@ -1,4 +1,5 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
@@ -38,15 +39,29 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
   return { client, close: () => connection.close() };
 }
 
-/** Whether a workflow runs, as Temporal tells within 4.5 s; one that it does not know does not. */
+/** Whether a workflow runs, as Temporal says within 4.5 s; one that it does not know does not. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
+  return (await describe(client, workflowId))?.status.name === 'RUNNING';
+}
+
+/** Whether a task or an activity of the workflow waits for a worker or runs on one. */
+export async function hasWorkPending(client: Client, workflowId: string): Promise<boolean> {
+  const { pendingWorkflowTask, pendingActivities } =
+    (await describe(client, workflowId))?.raw ?? {};
+  return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
+}
+
+/** Null for a workflow that Temporal does not know. */
+async function describe(
+  client: Client,
+  workflowId: string,
+): Promise<WorkflowExecutionDescription | null> {
   try {
-    const { status } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
+    return await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       client.workflow.getHandle(workflowId).describe(),
     );
-    return status.name === 'RUNNING';
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
+    if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   }
 }

@@ -41,7 +41,7 @@ export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }
   const queued = proxyActivities<Activities>({
     ...MONEY_MOVEMENT,
     taskQueue: siblingTaskQueue('charges'),
-    priority: { fairnessKey: input.merchantId },
+    priority: { priorityKey: 2, fairnessKey: input.merchantId },
   });
   return {
     chargePayment: localFirst(local && local.chargePayment, queued.chargePayment),

@@ -102,6 +102,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       return state && state.log;
     },
     revive: async () => undefined,
+    reviveUnlessBusy: async () => true,
     restore: async () => false,
     closedSince: async () => [],
   };
