@@ -8,14 +8,12 @@ import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/deliveries.ts';
 import { paymentRows } from './db/repositories/payment-charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions.ts';
-import { lateSubscriptionIds } from './db/repositories/sweeps.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
 import { createLogger } from './runtime/logger.ts';
 import { keepMaintenanceRunning } from './runtime/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
-import { watchStickyQueues } from './runtime/sticky-queues.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createPaymentWorkflows } from './runtime/payment-workflows.ts';
 import { createSubscriptionWorkflows } from './runtime/subscription-workflows.ts';
@@ -25,7 +23,6 @@ import {
   temporalLogger,
 } from './runtime/temporal.ts';
 import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
-import { subscriptionWorkflowId } from './workflows/subscription/messages.ts';
 import { createWebhookQueues } from './runtime/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
@@ -124,14 +121,6 @@ const endMaintenanceChecks =
       })
     : undefined;
 
-const endStickyQueueWatch = config.queues.includes('billing')
-  ? watchStickyQueues({
-      client: temporal.client,
-      lateWorkflowIds: async () => (await lateSubscriptionIds(db)).map(subscriptionWorkflowId),
-      logger,
-    })
-  : undefined;
-
 const shutdown = onShutdown(
   [
     {
@@ -142,7 +131,6 @@ const shutdown = onShutdown(
         await running;
       },
     },
-    { name: 'sticky queue watch', timeoutMs: 10_000, close: () => endStickyQueueWatch?.() },
     { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => dispatcher.drain(DRAIN_MS) },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },

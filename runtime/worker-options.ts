@@ -27,11 +27,10 @@ const WORKFLOW_TASKS = {
 } as const;
 
 /**
- * A task for a cached run waits this long for the worker that has it, so that a wave of minutes is not
- * handed out twice. The queue of a worker that died is emptied by the others within seconds
- * (`runtime/sticky-queues.ts`), not by this limit.
+ * A task for a cached run waits this long for the worker that has it; then any worker may replay the run.
+ * It is how long a killed worker's tasks wait, and what a wave that takes longer pays with replays.
  */
-const STICKY_QUEUE_TIMEOUT = '2 minutes';
+const STICKY_QUEUE_TIMEOUT = '5s';
 
 /** What the queues of one process share, and what differs by queue. */
 export interface QueueSettings {

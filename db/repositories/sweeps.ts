@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
@@ -45,26 +45,6 @@ export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
     )
     .orderBy(subscriptions.wakeAt)
     .limit(limit);
-}
-
-/**
- * A few subscriptions in real time that should have moved 2 s ago and did not, any of them: a wave may
- * have thousands. Older than 10 min is the sweep's matter.
- */
-export async function lateSubscriptionIds(db: Db): Promise<string[]> {
-  const late = await db
-    .select({ id: subscriptions.id })
-    .from(subscriptions)
-    .where(
-      and(
-        isNull(subscriptions.testClockId),
-        lt(subscriptions.wakeAt, sql`now() - interval '2 seconds'`),
-        gt(subscriptions.wakeAt, sql`now() - interval '10 minutes'`),
-      ),
-    )
-    .orderBy(sql`random()`)
-    .limit(3);
-  return late.map(({ id }) => id);
 }
 
 /**

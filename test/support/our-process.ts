@@ -9,8 +9,6 @@ export interface OurProcess {
   /** How it ended, with what it wrote: resolves when it is gone. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
   stop(): Promise<void>;
-  /** As `kill -9`. */
-  kill(): void;
 }
 
 /** Starts a bundled program and waits until it is ready. It ends with this process. */
@@ -52,5 +50,5 @@ export async function startNode(
     child.kill('SIGTERM');
     await gone;
   };
-  return { gone, stop, kill: () => void child.kill('SIGKILL') };
+  return { gone, stop };
 }
