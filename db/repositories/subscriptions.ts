@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
+import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { isIntentEvent, subscriptionEventBody } from '../../domain/events.ts';
 import { inTransaction, isTransaction } from '../client.ts';
@@ -161,8 +162,7 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
   if (targetAt === null) return { state, clock: null };
   const reachedAt = row.reachedAt ?? row.createdAt;
   // On its way to the target it may be further than where it last said to be.
-  const livedAt = Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
-  const nowAt = Math.min(targetAt, Math.max(reachedAt, livedAt));
+  const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
   return { state, clock: { nowAt, targetAt, reachedAt } };
 }
 

@@ -126,6 +126,14 @@ export function calendarDate(state: SubscriptionState, index: number): number {
   return cycleAt(state.anchorAt, state.terms.interval, state.terms.intervalCount, index);
 }
 
+/**
+ * The latest instant that the state knows of, in the subscription's own time: a test clock that carries it
+ * on must not stand before it, or dates that were charged would fall due again. Rule: D-60.
+ */
+export function knownUntil(state: SubscriptionState): number {
+  return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
+}
+
 export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
 }

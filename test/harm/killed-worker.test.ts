@@ -186,6 +186,49 @@ describe.concurrent('a worker that dies inside the workflow task of a renewal', 
   );
 });
 
+describe('a worker that dies in a workflow task of three renewals', () => {
+  test('after the third was settled: no date of the calendar is charged again [D-05, D-60]', () =>
+    inLife(
+      async (life) => {
+        const { world, shop, merchantId } = life;
+        const mortal = await life.startMortal('after_settling:4');
+        const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
+          '/test-clock/create',
+          { now: Date.parse('2027-01-31T09:30:00Z') },
+        );
+        const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
+          '/subscription/create',
+          { ...TERMS, testClockId },
+        );
+        await payOnPage(String(fwdUrl));
+        const ref = { merchantId, subscriptionId: String(subscriptionId) };
+        const body = { testClockId, to: Date.parse('2027-06-15T00:00:00Z') };
+        const key = randomUUID();
+        const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
+        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await world.book(ref)).toHaveLength(4);
+
+        await life.goOn();
+        await first;
+        expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+        const due = await world.db.execute<{ day: string }>(
+          sql`select to_char(coalesce(due_at, created_at) at time zone 'UTC', 'YYYY-MM-DD') as day
+            from payment_intent order by cycle_number`,
+        );
+        expect(due.map(({ day }) => day)).toEqual([
+          '2027-01-31',
+          '2027-02-28',
+          '2027-03-31',
+          '2027-04-30',
+          '2027-05-31',
+        ]);
+        expect((await world.book(ref)).map(({ sentCount }) => sentCount)).toEqual([1, 1, 1, 1, 1]);
+        await shop.expectAllDelivered(ref.subscriptionId);
+      },
+      { isWhole: true },
+    ));
+});
+
 const ADVANCE = '/test-clock/advance';
 const TERMS = {
   amount: 1_999,

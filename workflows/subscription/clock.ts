@@ -51,6 +51,13 @@ export class Clock {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
+  /** What was recorded happened at `at`: a test clock that stands before it moves there. */
+  catchUp(at: number): void {
+    if (!this.position) return;
+    const { nowAt, targetAt } = this.position;
+    this.position.nowAt = Math.max(nowAt, Math.min(at, targetAt));
+  }
+
   /**
    * Moves a test clock to `until`, or to its target if that comes first, never past either: jumping
    * straight to the target would skip what falls due between. True when `until` was reached.

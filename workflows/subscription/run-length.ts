@@ -13,6 +13,9 @@ const HISTORY_EVENTS_LONG = 100;
 /** A long run ends 30 min to 6.5 h after it last did something: not while thousands renew. */
 const QUIET_AFTER_MS = 30 * 60_000;
 const QUIET_WINDOW_MS = 6 * 3_600_000;
+/** A paid run leaves the checkout queue soon, but not while its payer waits for the page. */
+const MOVE_AFTER_MS = 5_000;
+const MOVE_WINDOW_MS = 25_000;
 
 export function hasRoom(): boolean {
   return workflowInfo().historyLength < HISTORY_EVENTS_MAX;
@@ -29,7 +32,9 @@ export function successorDueAt(run: Run): number | null {
   if (!isLong && !isMisplaced) return null;
   // A test clock has no peak, and its owner waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
-  run.quietAt ??=
-    run.clock.realNow + QUIET_AFTER_MS + jitterOf(run.state.subscriptionId, QUIET_WINDOW_MS);
+  const [afterMs, windowMs] = isMisplaced
+    ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
+    : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
+  run.quietAt ??= run.clock.realNow + afterMs + jitterOf(run.state.subscriptionId, windowMs);
   return run.quietAt;
 }

@@ -6,6 +6,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import { describe } from '../../domain/subscription/describe.ts';
+import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
 import {
@@ -66,6 +67,8 @@ export class Run {
   /** `state` is recorded (or about to be carried to its record): go on from it, and say so. */
   adopt(state: SubscriptionState): void {
     this.current = state;
+    // A row can be further than this run when the worker died before the workflow task was completed.
+    this.clock.catchUp(knownUntil(state));
     setCurrentDetails(describe(state));
   }
 
