@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { knownUntil, newSubscription } from '../../domain/subscription/state.ts';
+import { Clock } from '../../workflows/subscription/clock.ts';
+
+const DAY = 86_400_000;
+const START = Date.parse('2027-02-19T12:00:00Z');
+
+describe('a test clock that stands before what its row recorded', () => {
+  test('moves on to it, and not past its target or back [D-05, D-60]', () => {
+    const clock = new Clock({ nowAt: START, targetAt: START + 9 * DAY, reachedAt: START });
+    clock.catchUp(START + 3 * DAY + 4 * 3_600_000);
+    expect(new Date(clock.now).toISOString()).toBe('2027-02-22T16:00:00.000Z');
+    clock.catchUp(START + DAY);
+    expect(new Date(clock.now).toISOString()).toBe('2027-02-22T16:00:00.000Z');
+    clock.catchUp(START + 30 * DAY);
+    expect(new Date(clock.now).toISOString()).toBe('2027-02-28T12:00:00.000Z');
+    expect(clock.isBehind).toBe(false);
+  });
+
+  test('is carried on to by the open attempt, or else by the last line of the log [D-60]', () => {
+    const state = newSubscription({
+      subscriptionId: 'sub_1',
+      merchantId: 'mer_1',
+      customerId: 'cus_1',
+      terms: {
+        amountMinor: 1_999,
+        currency: 'USD',
+        interval: 'DAY',
+        intervalCount: 1,
+        cycleCount: 12,
+        upfrontAmountMinor: null,
+        trial: null,
+      },
+      createdAt: START,
+      checkoutExpiresAt: START + DAY,
+      testClockId: 'clk_1',
+      firstIntentId: 'in_1',
+    });
+    expect(knownUntil(state)).toBe(START);
+    const openAttempt = {
+      attemptNumber: 2,
+      trigger: 'automatic_retry' as const,
+      paymentMethodId: 'pmt_1',
+      commandId: null,
+      startedAt: START + 3 * DAY,
+      lookups: 0,
+      lookupAt: START,
+    };
+    expect(knownUntil({ ...state, openAttempt })).toBe(START + 3 * DAY);
+  });
+
+  test('never moves real time', () => {
+    const clock = new Clock(null);
+    const before = Date.now();
+    clock.catchUp(before + DAY);
+    expect(clock.now - before).toBeLessThan(DAY);
+  });
+});
