@@ -176,6 +176,14 @@ describe('an outcome that stays unknown', () => {
       timeout: 20_000,
       interval: 100,
     });
+    // The step inside the workflow task gave up after 3 s; the queue's own try must be over, too.
+    await vi.waitFor(
+      async () => {
+        const { raw } = await handleOf(ref).describe();
+        expect([raw.pendingActivities, raw.pendingWorkflowTask ?? null]).toEqual([[], null]);
+      },
+      { timeout: 20_000, interval: 100 },
+    );
     await handleOf(ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
     await world.control('DELETE', '/control/faults');
