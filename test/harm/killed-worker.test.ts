@@ -166,8 +166,10 @@ describe.concurrent('a worker that dies while it charges a renewal from the queu
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
-    (point, attempts, charges) =>
-      inLife((life) => renewalOfDyingWorker(life, point, { attempts, charges })),
+    async (point, attempts, charges) => {
+      const live = (life: WorkerLife) => renewalOfDyingWorker(life, point, { attempts, charges });
+      await expect(inLife(live)).resolves.toBeUndefined();
+    },
   );
 });
 
@@ -181,8 +183,10 @@ describe.concurrent('a worker that dies inside the workflow task of a renewal', 
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
-    (point, attempts, charges) =>
-      inLife((life) => renewalOfDyingWorker(life, point, { attempts, charges }), { isWhole: true }),
+    async (point, attempts, charges) => {
+      const live = (life: WorkerLife) => renewalOfDyingWorker(life, point, { attempts, charges });
+      await expect(inLife(live, { isWhole: true })).resolves.toBeUndefined();
+    },
   );
 });
 

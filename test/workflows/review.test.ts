@@ -1,7 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { decideReview, listReviews } from '../../db/repositories/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
@@ -35,7 +35,9 @@ let world: World;
 const askedAt: number[] = [];
 let isHeard: (question: number) => boolean = () => true;
 
-beforeAll(async () => {
+// A world for each test: a subscription that an earlier test left alive has its timers in every later
+// sleep of days.
+beforeEach(async () => {
   env = await startTimeSkippingServer();
   world = await createWorld(env, {
     wrap: overheard,
@@ -44,7 +46,7 @@ beforeAll(async () => {
   });
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await world.close();
   await env.teardown();
 });

@@ -45,6 +45,8 @@ export interface SubscriptionInput {
    * began before this existed: they replay as they were recorded, and their successors have it.
    */
   isLocalFirst?: true;
+  /** A run of it has left the checkout queue: it is not moved again, whatever queue the server chose. */
+  hasLeftCheckout?: true;
 }
 
 /** What a caller sends: a command without its kind. An operator's signal may omit the id too. */

@@ -28,7 +28,7 @@ export function hasRoom(): boolean {
 export function successorDueAt(run: Run): number | null {
   if (run.hasAnsweredUnavailable) return run.clock.realNow;
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
-  const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED';
+  const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
   if (!isLong && !isMisplaced) return null;
   // A test clock has no peak, and its owner waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;

@@ -28,6 +28,8 @@ export class Run {
   readonly activities: ReturnType<typeof activitiesOf>;
   /** See `SubscriptionInput.isLocalFirst`. */
   readonly isLocalFirst: boolean;
+  /** See `SubscriptionInput.hasLeftCheckout`. */
+  readonly hasLeftCheckout: boolean;
   /** Real time before which nothing is tried again after an activity gave up; commands still are. */
   holdUntilAt = 0;
   /** The row may have moved on unheard: it is read before anything else is done. */
@@ -50,6 +52,7 @@ export class Run {
     this.isInDoubt = input.isInDoubt;
     this.clock = new Clock(input.clock);
     this.isLocalFirst = input.isLocalFirst === true;
+    this.hasLeftCheckout = input.hasLeftCheckout === true;
     this.activities = activitiesOf(this.isLocalFirst);
     this.attributes = JSON.stringify(attributesOf(input.state));
     this.adopt(input.state);

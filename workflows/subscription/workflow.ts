@@ -211,5 +211,6 @@ async function continueAsNew(run: Run): Promise<never> {
     deliver: false,
     isInDoubt: run.isInDoubt,
     isLocalFirst: true,
+    ...(state.status === 'CREATED' ? {} : { hasLeftCheckout: true }),
   });
 }
