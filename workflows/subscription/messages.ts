@@ -104,6 +104,11 @@ export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
   ];
 }
 
+/** The same as changes to what the server has: without a next payment the old instant is cleared. */
+export function attributeUpdatesOf(state: SubscriptionState): SearchAttributeUpdatePair[] {
+  return nextPaymentAt(state) === null ? clearedAttributesOf(state) : attributesOf(state);
+}
+
 /** The same for a workflow that ends: nothing is billed next. */
 export function clearedAttributesOf(state: SubscriptionState): SearchAttributeUpdatePair[] {
   return [...attributesOf(state), { key: searchAttributes.nextBillingAt, value: null }];

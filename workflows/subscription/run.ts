@@ -18,7 +18,7 @@ import {
 import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
-import { attributesOf } from './messages.ts';
+import { attributesOf, attributeUpdatesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 
 /** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
@@ -82,11 +82,10 @@ export class Run {
 
   /** Writes the search attributes if they changed since this run last wrote them. */
   publishAttributes(): void {
-    const pairs = attributesOf(this.current);
-    const attributes = JSON.stringify(pairs);
+    const attributes = JSON.stringify(attributesOf(this.current));
     if (attributes === this.attributes) return;
     this.attributes = attributes;
-    upsertSearchAttributes(pairs);
+    upsertSearchAttributes(attributeUpdatesOf(this.current));
   }
 }
 
