@@ -13,7 +13,7 @@ export interface StreamToDeliver extends StreamRef {
  * cannot send at once is left to the endpoint's queue.
  */
 export interface DeliveryDispatcher {
-  /** Has what is pending of the stream sent soon. Returns at once and never throws. */
+  /** Sends the pending events of the stream soon. Returns at once and never throws. */
   submit(stream: StreamToDeliver): void;
   /** Submits the stream, and resolves when its round has ended, or after `withinMs`. */
   deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;

@@ -16,7 +16,7 @@ export interface DrainDeps extends AttemptDeps, RecordDeps {
 }
 
 export interface DrainEndpointInput extends EndpointRef {
-  /** The calling workflow's clock, in real time: what is due is judged by it. */
+  /** The calling workflow's clock, in real time: a retry is due by this clock. */
   nowAt: number;
 }
 
@@ -25,13 +25,13 @@ export interface DrainEndpointResult {
   remaining: number;
   /** When to look again; null when nothing is pending. */
   nextDelayMs: number | null;
-  /** So long the open breaker lets nothing pass, whatever is committed; 0 while it is closed. */
+  /** Milliseconds until the open breaker allows its next probe; 0 while it is closed. */
   pausedMs: number;
 }
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 
-/** What was sent and not yet recorded is sent again if this process dies: keep it little. */
+/** If this process dies, unrecorded attempts are sent again: this bounds their number. */
 const RECORD_AFTER_MS = 200;
 /** While requests take long, events that come in meanwhile are looked for this often. */
 const LOOK_AGAIN_MS = 1_000;

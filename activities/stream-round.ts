@@ -33,7 +33,7 @@ export interface SubmittedStream {
 
 /** Batches that end this close together are recorded by one statement. */
 const RECORD_TOGETHER_MS = 25;
-/** What was sent and not yet recorded is sent again if this process dies: keep it little. */
+/** If this process dies, unrecorded attempts are sent again: this bounds their number. */
 const RECORD_AFTER_MS = 200;
 /** Merchants whose endpoints are remembered, and endpoints of one. */
 const MOST_MERCHANTS = 1_000;

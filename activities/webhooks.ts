@@ -17,7 +17,7 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send' | 'windows'> {
 export interface DeliverPendingInput {
   merchantId: string;
   streamId: string;
-  /** The calling workflow's clock, in real time: what is due is judged by it. */
+  /** The calling workflow's clock, in real time: a retry is due by this clock. */
   nowAt: number;
   /** Ignored; callers of the release before this one set it. */
   handOver: boolean;
