@@ -88,7 +88,7 @@ export async function runBadEndpoint(
   const badConfigId = await receiver.subscribe(stack.merchant(), '', EVENTS, url);
 
   say(`${endpoint} endpoint: creating ${options.streams} subscriptions`);
-  const { throughput: create } = await createAll(stack.merchant, options.streams);
+  const { throughput: create } = await createAll(stack, options.streams);
   await sleep(REST_MS);
   const first = await deliveriesTo(stack, badConfigId);
   say(

@@ -5,7 +5,7 @@ import { measureFloors } from '../floors/run.ts';
 import type { Floor, Shape } from '../floors/run.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';
-import { cpuPercentOver } from '../measure/quiet.ts';
+import { cpuPercentOver, waitUntilQuiet } from '../measure/quiet.ts';
 import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
@@ -54,6 +54,9 @@ const OTHER_PATH = '/other-merchant';
 const OTHER_EVENTS = ['subscription.created', CHARGED];
 const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
+/** A paid run moves to the queue of renewals within 30 s. */
+const LEFT_CHECKOUT_MS = 35_000;
+const QUIET_WITHIN_MS = 60_000;
 const EDIT_TRIES = 3;
 /** Edits may take so much longer than calls took on average before. */
 const EDIT_ALLOWANCE = 1.5;
@@ -73,11 +76,13 @@ export async function runBillingDay(
   const otherConfigId = await receiver.subscribe(other(), OTHER_PATH, OTHER_EVENTS);
 
   say(`creating ${options.subscriptions} subscriptions, then paying them on the hosted page`);
-  const { created, throughput: create } = await createAll(stack.merchant, options.subscriptions);
-  const pay = await payAll(created);
+  const { created, throughput: create } = await createAll(stack, options.subscriptions);
+  const pay = await payAll(stack, created);
   await waitUntilDelivered(stack);
 
-  say('measuring the idle stack');
+  say('measuring the idle stack, once every run has left the payers’ queue');
+  await sleep(LEFT_CHECKOUT_MS);
+  await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
   const idle = await measureIdle(stack);
   const setting: WaveSetting = {
     stack,
@@ -152,7 +157,7 @@ async function editToOneInstant(
   for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
     const editMs = (subscriptionIds.length / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
     const dueAt = Math.round(Date.now() + PREPARED_WITHIN_MS + 2_000 + editMs);
-    const edit = await editAll(stack.merchant, subscriptionIds, dueAt);
+    const edit = await editAll(stack, subscriptionIds, dueAt);
     if (Date.now() + PREPARED_WITHIN_MS < dueAt) return { edit, dueAt };
   }
   throw new Error('the edits were too slow to let all subscriptions fall due at one instant');

@@ -2,10 +2,11 @@ import { Agent, setGlobalDispatcher } from 'undici';
 import { payUntilAnswered } from '../../scripts/client/insistent-payer.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { PAYING_CARD } from '../../test/support/payer.ts';
+import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
-import type { ClientOf } from '../stack/measured-stack.ts';
+import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
 /** Calls of one kind: how many a second, and how long each took in ms. */
 export interface Throughput {
@@ -15,6 +16,8 @@ export interface Throughput {
   readonly repeats: number;
   /** Pages of payers that were answered 503. */
   readonly payersAnswered503: number;
+  /** CPU ms of each process while they were called, divided by the calls; null without /proc. */
+  readonly cpuMsPerCall: Record<ProcessName | 'bench', number> | null;
 }
 
 export interface CreatedSubscription {
@@ -67,42 +70,49 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
 
 /** Makes `count` subscriptions, twelve at a time. */
 export async function createAll(
-  merchant: ClientOf,
+  stack: MeasuredStack,
   count: number,
 ): Promise<{ created: CreatedSubscription[]; throughput: Throughput }> {
   const troubles = new Troubles();
-  const client = merchant(() => (troubles.repeats += 1));
+  const client = stack.merchant(() => (troubles.repeats += 1));
   const numbers = Array.from({ length: count }, (_, index) => index);
-  const { results, throughput } = await timed(numbers, troubles, () => createOne(client));
+  const { results, throughput } = await timed(stack, numbers, troubles, () => createOne(client));
   return { created: results, throughput };
 }
 
-export async function payAll(created: readonly CreatedSubscription[]): Promise<Throughput> {
+export async function payAll(
+  stack: MeasuredStack,
+  created: readonly CreatedSubscription[],
+): Promise<Throughput> {
   const troubles = new Troubles();
-  const { throughput } = await timed(created, troubles, ({ fwdUrl }) => payOne(fwdUrl, troubles));
+  const { throughput } = await timed(stack, created, troubles, ({ fwdUrl }) =>
+    payOne(fwdUrl, troubles),
+  );
   return throughput;
 }
 
 /** Moves the next payment of every subscription to `dueAt`, epoch ms. */
 export async function editAll(
-  merchant: ClientOf,
+  stack: MeasuredStack,
   subscriptionIds: readonly string[],
   dueAt: number,
 ): Promise<Throughput> {
   const troubles = new Troubles();
-  const client = merchant(() => (troubles.repeats += 1));
-  const { throughput } = await timed(subscriptionIds, troubles, (subscriptionId) =>
+  const client = stack.merchant(() => (troubles.repeats += 1));
+  const { throughput } = await timed(stack, subscriptionIds, troubles, (subscriptionId) =>
     client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
   );
   return throughput;
 }
 
 async function timed<Item, Result>(
+  stack: MeasuredStack,
   items: readonly Item[],
   troubles: Troubles,
   work: (item: Item) => Promise<Result>,
 ): Promise<{ results: Result[]; throughput: Throughput }> {
   const latenciesMs: number[] = [];
+  const cpuMsFor = countCpu(stack.pids());
   const startedAt = performance.now();
   const results = await inParallel(items, IN_PARALLEL, async (item) => {
     const itemStartedAt = performance.now();
@@ -118,6 +128,7 @@ async function timed<Item, Result>(
       latencyMs: distributionOf(latenciesMs),
       repeats: troubles.repeats,
       payersAnswered503: troubles.payersAnswered503,
+      cpuMsPerCall: cpuMsFor(items.length),
     },
   };
 }

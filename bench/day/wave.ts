@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../scripts/client/patience.ts';
-import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { countCpu } from '../measure/cpu.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';
 import { historiesOf } from '../measure/histories.ts';
@@ -105,34 +105,24 @@ export async function measureWave(
   const { stack, receiver, subscriptionIds } = setting;
   const { positions, counters } = await prepareWave(setting, dueAt);
   await sleep(Math.max(0, dueAt - Date.now() - 500));
-  const roots = new Map<ProcessName | 'receiver' | 'bench', number>([
-    ...stack.pids(),
-    ['receiver', receiver.pid],
-  ]);
-  const cpuBefore = readCpu(roots);
-  const benchBefore = process.cpuUsage();
+  const cpuMsFor = countCpu(
+    new Map<ProcessName | 'receiver', number>([...stack.pids(), ['receiver', receiver.pid]]),
+  );
   const endLoad = whileDue();
   await waitForWave(setting, dueAt);
   await endLoad();
   await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
-  const cpu = cpuBetween(cpuBefore, readCpu(roots));
-  const bench = process.cpuUsage(benchBefore);
+  const cpuMs = cpuMsFor(subscriptionIds.length);
   const database = workBetween(
     counters,
     await readCounters(stack, 'wait for them'),
     setting.idle.databasePerSecond,
   );
   const n = subscriptionIds.length;
-  const perRenewal = cpu === null ? null : { ...cpu, bench: (bench.user + bench.system) / 1_000 };
   return {
     ...(await readWave(setting, dueAt)),
     cost: {
-      cpuMs:
-        perRenewal === null
-          ? null
-          : (Object.fromEntries(
-              Object.entries(perRenewal).map(([name, ms]) => [name, ms / n]),
-            ) as CpuParts),
+      cpuMs,
       history: await historyCost(setting, positions),
       database: divided(database, n),
     },

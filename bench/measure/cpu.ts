@@ -42,6 +42,26 @@ export function cpuBetween<Name extends string>(
   ) as Record<Name, number>;
 }
 
+/**
+ * Starts to count CPU time of the `roots` and of this process. What it gives back answers ms since
+ * then, divided by `count`; null where CPU time cannot be read.
+ */
+export function countCpu<Name extends string>(
+  roots: ReadonlyMap<Name, number>,
+): (count: number) => Record<Name | 'bench', number> | null {
+  const before = readCpu(roots);
+  const ownBefore = process.cpuUsage();
+  return (count) => {
+    const used = cpuBetween(before, readCpu(roots));
+    const { user, system } = process.cpuUsage(ownBefore);
+    if (used === null) return null;
+    const all = { ...used, bench: (user + system) / 1_000 };
+    return Object.fromEntries(
+      Object.entries<number>(all).map(([name, ms]) => [name, ms / count]),
+    ) as Record<Name | 'bench', number>;
+  };
+}
+
 function readProcesses(): Map<number, { parent: number; ticks: number }> {
   const found = new Map<number, { parent: number; ticks: number }>();
   for (const entry of readdirSync('/proc')) {

@@ -51,6 +51,16 @@ function printSetUp({ setUp, waves }: DayFigures): void {
   row('hosted payments', setUp.pay);
   waves.forEach((wave, index) => row(`edits, before month ${index + 1}`, wave.edit));
   printNote('repeats: calls answered 409, 429, 5xx or not at all. 503: pages of payers.');
+  const processes = [...PROCESSES, 'bench'] as const;
+  const cost = (label: string, { cpuMsPerCall }: Throughput): void =>
+    printRow(
+      label,
+      processes.map((name) => shown(cpuMsPerCall?.[name])),
+    );
+  printHeading('CPU ms of one call', processes);
+  cost('subscriptions created', setUp.create);
+  cost('hosted payments', setUp.pay);
+  waves.forEach((wave, index) => cost(`edits, before month ${index + 1}`, wave.edit));
 }
 
 function printWaves(waves: readonly Wave[]): void {
