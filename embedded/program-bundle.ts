@@ -4,9 +4,13 @@ import { pathToFileURL } from 'node:url';
 import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
+/** What a process that runs workflows loads first; see there. */
+const WORKFLOW_THREADS = 'runtime/workflow-threads.ts';
+
 /** The programs that are started again and again: three servers, and two commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
+  WORKFLOW_THREADS,
   'api/main.ts',
   'gateways/sandbox/main.ts',
   'scripts/merchant.ts',
@@ -14,7 +18,7 @@ const PROGRAMS = [
 ] as const;
 
 /** A program of this project, by its source file. */
-export type ProgramFile = (typeof PROGRAMS)[number];
+export type ProgramFile = Exclude<(typeof PROGRAMS)[number], typeof WORKFLOW_THREADS>;
 
 /**
  * Compiles our programs into `folder`, which may be anywhere. A process then starts without compiling
@@ -46,7 +50,10 @@ export async function bundlePrograms(folder: string): Promise<void> {
 
 /** Arguments of Node that run a program of {@link bundlePrograms}. */
 export function bundledProgram(folder: string, file: ProgramFile): string[] {
-  return ['--enable-source-maps', join(folder, file.replace(/\.ts$/, '.mjs'))];
+  const compiled = (source: string): string => join(folder, source.replace(/\.ts$/, '.mjs'));
+  const first =
+    file === 'worker.ts' ? ['--import', pathToFileURL(compiled(WORKFLOW_THREADS)).href] : [];
+  return ['--enable-source-maps', ...first, compiled(file)];
 }
 
 /** Marks the inner resolution of `packagesByPath`, which must not start another one. */

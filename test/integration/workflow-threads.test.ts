@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { bundledProgram } from '../../embedded/program-bundle.ts';
+
+/** Says for the main thread and for a thread of it whether promises can be followed. */
+const PROBE = `
+  const { isMainThread, Worker } = require('node:worker_threads');
+  const name = isMainThread ? 'main thread' : 'workflow thread';
+  try {
+    require('node:v8').promiseHooks.createHook({ init() {} })();
+    console.log(name + ' can');
+  } catch (error) {
+    console.log(name + ' cannot: ' + error.message);
+  }
+  if (isMainThread) new Worker(__filename);
+`;
+
+test('a worker process takes no stack traces of promises in its workflow threads', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'perennial-test-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const probe = join(folder, 'probe.cjs');
+  await writeFile(probe, PROBE);
+  const flags = bundledProgram(inject('programFolder'), 'worker.ts').slice(0, -1);
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, probe]);
+  expect(stdout.trim().split('\n')).toEqual([
+    'main thread can',
+    'workflow thread cannot: stack traces of promises are off in workflow threads',
+  ]);
+});
+
+test('only the worker loads what switches them off', () => {
+  expect(bundledProgram('/programs', 'api/main.ts')).toEqual([
+    '--enable-source-maps',
+    '/programs/api/main.mjs',
+  ]);
+});
