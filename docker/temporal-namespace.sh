@@ -24,8 +24,6 @@ tries=0
 until temporal operator search-attribute create \
   --name MerchantId --type Keyword \
   --name SubscriptionStatus --type Keyword \
-  --name NextBillingAt --type Datetime \
-  --name BillingCycle --type Int \
   --name LastOutcome --type Keyword; do
   tries=$((tries + 1))
   if [ "$tries" -ge 15 ]; then

@@ -20,8 +20,6 @@ export interface TemporalServerSettings {
 export const SEARCH_ATTRIBUTES = {
   MerchantId: 'Keyword',
   SubscriptionStatus: 'Keyword',
-  NextBillingAt: 'Datetime',
-  BillingCycle: 'Int',
   LastOutcome: 'Keyword',
 } as const;
 

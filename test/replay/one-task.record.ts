@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -95,8 +95,11 @@ describe('record', () => {
   record('one-task-continued', async () => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
-    await lengthenHistory(workflowOf(world, ref), START, 120);
+    const workflow = workflowOf(world, ref);
+    const { runId } = await workflow.describe();
+    await lengthenHistory(workflow, START, 120);
     await world.advance(clock, '2027-03-01T00:00:00Z');
+    await vi.waitFor(async () => expect((await workflow.describe()).runId).not.toBe(runId), 10_000);
     await world.advance(clock, '2027-05-01T00:00:00Z');
     expect(await keepSubscription(world, 'one-task-continued', ref)).toBeGreaterThan(1);
   });

@@ -4,9 +4,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { inject } from 'vitest';
 
-const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD, INDEXED_VALUE_TYPE_INT: INT } =
-  temporal.api.enums.v1.IndexedValueType;
-const { INDEXED_VALUE_TYPE_DATETIME: DATETIME } = temporal.api.enums.v1.IndexedValueType;
+const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedValueType;
 
 let isRuntimeInstalled = false;
 
@@ -28,8 +26,6 @@ export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment
     searchAttributes: {
       MerchantId: KEYWORD,
       SubscriptionStatus: KEYWORD,
-      NextBillingAt: DATETIME,
-      BillingCycle: INT,
       LastOutcome: KEYWORD,
     },
   });

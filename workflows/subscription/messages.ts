@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import type { SearchAttributePair, SearchAttributeUpdatePair } from '@temporalio/common';
+import type { SearchAttributePair } from '@temporalio/common';
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type {
   CancelCommand,
@@ -11,7 +11,6 @@ import type {
   ReplacePaymentMethodCommand,
   UnpauseCommand,
 } from '../../domain/subscription/commands.ts';
-import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 
@@ -87,31 +86,19 @@ export const timelineQuery = defineQuery<LogEntry[]>('timeline');
 const searchAttributes = {
   merchantId: defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD),
   subscriptionStatus: defineSearchAttributeKey('SubscriptionStatus', SearchAttributeType.KEYWORD),
-  nextBillingAt: defineSearchAttributeKey('NextBillingAt', SearchAttributeType.DATETIME),
-  billingCycle: defineSearchAttributeKey('BillingCycle', SearchAttributeType.INT),
   lastOutcome: defineSearchAttributeKey('LastOutcome', SearchAttributeType.KEYWORD),
 };
 
-/** What operators filter subscriptions by. No personal data: these are stored in the clear. */
+/**
+ * What operators filter subscriptions by. No personal data: these are stored in the clear. Nothing
+ * that every renewal changes: to write one attribute costs the server as much as the rest of a renewal.
+ */
 export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
-  const nextAt = nextPaymentAt(state);
   return [
     { key: searchAttributes.merchantId, value: state.merchantId },
     { key: searchAttributes.subscriptionStatus, value: state.status },
-    { key: searchAttributes.billingCycle, value: state.cyclesCharged },
     { key: searchAttributes.lastOutcome, value: lastOutcome(state) },
-    ...(nextAt === null ? [] : [{ key: searchAttributes.nextBillingAt, value: new Date(nextAt) }]),
   ];
-}
-
-/** The same as changes to what the server has: without a next payment the old instant is cleared. */
-export function attributeUpdatesOf(state: SubscriptionState): SearchAttributeUpdatePair[] {
-  return nextPaymentAt(state) === null ? clearedAttributesOf(state) : attributesOf(state);
-}
-
-/** The same for a workflow that ends: nothing is billed next. */
-export function clearedAttributesOf(state: SubscriptionState): SearchAttributeUpdatePair[] {
-  return [...attributesOf(state), { key: searchAttributes.nextBillingAt, value: null }];
 }
 
 function lastOutcome(state: SubscriptionState): string {

@@ -18,7 +18,7 @@ import {
 import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
-import { attributesOf, attributeUpdatesOf } from './messages.ts';
+import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 
 /** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
@@ -82,10 +82,11 @@ export class Run {
 
   /** Writes the search attributes if they changed since this run last wrote them. */
   publishAttributes(): void {
-    const attributes = JSON.stringify(attributesOf(this.current));
-    if (attributes === this.attributes) return;
-    this.attributes = attributes;
-    upsertSearchAttributes(attributeUpdatesOf(this.current));
+    const attributes = attributesOf(this.current);
+    const text = JSON.stringify(attributes);
+    if (text === this.attributes) return;
+    this.attributes = text;
+    upsertSearchAttributes(attributes);
   }
 }
 

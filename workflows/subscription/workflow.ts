@@ -12,7 +12,7 @@ import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { takeFirstCommand, UNAVAILABLE } from './commands.ts';
 import { Deliveries } from './deliveries.ts';
 import { onCancellationRequest, registerHandlers } from './handlers.ts';
-import { attributesOf, clearedAttributesOf } from './messages.ts';
+import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 import { siblingTaskQueue } from '../task-queues.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
@@ -64,7 +64,7 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
 
       // 5. End or continue.
       if (next(run).do === 'finish' && run.inbox.isEmpty && !run.isInDoubt) {
-        upsertSearchAttributes(clearedAttributesOf(run.state));
+        upsertSearchAttributes(attributesOf(run.state));
         return;
       }
       const isAtRest = !run.isInDoubt && !isHolding(run);
