@@ -7,8 +7,14 @@ import v8 from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 
 if (!isMainThread) {
-  // The SDK knows a Node that cannot do this, and does without.
-  v8.promiseHooks.createHook = () => {
-    throw new Error('stack traces of promises are off in workflow threads');
-  };
+  // The SDK knows runtimes that cannot do this, and does without. Node's own hooks, which carry the
+  // SDK's context from await to await, do not come this way.
+  Object.assign(v8, {
+    promiseHooks: {
+      ...v8.promiseHooks,
+      createHook: () => {
+        throw new Error('stack traces of promises are off in workflow threads');
+      },
+    },
+  });
 }

@@ -16,7 +16,12 @@ const PROBE = `
   } catch (error) {
     console.log(name + ' cannot: ' + error.message);
   }
-  if (isMainThread) new Worker(__filename);
+  const storage = new (require('node:async_hooks').AsyncLocalStorage)();
+  storage.run('context kept', async () => {
+    await null;
+    console.log(storage.getStore());
+    if (isMainThread) new Worker(__filename);
+  });
 `;
 
 test('a worker process takes no stack traces of promises in its workflow threads', async () => {
@@ -28,7 +33,9 @@ test('a worker process takes no stack traces of promises in its workflow threads
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, probe]);
   expect(stdout.trim().split('\n')).toEqual([
     'main thread can',
+    'context kept',
     'workflow thread cannot: stack traces of promises are off in workflow threads',
+    'context kept',
   ]);
 });
 
