@@ -6,12 +6,14 @@ import type { Sealing } from '../runtime/sealing.ts';
 import type { PaymentWorkflows } from '../runtime/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 import type { WebhookQueues } from '../runtime/webhook-queues.ts';
+import type { WorkflowStarts } from '../runtime/workflow-starts.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
 /** Everything the API needs of the world; `main.ts` and the tests put it together. */
 export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
+  readonly starts: Pick<WorkflowStarts, 'begin'>;
   readonly payments: PaymentWorkflows;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
   readonly logger: Logger;

@@ -15,6 +15,7 @@ import { createSubscriptionWorkflows } from '../runtime/subscription-workflows.t
 import { createTemporalClient } from '../runtime/temporal.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../runtime/webhook-queues.ts';
+import { createWorkflowStarts } from '../runtime/workflow-starts.ts';
 import { createApp } from './app.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
 import { createApiServer } from './server.ts';
@@ -45,14 +46,17 @@ const gateway = createSandboxClient({
   publicUrl: config.gatewayPublicUrl,
   apiKey: config.gatewayKey,
 });
+const workflows = createSubscriptionWorkflows({
+  client: temporal.client,
+  rows: subscriptionRows(db),
+  taskQueuePrefix: config.taskQueuePrefix,
+  logger,
+});
+const starts = createWorkflowStarts((ref) => workflows.start(ref));
 const app = createApp({
   db,
-  workflows: createSubscriptionWorkflows({
-    client: temporal.client,
-    rows: subscriptionRows(db),
-    taskQueuePrefix: config.taskQueuePrefix,
-    logger,
-  }),
+  workflows,
+  starts,
   payments: createPaymentWorkflows({
     client: temporal.client,
     rows: paymentRows(db),
@@ -89,6 +93,7 @@ const server = createApiServer(
 const shutdown = onShutdown(
   [
     { name: 'requests', timeoutMs: DRAIN_MS, close: () => server.drain() },
+    { name: 'workflow starts', close: () => starts.stop() },
     { name: 'temporal', close: () => temporal.close() },
     { name: 'gateway', close: () => gateway.close() },
     { name: 'database', close: () => database.close() },

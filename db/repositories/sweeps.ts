@@ -21,7 +21,7 @@ export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> 
     .where(
       and(
         isNull(subscriptions.workflowStartedAt),
-        lt(subscriptions.insertedAt, sql`now() - interval '2 seconds'`),
+        lt(subscriptions.insertedAt, sql`now() - interval '10 seconds'`),
       ),
     )
     .orderBy(subscriptions.insertedAt)

@@ -83,6 +83,7 @@ export async function createApiWorld({
   const app = createApp({
     db,
     workflows,
+    starts: { begin: async (ref) => void (await workflows.start(ref)) },
     webhooks: workflows.webhooks,
     payments,
     logger,

@@ -150,7 +150,7 @@ describe('an API that dies while it creates a subscription', () => {
 
     await world.db
       .update(subscriptions)
-      .set({ insertedAt: sql`now() - interval '3 seconds'` })
+      .set({ insertedAt: sql`now() - interval '11 seconds'` })
       .where(eq(subscriptions.id, subscriptionId));
     expect(await sweep()).toEqual({ neverStarted: 1 });
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));

@@ -11,6 +11,7 @@ import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
+import { createWorkflowStarts } from '../../runtime/workflow-starts.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
@@ -38,6 +39,7 @@ export async function openShop(world: World) {
   const app = createApp({
     db,
     workflows: world.workflows,
+    starts: createWorkflowStarts((ref) => world.workflows.start(ref)),
     payments: world.payments,
     webhooks: world.webhooks,
     logger: world.logger,

@@ -26,7 +26,7 @@ export async function beginCheckout(
     return { subscriptionId: await subscribe(tx, deps, link, token, given, nowAt) };
   });
   if (typeof begun === 'string') return begun === 'repeated';
-  await deps.workflows.start({ merchantId, subscriptionId: begun.subscriptionId });
+  await deps.starts.begin({ merchantId, subscriptionId: begun.subscriptionId });
   return true;
 }
 

@@ -57,7 +57,7 @@ export async function createSubscriptionIn(
       createdAt: formatInstant(createdAt),
       fwdUrl: `${deps.publicUrl}/checkout/${token}`,
     }),
-    afterCommit: () => deps.workflows.start({ merchantId: merchant.id, subscriptionId }),
+    afterCommit: () => deps.starts.begin({ merchantId: merchant.id, subscriptionId }),
   };
 }
 
