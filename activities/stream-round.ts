@@ -94,12 +94,13 @@ export class StreamRound {
     // A slot before the claim: a delivery without one would have to be released again.
     const slots = new Map<string, () => void>();
     const except: string[] = [];
-    for (const configId of this.deps.knownEndpoints.get(merchantId) ?? []) {
-      if (this.isSendingTo(configId)) continue;
-      const free = this.deps.windows.take(`${merchantId}/${configId}`);
+    const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
+    const take = async (configId: string): Promise<void> => {
+      const free = await this.deps.windows.takeSoon(`${merchantId}/${configId}`);
       if (free) slots.set(configId, free);
       else except.push(configId);
-    }
+    };
+    await Promise.all(known.filter((configId) => !this.isSendingTo(configId)).map(take));
     try {
       const claiming = { nowAt: this.stream.now(), claimMs: CLAIM_MS, except };
       const { taken, left } = await claimStream(this.deps.db, this.stream.ref, claiming);

@@ -29,4 +29,42 @@ describe('a delivery window', () => {
     drain.end();
     expect(windows.take('a')).not.toBeNull();
   });
+
+  it('lets callers wait for a slot of a quick endpoint, in order [D-54]', async () => {
+    const windows = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 60_000 });
+    const free = windows.take('a');
+    const given: string[] = [];
+    const wait = async (name: string): Promise<void> => {
+      const slot = await windows.takeSoon('a');
+      given.push(slot ? name : `${name}: none`);
+      slot?.();
+    };
+    const waits = [wait('first'), wait('second')];
+    // Nobody is served before those who wait.
+    expect(windows.take('a')).toBeNull();
+    free?.();
+    await Promise.all(waits);
+    expect(given).toEqual(['first', 'second']);
+    expect(windows.take('a')).not.toBeNull();
+  });
+
+  it('lets nobody wait for an endpoint that is not quick, longer than allowed, or beside its queue [D-54]', async () => {
+    const slow = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 0 });
+    slow.take('a');
+    expect(await slow.takeSoon('a')).toBeNull();
+
+    const impatient = createDeliveryWindows(1, { waitMs: 1, quickMs: 60_000 });
+    const free = impatient.take('a');
+    expect(await impatient.takeSoon('a')).toBeNull();
+    free?.();
+    expect(impatient.take('a')).not.toBeNull();
+
+    const drained = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 60_000 });
+    drained.take('a');
+    const waiting = drained.takeSoon('a');
+    const drain = drained.beginDrain('a');
+    expect(await waiting).toBeNull();
+    expect(await drained.takeSoon('a')).toBeNull();
+    drain.end();
+  });
 });
