@@ -50,7 +50,7 @@ export async function createSubscription(
   const jitterMs = jitterOf(subscription.subscriptionId, settings.jitterMs ?? 0);
   const state = newSubscription({ ...subscription, jitterMs });
   const { merchantId, subscriptionId, createdAt, terms } = state;
-  await tx.insert(subscriptions).values({
+  const row = tx.insert(subscriptions).values({
     ...order,
     ...rowOf(state),
     merchantId,
@@ -62,8 +62,7 @@ export async function createSubscription(
     presentmentCurrency: terms.currency,
     createdAt,
   });
-  if (state.owed) await insertFirstIntent(tx, state, state.owed, order);
-  await tx.insert(checkoutSessions).values({
+  const session = tx.insert(checkoutSessions).values({
     merchantId,
     id: checkout.id,
     tokenHash: hashCheckoutToken(checkout.token),
@@ -71,6 +70,12 @@ export async function createSubscription(
     expiresAt: state.checkoutExpiresAt,
     createdAt,
   });
+  // Sent together: the connection carries them out in this order.
+  await Promise.all([
+    row.execute(),
+    ...(state.owed ? [firstIntent(tx, state, state.owed, order).execute()] : []),
+    session.execute(),
+  ]);
   const drafts = [
     ...(state.owed
       ? [intentEvent('intent.created', state.owed.intentId, createdAt, 'CREATED')]
@@ -81,13 +86,13 @@ export async function createSubscription(
   return state;
 }
 
-async function insertFirstIntent(
+function firstIntent(
   tx: Db,
   state: SubscriptionState,
   owed: NonNullable<SubscriptionState['owed']>,
   order: SubscriptionOrder,
-): Promise<void> {
-  await tx.insert(paymentIntents).values({
+) {
+  return tx.insert(paymentIntents).values({
     merchantId: state.merchantId,
     id: owed.intentId,
     subscriptionId: state.subscriptionId,

@@ -18,9 +18,11 @@ export async function appendDrafts(
   drafts: readonly EventDraft[],
 ): Promise<void> {
   if (drafts.length === 0) return;
-  const ofIntent = await intentEventsToStore(tx, ref.merchantId, drafts.filter(isIntentEvent));
   const ownDrafts = drafts.filter((draft) => !isIntentEvent(draft));
-  const ofSubscription = await subscriptionEventsToStore(tx, ref, ownDrafts);
+  const [ofIntent, ofSubscription] = await Promise.all([
+    intentEventsToStore(tx, ref.merchantId, drafts.filter(isIntentEvent)),
+    subscriptionEventsToStore(tx, ref, ownDrafts),
+  ]);
   const events = drafts.map((draft) =>
     isIntentEvent(draft) ? ofIntent(draft) : ofSubscription(draft),
   );
