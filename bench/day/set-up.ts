@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, setGlobalDispatcher } from 'undici';
 import { payUntilAnswered } from '../../scripts/client/insistent-payer.ts';
+import { waitFor } from '../../scripts/client/patience.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { PAYING_CARD } from '../../test/support/payer.ts';
 import { countCpu } from '../measure/cpu.ts';
@@ -26,6 +28,7 @@ export interface CreatedSubscription {
 }
 
 const IN_PARALLEL = 12;
+const STARTED_WITHIN_MS = 60_000;
 const PAY_WITHIN_MS = 180_000;
 const BETWEEN_LOOKS_MS = 300;
 
@@ -77,7 +80,18 @@ export async function createAll(
   const client = stack.merchant(() => (troubles.repeats += 1));
   const numbers = Array.from({ length: count }, (_, index) => index);
   const { results, throughput } = await timed(stack, numbers, troubles, () => createOne(client));
+  await waitUntilStarted(stack);
   return { created: results, throughput };
+}
+
+/** Workflows are started behind the answers of their creates. */
+async function waitUntilStarted({ sql }: MeasuredStack): Promise<void> {
+  await waitFor('the workflows to be started', STARTED_WITHIN_MS, async () => {
+    const [row] = await sql<{ missing: number }[]>`
+      select count(*)::int as missing from subscription where workflow_started_at is null`;
+    if (row?.missing === 0) return true;
+    await sleep(200);
+  });
 }
 
 export async function payAll(

@@ -4,20 +4,24 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { createWorkflowStarts } from '../../runtime/workflow-starts.ts';
 
 /** Starts that end when the test says so. */
-function held(limits?: Parameters<typeof createWorkflowStarts>[1]) {
+function held() {
   const begun: string[] = [];
-  const ends: (() => void)[] = [];
+  const ends: ((isStarted: boolean) => void)[] = [];
   const starts = createWorkflowStarts(({ subscriptionId }) => {
     begun.push(subscriptionId);
-    return new Promise<void>((resolve) => ends.push(resolve));
-  }, limits);
-  const endAll = async (): Promise<void> => {
-    while (ends.length > 0) {
-      ends.shift()?.();
-      await turn();
-    }
+    return new Promise<boolean>((resolve) => ends.push(resolve));
+  });
+  const end = async (isStarted: boolean): Promise<void> => {
+    ends.shift()?.(isStarted);
+    await turn();
   };
-  return { starts, begun, endAll };
+  const endAll = async (): Promise<void> => {
+    while (ends.length > 0) await end(true);
+  };
+  const beginMany = async (count: number): Promise<void> => {
+    for (let number = 1; number <= count; number += 1) await starts.begin(ref(number));
+  };
+  return { starts, begun, end, endAll, beginMany };
 }
 
 const ref = (number: number): SubscriptionRef => ({
@@ -27,35 +31,39 @@ const ref = (number: number): SubscriptionRef => ({
 const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `sub_${i + 1}`);
 
 test('the caller does not wait for a start, and four are made at once, in order', async () => {
-  const { starts, begun, endAll } = held();
-  for (let number = 1; number <= 10; number += 1) await starts.begin(ref(number));
+  const { begun, endAll, beginMany } = held();
+  await beginMany(10);
   expect(begun).toEqual(ids(4));
   await endAll();
   expect(begun).toEqual(ids(10));
 });
 
-test('a caller waits while too many do, and has the place of one that was started', async () => {
-  const { starts, begun, endAll } = held({ waitingMost: 2, placeWithinMs: 60_000 });
-  for (let number = 1; number <= 6; number += 1) await starts.begin(ref(number));
-  const seventh = starts.begin(ref(7));
+test('a caller waits while 200 do, until one of them is started', async () => {
+  const { starts, begun, end, endAll, beginMany } = held();
+  await beginMany(204);
+  let hasPlace = false;
+  const last = starts.begin(ref(205)).then(() => (hasPlace = true));
   await turn();
-  expect(begun).toEqual(ids(4));
+  expect([begun.length, hasPlace]).toEqual([4, false]);
+  await end(true);
+  await last;
   await endAll();
-  await seventh;
-  await endAll();
-  expect(begun).toEqual(ids(7));
+  expect(begun).toEqual(ids(205));
 });
 
-test('one that gets no place in time is left to the sweep', async () => {
-  const { starts, begun, endAll } = held({ waitingMost: 2, placeWithinMs: 5 });
-  for (let number = 1; number <= 7; number += 1) await starts.begin(ref(number));
+test('a start that fails leaves those that wait to the sweep, and makes nobody wait', async () => {
+  const { starts, begun, end, endAll, beginMany } = held();
+  await beginMany(204);
+  const last = starts.begin(ref(205));
+  await end(false);
+  await last;
   await endAll();
-  expect(begun).toEqual(ids(6));
+  expect(begun).toEqual([...ids(4), 'sub_205']);
 });
 
 test('stopping waits for what is being started and leaves the rest to the sweep', async () => {
-  const { starts, begun, endAll } = held();
-  for (let number = 1; number <= 6; number += 1) await starts.begin(ref(number));
+  const { starts, begun, endAll, beginMany } = held();
+  await beginMany(6);
   const stopped = starts.stop();
   await endAll();
   await stopped;
