@@ -22,4 +22,4 @@ RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 
 USER node
-CMD ["node", "--import", "tsx", "--import", "./runtime/workflow-threads.ts", "worker.ts"]
+CMD ["node", "--import", "tsx", "--import", "./runtime/workflow-threads.mjs", "worker.ts"]

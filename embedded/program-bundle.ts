@@ -5,7 +5,7 @@ import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
 /** What a process that runs workflows loads first; see there. */
-const WORKFLOW_THREADS = 'runtime/workflow-threads.ts';
+const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
 /** The programs that are started again and again: three servers, and two commands of `npm run`. */
 const PROGRAMS = [

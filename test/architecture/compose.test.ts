@@ -96,7 +96,7 @@ describe('docker-compose.yml', () => {
   it.each(OURS)('starts a file that is there and in the image as %s', (name) => {
     const service = services[name]!;
     expect(service.build).toBe('.');
-    const first = name === 'worker' ? ['--import', './runtime/workflow-threads.ts'] : [];
+    const first = name === 'worker' ? ['--import', './runtime/workflow-threads.mjs'] : [];
     const file = service.command!.at(-1)!;
     expect(service.command).toEqual(['node', '--import', 'tsx', ...first, file]);
     for (const path of [...first.slice(1), file]) {

@@ -2,6 +2,7 @@
 // each of its workflow threads. There the SDK takes a stack trace for every promise that workflow code
 // makes, which is a third to a half of the thread's CPU. All they serve is the "Call Stack" of the Web
 // UI: it answers then that stack traces are not enabled. A process without this file is only slower.
+// JavaScript, because tsx is not ready yet when a thread loads it.
 
 import v8 from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
