@@ -317,6 +317,7 @@ function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
     deliver: true,
     isInDoubt: false,
     isLocalFirst: true,
+    shape: 2,
   };
   return {
     workflowId: subscriptionWorkflowId(state.subscriptionId),

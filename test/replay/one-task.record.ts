@@ -32,42 +32,42 @@ afterAll(async () => {
 });
 
 describe('record', () => {
-  record('one-task-to-end', async () => {
+  record('second-shape-to-end', async () => {
     const { clock, ref } = await begin(world, { cycleCount: 4 });
     await pay(world, ref);
     await world.advance(clock, '2027-04-01T00:00:00Z');
     await world.advance(clock, '2027-06-01T00:00:00Z');
-    expect(await keepSubscription(world, 'one-task-to-end', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-to-end', ref)).toBe(1);
   });
 
-  record('one-task-asleep', async () => {
+  record('second-shape-asleep', async () => {
     const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
     await pay(world, ref);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
-    expect(await keepSubscription(world, 'one-task-asleep', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-asleep', ref)).toBe(1);
   });
 
-  record('one-task-trial', async () => {
+  record('second-shape-trial', async () => {
     const { clock, ref } = await begin(world, {
       cycleCount: 2,
       trial: { interval: 'DAY', count: 7 },
     });
     await pay(world, ref);
     await world.advance(clock, '2027-02-10T00:00:00Z');
-    expect(await keepSubscription(world, 'one-task-trial', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-trial', ref)).toBe(1);
   });
 
-  record('one-task-dunning', async () => {
+  record('second-shape-dunning', async () => {
     const { clock, ref } = await unpaid(world);
     await decline(world, ref, 2);
     await send(world, ref, { kind: 'manualRetry' });
     await world.advance(clock, '2027-02-28T05:00:00Z');
     await world.workflows.execute(ref, newMethodCommand(await world.token()));
     await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepSubscription(world, 'one-task-dunning', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-dunning', ref)).toBe(1);
   });
 
-  record('one-task-commands', async () => {
+  record('second-shape-commands', async () => {
     const { clock, ref } = await unpaid(world);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
     await send(world, ref, { kind: 'pause' });
@@ -75,10 +75,10 @@ describe('record', () => {
     await send(world, ref, { kind: 'unpause', newNextPaymentAt });
     await world.advance(clock, '2027-04-16T00:00:00Z');
     await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepSubscription(world, 'one-task-commands', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-commands', ref)).toBe(1);
   });
 
-  record('one-task-over-budget', async () => {
+  record('second-shape-over-budget', async () => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
     await world.control('POST', '/control/faults', {
@@ -89,10 +89,10 @@ describe('record', () => {
       match: { subscriptionId: ref.subscriptionId },
     });
     await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepSubscription(world, 'one-task-over-budget', ref)).toBe(1);
+    expect(await keepSubscription(world, 'second-shape-over-budget', ref)).toBe(1);
   });
 
-  record('one-task-continued', async () => {
+  record('second-shape-continued', async () => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
     const workflow = workflowOf(world, ref);
@@ -101,6 +101,6 @@ describe('record', () => {
     await world.advance(clock, '2027-03-01T00:00:00Z');
     await vi.waitFor(async () => expect((await workflow.describe()).runId).not.toBe(runId), 10_000);
     await world.advance(clock, '2027-05-01T00:00:00Z');
-    expect(await keepSubscription(world, 'one-task-continued', ref)).toBeGreaterThan(1);
+    expect(await keepSubscription(world, 'second-shape-continued', ref)).toBeGreaterThan(1);
   });
 });

@@ -44,7 +44,12 @@ export interface SubscriptionInput {
    * began before this existed: they replay as they were recorded, and their successors have it.
    */
   isLocalFirst?: true;
-  /** A run of it has left the checkout queue: it is not moved again, whatever queue the server chose. */
+  /**
+   * The run writes no search attribute after a renewal, and leaves the checkout queue within 30 s. Absent
+   * in runs that began before: they write after every renewal and leave at a quiet moment, as recorded.
+   */
+  shape?: 2;
+  /** An earlier run moved to the billing queue. It happens once, even if this run is on `checkout` again. */
   hasLeftCheckout?: true;
 }
 

@@ -32,9 +32,10 @@ export function successorDueAt(run: Run): number | null {
   if (!isLong && !isMisplaced) return null;
   // A test clock has no peak, and its owner waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
-  const [afterMs, windowMs] = isMisplaced
-    ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
-    : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
+  const [afterMs, windowMs] =
+    isMisplaced && run.isOfSecondShape
+      ? [MOVE_AFTER_MS, MOVE_WINDOW_MS]
+      : [QUIET_AFTER_MS, QUIET_WINDOW_MS];
   run.quietAt ??= run.clock.realNow + afterMs + jitterOf(run.state.subscriptionId, windowMs);
   return run.quietAt;
 }

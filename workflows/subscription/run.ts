@@ -6,7 +6,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import { describe } from '../../domain/subscription/describe.ts';
-import { knownUntil } from '../../domain/subscription/state.ts';
+import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
 import {
@@ -28,6 +28,8 @@ export class Run {
   readonly activities: ReturnType<typeof activitiesOf>;
   /** See `SubscriptionInput.isLocalFirst`. */
   readonly isLocalFirst: boolean;
+  /** See `SubscriptionInput.shape`. */
+  readonly isOfSecondShape: boolean;
   /** See `SubscriptionInput.hasLeftCheckout`. */
   readonly hasLeftCheckout: boolean;
   /** Real time before which nothing is tried again after an activity gave up; commands still are. */
@@ -44,18 +46,19 @@ export class Run {
   /** An activity is at the row: by now it may say something else than the state here. */
   isAtRow = false;
   private current: SubscriptionState;
-  /** The search attributes that the server has, as text. */
-  private attributes: string;
+  /** What the server was last told of in search attributes, as text. */
+  private published: string;
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
     this.isInDoubt = input.isInDoubt;
     this.clock = new Clock(input.clock);
     this.isLocalFirst = input.isLocalFirst === true;
+    this.isOfSecondShape = input.shape === 2;
     this.hasLeftCheckout = input.hasLeftCheckout === true;
     this.activities = activitiesOf(this.isLocalFirst);
-    this.attributes = JSON.stringify(attributesOf(input.state));
     this.adopt(input.state);
+    this.published = this.whatIsPublished();
   }
 
   get state(): SubscriptionState {
@@ -82,11 +85,21 @@ export class Run {
 
   /** Writes the search attributes if they changed since this run last wrote them. */
   publishAttributes(): void {
-    const attributes = attributesOf(this.current);
-    const text = JSON.stringify(attributes);
-    if (text === this.attributes) return;
-    this.attributes = text;
-    upsertSearchAttributes(attributes);
+    const published = this.whatIsPublished();
+    if (published === this.published) return;
+    this.published = published;
+    upsertSearchAttributes(attributesOf(this.current));
+  }
+
+  private whatIsPublished(): string {
+    const { current } = this;
+    const attributes = attributesOf(current);
+    // A run of the first shape wrote two attributes more, and has to write as often as it did.
+    return JSON.stringify(
+      this.isOfSecondShape
+        ? attributes
+        : [attributes, current.cyclesCharged, nextPaymentAt(current)],
+    );
   }
 }
 

@@ -211,6 +211,7 @@ async function continueAsNew(run: Run): Promise<never> {
     deliver: false,
     isInDoubt: run.isInDoubt,
     isLocalFirst: true,
+    shape: 2,
     ...(state.status === 'CREATED' ? {} : { hasLeftCheckout: true }),
   });
 }
