@@ -73,9 +73,9 @@ export function createDeliveryWindows(
   };
   const take = (key: string): FreeSlot | null => {
     const window = windows.get(key);
-    // Whoever waits comes first.
-    const isTheirs = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
-    return isTheirs ? null : takeSlot(key);
+    // A free slot belongs to the queue while it drains, or else to callers that wait already.
+    const isReserved = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
+    return isReserved ? null : takeSlot(key);
   };
 
   return {

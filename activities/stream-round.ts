@@ -7,7 +7,7 @@ import { dropPendingDeliveries } from '../db/repositories/webhook-configs.ts';
 import { isOpen, isPaused } from '../domain/endpoint-breaker.ts';
 import { CLAIM_MS, SEND_WITHIN_MS, sendBatch } from './delivery-attempt.ts';
 import type { AttemptDeps } from './delivery-attempt.ts';
-import type { DeliveryWindows } from './delivery-windows.ts';
+import type { DeliveryWindows, FreeSlot } from './delivery-windows.ts';
 import { EndpointProgress, recordProgress } from './endpoint-progress.ts';
 import type { RecordDeps } from './endpoint-progress.ts';
 import type { EndpointWakes } from './endpoint-wakes.ts';
@@ -92,7 +92,7 @@ export class StreamRound {
   private async claim(): Promise<void> {
     const { merchantId } = this.stream.ref;
     // A slot before the claim: a delivery without one would have to be released again.
-    const slots = new Map<string, () => void>();
+    const slots = new Map<string, FreeSlot>();
     const except: string[] = [];
     const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
     const take = async (configId: string): Promise<void> => {

@@ -112,13 +112,13 @@ export async function measureWave(
   await waitForWave(setting, dueAt);
   await endLoad();
   await waitUntilQuiet(stack, setting.idle.cpu, QUIET_AFTER_WITHIN_MS);
-  const cpuMs = cpuMsFor(subscriptionIds.length);
+  const n = subscriptionIds.length;
+  const cpuMs = cpuMsFor(n);
   const database = workBetween(
     counters,
     await readCounters(stack, 'wait for them'),
     setting.idle.databasePerSecond,
   );
-  const n = subscriptionIds.length;
   return {
     ...(await readWave(setting, dueAt)),
     cost: {

@@ -43,8 +43,8 @@ export function cpuBetween<Name extends string>(
 }
 
 /**
- * Starts to count CPU time of the `roots` and of this process. What it gives back answers ms since
- * then, divided by `count`; null where CPU time cannot be read.
+ * Reads the CPU time of the `roots` and of this process now. The function it returns reads it again and
+ * answers the difference in ms, divided by `count`; null where CPU time cannot be read.
  */
 export function countCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,

@@ -88,8 +88,8 @@ export async function createWorld(
     timeoutMs: options.gatewayTimeoutMs ?? 2_000,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
-  // Not the environment's own client: while that one waits for a result, time jumps, and nobody who
-  // asks the API may send the calendar on.
+  // The environment's own client lets the server's time jump while it waits for a result. The API waits
+  // for results too, and must not move the calendar by that.
   const client = new Client({ connection: place.client.connection });
   const logger = createLogger({ name: 'world', level: 'silent' });
   const workflows = createSubscriptionWorkflows({

@@ -40,7 +40,7 @@ describe('a delivery window', () => {
       slot?.();
     };
     const waits = [wait('first'), wait('second')];
-    // Nobody is served before those who wait.
+    // A third caller does not overtake the two that wait.
     expect(windows.take('a')).toBeNull();
     free?.();
     await Promise.all(waits);
@@ -48,7 +48,7 @@ describe('a delivery window', () => {
     expect(windows.take('a')).not.toBeNull();
   });
 
-  it('lets nobody wait for an endpoint that is not quick, longer than allowed, or beside its queue [D-54]', async () => {
+  it('gives no slot after a wait when the endpoint is slow, the time is over or its queue drains [D-54]', async () => {
     const slow = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 0 });
     slow.take('a');
     expect(await slow.takeSoon('a')).toBeNull();

@@ -51,7 +51,7 @@ test('a caller waits while 200 do, until one of them is started', async () => {
   expect(begun).toEqual(ids(205));
 });
 
-test('a start that fails leaves those that wait to the sweep, and makes nobody wait', async () => {
+test('after a start that failed, waiting ones are left to the sweep and their callers go on', async () => {
   const { starts, begun, end, endAll, beginMany } = held();
   await beginMany(204);
   const last = starts.begin(ref(205));
@@ -61,7 +61,7 @@ test('a start that fails leaves those that wait to the sweep, and makes nobody w
   expect(begun).toEqual([...ids(4), 'sub_205']);
 });
 
-test('stopping waits for what is being started and leaves the rest to the sweep', async () => {
+test('stop resolves when the starts under way have ended; those that wait are left to the sweep', async () => {
   const { starts, begun, endAll, beginMany } = held();
   await beginMany(6);
   const stopped = starts.stop();

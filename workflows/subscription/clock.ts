@@ -51,7 +51,7 @@ export class Clock {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
-  /** What was recorded happened at `at`: a test clock that stands before it moves there. */
+  /** Moves a test clock that stands before `at`, an instant the row has recorded, on to `at`. */
   catchUp(at: number): void {
     if (!this.position) return;
     const { nowAt, targetAt } = this.position;
