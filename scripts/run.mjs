@@ -3,8 +3,8 @@
 // packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
 // it runs before anything is installed.
 //
-//   node scripts/run.mjs start|test|check|demo|merchant|chaos|mutants|review|verify|fuzz|
-//     bench:create|bench:billing-day|bench:endpoints [arguments]
+//   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|verify|fuzz|
+//     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -33,6 +33,11 @@ const CHECKS = [
 const tsx = (file, options) => (args) =>
   run(process.execPath, ['--import', 'tsx', file, ...args], options);
 
+const vitest =
+  (...options) =>
+  (args) =>
+    run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...options, ...args]);
+
 /** @type {Record<string, (args: string[]) => Promise<number>>} */
 const COMMANDS = {
   start: tsx('scripts/start.ts', { endsWithUs: true }),
@@ -46,7 +51,9 @@ const COMMANDS = {
   'bench:create': tsx('bench/create-latency.ts'),
   'bench:billing-day': tsx('bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('bench/endpoints.ts', { endsWithUs: true }),
-  test: (args) => run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...args]),
+  'bench:two-merchants': tsx('bench/two-merchants.ts', { endsWithUs: true }),
+  test: vitest(),
+  'test:harm': vitest('--project', 'harm'),
   check,
 };
 

@@ -8,7 +8,7 @@ import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
-import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
 /** Calls of one kind: how many a second, and how long each took in ms. */
 export interface Throughput {
@@ -71,13 +71,14 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
   if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
 }
 
-/** Makes `count` subscriptions, twelve at a time. */
+/** Makes `count` subscriptions of one merchant, twelve at a time. */
 export async function createAll(
   stack: MeasuredStack,
   count: number,
+  merchant: ClientOf = stack.merchant,
 ): Promise<{ created: CreatedSubscription[]; throughput: Throughput }> {
   const troubles = new Troubles();
-  const client = stack.merchant(() => (troubles.repeats += 1));
+  const client = merchant(() => (troubles.repeats += 1));
   const numbers = Array.from({ length: count }, (_, index) => index);
   const { results, throughput } = await timed(stack, numbers, troubles, () => createOne(client));
   await waitUntilStarted(stack);
@@ -110,9 +111,10 @@ export async function editAll(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
   dueAt: number,
+  merchant: ClientOf = stack.merchant,
 ): Promise<Throughput> {
   const troubles = new Troubles();
-  const client = stack.merchant(() => (troubles.repeats += 1));
+  const client = merchant(() => (troubles.repeats += 1));
   const { throughput } = await timed(stack, subscriptionIds, troubles, (subscriptionId) =>
     client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
   );

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Closer } from '../../runtime/shutdown.ts';
+import { countOpen, readRenewals } from '../day/renewals.ts';
+import { createAll, editAll, payAll } from '../day/set-up.ts';
+import { distributionOf } from '../measure/percentiles.ts';
+import type { Distribution } from '../measure/percentiles.ts';
+import { waitUntilQuiet } from '../measure/quiet.ts';
+import { startMeasuredStack } from '../stack/measured-stack.ts';
+import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+
+export interface TwoMerchantsOptions {
+  /** Subscriptions of the small merchant. */
+  readonly small: number;
+  /** Subscriptions of the big merchant, due at the same instant. */
+  readonly big: number;
+  readonly temporal: TemporalKind;
+}
+
+/** How late each renewal was settled, in seconds after its due instant, by Postgres' clock. */
+export interface TwoMerchantsFigures {
+  readonly smallAlone: Distribution;
+  readonly smallBesideBig: Distribution;
+  readonly big: Distribution;
+  /** What was not charged exactly once; empty when all is right. */
+  readonly problems: readonly string[];
+}
+
+interface Merchant {
+  readonly name: string;
+  readonly clientOf: ClientOf;
+  readonly subscriptionIds: readonly string[];
+}
+
+/** A paid run moves to the queue of renewals within 30 s. */
+const LEFT_CHECKOUT_MS = 35_000;
+const QUIET_WITHIN_MS = 60_000;
+/** From the last edit to the due instant. */
+const REST_BEFORE_MS = 15_000;
+const SLOWEST_EDITS_PER_SECOND = 30;
+const WAVE_WITHIN_MS = 120_000;
+const WAVE_WITHIN_MS_EACH = 500;
+const LOOK_MS = 500;
+
+/**
+ * Lets a small merchant's renewals fall due alone, and then together with a big merchant's. The big
+ * merchant's dates are set first, so its timers stand in front.
+ */
+export async function runTwoMerchants(
+  options: TwoMerchantsOptions,
+  dataDir: string,
+  closers: Closer[],
+  say: (line: string) => void,
+): Promise<TwoMerchantsFigures> {
+  say(`starting a stack of its own (Temporal: ${options.temporal})`);
+  const stack = await startMeasuredStack(dataDir, options.temporal, closers);
+  const prepare = async (name: string, clientOf: ClientOf, count: number): Promise<Merchant> => {
+    say(`${name} merchant: creating ${count} subscriptions and paying them`);
+    const { created } = await createAll(stack, count, clientOf);
+    await payAll(stack, created);
+    return { name, clientOf, subscriptionIds: created.map((one) => one.subscriptionId) };
+  };
+  const big = await prepare('big', stack.merchant, options.big);
+  const small = await prepare('small', await stack.addMerchant('Small merchant'), options.small);
+  await sleep(LEFT_CHECKOUT_MS);
+
+  say('the small merchant’s renewals fall due alone');
+  const alone = await measureTogether(stack, [small]);
+  say('both merchants’ renewals fall due together');
+  const together = await measureTogether(stack, [big, small]);
+  const [besideSmall, besideBig] = [together.late[1], together.late[0]];
+  const [smallAlone] = alone.late;
+  if (!smallAlone || !besideSmall || !besideBig) throw new Error('no wave was measured');
+  return {
+    smallAlone,
+    smallBesideBig: besideSmall,
+    big: besideBig,
+    problems: [...alone.problems, ...together.problems],
+  };
+}
+
+/** Moves all to one due instant, in the order given, and reads how late each merchant's were. */
+async function measureTogether(
+  stack: MeasuredStack,
+  merchants: readonly Merchant[],
+): Promise<{ late: Distribution[]; problems: string[] }> {
+  await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
+  const all = merchants.flatMap(({ subscriptionIds }) => subscriptionIds);
+  const editMs = (all.length / SLOWEST_EDITS_PER_SECOND) * 1_000;
+  const dueAt = Math.round(Date.now() + editMs + REST_BEFORE_MS);
+  for (const { clientOf, subscriptionIds } of merchants) {
+    await editAll(stack, subscriptionIds, dueAt, clientOf);
+  }
+  if (Date.now() > dueAt) throw new Error('the edits were too slow for one due instant');
+  await sleep(dueAt - Date.now());
+  const giveUpAt = dueAt + WAVE_WITHIN_MS + all.length * WAVE_WITHIN_MS_EACH;
+  while (Date.now() < giveUpAt && (await countOpen(stack, all, dueAt)).unsettled > 0) {
+    await sleep(LOOK_MS);
+  }
+  const late: Distribution[] = [];
+  const problems: string[] = [];
+  for (const { name, subscriptionIds } of merchants) {
+    const renewals = await readRenewals(stack, subscriptionIds, dueAt, []);
+    late.push(
+      distributionOf(
+        renewals.flatMap(({ settledAt }) =>
+          settledAt === null ? [] : [(settledAt - dueAt) / 1e3],
+        ),
+      ),
+    );
+    const wrong = renewals.filter((one) => one.settledAt === null || one.charges !== 1).length;
+    if (wrong > 0) problems.push(`${name} merchant: ${wrong} renewals were not charged once`);
+  }
+  return { late, problems };
+}
