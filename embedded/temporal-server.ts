@@ -36,6 +36,9 @@ const DYNAMIC_CONFIG = [
   'frontend.enableServerVersionCheck=false',
   'frontend.enableUpdateWorkflowExecution=true',
   'frontend.enableUpdateWorkflowExecutionAsyncAccepted=true',
+  // Priority and fairness keys: this server is older than those that have them switched on.
+  'matching.useNewMatcher=true',
+  'matching.enableFairness=true',
 ] as const;
 
 /** The Temporal dev server as a service, ready when it knows namespace and search attributes. */

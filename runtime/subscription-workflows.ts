@@ -30,6 +30,7 @@ import { acceptedUpdate } from './accepted-update.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
+import { EARLIER_MOST, renewalPriority } from './renewal-priority.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './temporal.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
@@ -43,6 +44,8 @@ export interface SubscriptionRows {
   ): Promise<{ result: CommandResult | null } | null>;
   /** What a workflow is started from; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
+  /** How many subscriptions of the merchant were created before this one; `most` for more. */
+  countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
   /** Temporal confirmed that the workflow exists. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
 }
@@ -216,8 +219,10 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
     deadlineMs: number,
   ): Promise<void> {
+    const earlier = await this.rows.countEarlier(ref, EARLIER_MOST);
     const options: WorkflowStartOptions = {
       ...startOptions(snapshot, this.taskQueuePrefix),
+      priority: { fairnessKey: ref.merchantId, priorityKey: renewalPriority(earlier) },
       workflowIdReusePolicy,
     };
     try {
@@ -328,7 +333,6 @@ function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
     typedSearchAttributes: attributesOf(state),
     memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
-    priority: { fairnessKey: state.merchantId },
   };
 }
 

@@ -166,6 +166,20 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
   return { state, clock: { nowAt, targetAt, reachedAt } };
 }
 
+/** How many subscriptions of the merchant were created before this one; `most` for more. */
+export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): Promise<number> {
+  const { merchantId, createdAt, id } = subscriptions;
+  const own = db.select({ createdAt, id }).from(subscriptions).where(isRow(ref));
+  const earlier = db
+    .select({ id })
+    .from(subscriptions)
+    .where(and(eq(merchantId, ref.merchantId), sql`(${createdAt}, ${id}) < (${own})`))
+    .orderBy(createdAt, id)
+    .limit(most)
+    .as('earlier');
+  return db.$count(earlier);
+}
+
 /**
  * The gateway was asked once more in vain: when to ask again is no transition, but the row says it,
  * so that no sweep takes the subscription for one that is stuck.
@@ -268,6 +282,7 @@ export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
     loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
+    countEarlier: (ref: SubscriptionRef, most: number) => countEarlier(db, ref, most),
     markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
   };
 }

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { countEarlier } from '../../db/repositories/subscriptions.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const CREATED_AT = Date.parse('2027-01-01T00:00:00Z');
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+async function priorityOf(subscriptionId: string) {
+  const { workflowExecutionInfo } = await world.client.workflowService.describeWorkflowExecution({
+    namespace: 'default',
+    execution: { workflowId: subscriptionWorkflowId(subscriptionId) },
+  });
+  const { priorityKey, fairnessKey } = workflowExecutionInfo?.priority ?? {};
+  return { priorityKey, fairnessKey };
+}
+
+test('a merchant’s first 50 subscriptions run with priority key 1, the next ones with 2', async () => {
+  const rows = [];
+  for (let index = 0; index < 49; index += 1) {
+    rows.push(await world.createRowOnly({ createdAt: CREATED_AT + index }));
+  }
+  const fiftieth = await world.create({ createdAt: CREATED_AT + 49 });
+  const next = await world.create({ createdAt: CREATED_AT + 50 });
+  const { merchantId: fairnessKey } = world;
+  expect(await priorityOf(fiftieth.subscriptionId)).toEqual({ priorityKey: 1, fairnessKey });
+  expect(await priorityOf(next.subscriptionId)).toEqual({ priorityKey: 2, fairnessKey });
+  const counted = [...rows.slice(0, 2), fiftieth, next].map((ref) =>
+    countEarlier(world.db, ref, 5_000),
+  );
+  expect(await Promise.all(counted)).toEqual([0, 1, 49, 50]);
+  expect(await countEarlier(world.db, next, 20)).toBe(20);
+  expect(await countEarlier(world.db, { ...next, merchantId: 'mer_another' }, 20)).toBe(0);
+});

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { EARLIER_MOST, renewalPriority } from '../../runtime/renewal-priority.ts';
+
+test.each([
+  [0, 1],
+  [49, 1],
+  [50, 2],
+  [499, 2],
+  [500, 3],
+  [4_999, 3],
+  [EARLIER_MOST, 4],
+  [1_000_000, 4],
+])('a subscription after %i of its merchant has priority key %i', (earlier, key) => {
+  expect(renewalPriority(earlier)).toBe(key);
+});
