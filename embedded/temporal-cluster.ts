@@ -89,7 +89,7 @@ async function build(folder: string): Promise<void> {
 export async function prepareClusterSchema(settings: TemporalClusterSettings): Promise<void> {
   const { hostname, port, username, password } = new URL(settings.databaseUrl);
   const environment = {
-    SQL_PLUGIN: 'postgres12',
+    SQL_PLUGIN: 'postgres12_pgx',
     SQL_HOST: hostname,
     SQL_PORT: port,
     SQL_USER: decodeURIComponent(username),
@@ -156,7 +156,7 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
     program: () => ({ command: settings.programs.server, args: ['--allow-no-auth', 'start'] }),
     environment: {
       ...(Object.fromEntries(ports) as Record<string, string>),
-      DB: 'postgres12',
+      DB: 'postgres12_pgx',
       DB_PORT: port,
       POSTGRES_SEEDS: hostname,
       POSTGRES_USER: decodeURIComponent(username),
