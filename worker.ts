@@ -79,7 +79,7 @@ const { dispatcher, activities: webhooks } = createWebhookDelivery({
 const activities = createActivities({
   db,
   gateway,
-  reviver: workflows,
+  subscriptionWorkflows: workflows,
   payments: createPaymentWorkflows({
     client: temporal.client,
     rows: paymentRows(db),

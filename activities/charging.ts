@@ -92,10 +92,10 @@ export function createChargingActivities(deps: ChargingDeps) {
         return { kind: 'adopt', state: opened.state, result };
       }
       const { lookups } = input.state.openAttempt;
-      const isCalledOff = status === 'ENDED' || status === 'PAUSED';
+      const isVoided = status === 'ENDED' || status === 'PAUSED';
       const stopAt = sendsUntil(deps);
-      const patience = { stopAt, lookups, isCalledOff, isFresh: fresh !== null };
-      const settlement = await collect(deps, opened.attempt, subscriptionId, patience);
+      const limits = { stopAt, lookups, isVoided, isFresh: fresh !== null };
+      const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
       if (isNothingNew(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
         await recordLookup(deps.db, { ...input.state, openAttempt });

@@ -17,7 +17,7 @@ export interface DecidedReview {
 
 /** Those who book a decision, or go on after it. Each throws when Temporal is out of reach. */
 export interface SubscriptionBooker {
-  revive(ref: SubscriptionRef): Promise<void>;
+  recheck(ref: SubscriptionRef): Promise<void>;
 }
 export interface PaymentBooker {
   wakePayment(ref: IntentRef): Promise<void>;
@@ -43,7 +43,7 @@ export async function followUp(
   }
   if (state !== 'REVIEW') return payments.watchLateCharge({ merchantId, attemptId: subjectId });
   if (subscriptionId !== null && cycleNumber !== null) {
-    await subscriptions.revive({ merchantId, subscriptionId });
+    await subscriptions.recheck({ merchantId, subscriptionId });
   } else {
     await payments.wakePayment({ merchantId, intentId });
   }

@@ -89,7 +89,7 @@ export function unknownAfter(lookups: number, reason: string) {
 }
 
 /** How long and how often somebody has asked, and whether anything may still be sent. */
-export interface Patience {
+export interface SendLimits {
   /** When to stop, by `performance.now()`. */
   stopAt: number;
   /** Questions in vain before. */
@@ -100,7 +100,7 @@ export interface Patience {
    * What it is for ended or is paused: what the gateway has not got, it does not get any more. Rule:
    * D-§4.
    */
-  isCalledOff?: boolean;
+  isVoided?: boolean;
 }
 
 /** Nothing was charged, and nothing will be; that the gateway gets it late after all is looked for. */
@@ -121,7 +121,7 @@ export async function collect(
   deps: ExchangeDeps,
   attempt: Attempt,
   subscriptionId: string | null,
-  patience: Patience,
+  limits: SendLimits,
 ): Promise<Settlement> {
   const { db, gateway } = deps;
   if (attempt.state === 'SUCCEEDED') {
@@ -133,10 +133,10 @@ export async function collect(
   }
   if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
 
-  let mayBeThere = attempt.state !== 'CREATED' && !patience.isFresh;
-  let isMarked = patience.isFresh === true;
-  if (patience.isCalledOff && !mayBeThere) return WITHDRAWN;
-  if (patience.isCalledOff && !gateway.capabilities.lookup) {
+  let mayBeThere = attempt.state !== 'CREATED' && !limits.isFresh;
+  let isMarked = limits.isFresh === true;
+  if (limits.isVoided && !mayBeThere) return WITHDRAWN;
+  if (limits.isVoided && !gateway.capabilities.lookup) {
     return {
       kind: 'review',
       reason: 'it was called off, and the gateway cannot be asked what it has',
@@ -151,7 +151,7 @@ export async function collect(
       case 'declined':
         return outcome;
       case 'absent':
-        if (patience.isCalledOff) return WITHDRAWN;
+        if (limits.isVoided) return WITHDRAWN;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }
@@ -162,14 +162,13 @@ export async function collect(
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
         // Somebody settled it, or put it in review, while this one looked away.
-        return collect(deps, outcome.attempt, subscriptionId, patience);
+        return collect(deps, outcome.attempt, subscriptionId, limits);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
         mayBeThere = mayBeThere || outcome.kind !== 'not_sent';
         const reason = outcome.kind === 'in_progress' ? 'still in progress' : outcome.reason;
-        if (!(await pauseBefore(deps, patience.stopAt)))
-          return unknownAfter(patience.lookups, reason);
+        if (!(await pauseBefore(deps, limits.stopAt))) return unknownAfter(limits.lookups, reason);
       }
     }
   }

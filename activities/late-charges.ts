@@ -7,12 +7,12 @@ import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { questionAbout, unlessRejected } from './gateway-exchange.ts';
-import type { PaymentResumption, Reviver } from './maintenance.ts';
+import type { PaymentResumption, SubscriptionWorkflowsPort } from './maintenance.ts';
 
 export interface LateChargeDeps {
   db: Db;
   gateway: PaymentGateway;
-  reviver: Pick<Reviver, 'revive'>;
+  subscriptionWorkflows: Pick<SubscriptionWorkflowsPort, 'recheck'>;
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
 
@@ -71,7 +71,7 @@ async function ask(gateway: PaymentGateway, attempt: Attempt) {
 }
 
 async function book(
-  { db, reviver, payments }: LateChargeDeps,
+  { db, subscriptionWorkflows, payments }: LateChargeDeps,
   { merchantId, attemptId }: AttemptRef,
   gatewayChargeId: string,
   nowAt: number,
@@ -79,7 +79,7 @@ async function book(
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
   // Its workflow reads the row again, and so the line of the timeline.
-  if (subscription) await reviver.revive(subscription);
+  if (subscription) await subscriptionWorkflows.recheck(subscription);
   await payments.resumeRefund({ merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };
 }

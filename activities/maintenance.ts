@@ -22,12 +22,12 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import { followUp } from './decided-reviews.ts';
 
 /** What the sweeps need of subscription workflows. */
-export interface Reviver {
-  revive(ref: SubscriptionRef): Promise<void>;
+export interface SubscriptionWorkflowsPort {
+  recheck(ref: SubscriptionRef): Promise<void>;
   /** False when its workflow has work waiting or running: it is in a queue, not lost. */
-  reviveUnlessBusy(ref: SubscriptionRef): Promise<boolean>;
+  recheckUnlessBusy(ref: SubscriptionRef): Promise<boolean>;
   /** False when it runs, or is over. */
-  restore(ref: SubscriptionRef): Promise<boolean>;
+  ensureRunning(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
   /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
@@ -46,7 +46,7 @@ export interface PaymentResumption {
 
 export interface MaintenanceDeps {
   db: Db;
-  reviver: Reviver;
+  subscriptionWorkflows: SubscriptionWorkflowsPort;
   payments: PaymentResumption;
   /** Has an endpoint's delivery queue look soon, started if need be. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
@@ -83,24 +83,24 @@ const AT_ONCE = 10;
  */
 export function createMaintenanceActivities({
   db,
-  reviver,
+  subscriptionWorkflows,
   payments,
   wakeEndpoint,
 }: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, broken, each } = startRounds(db);
-      const revive = (ref: SubscriptionRef) => reviver.revive(ref);
-      await each('neverStarted', () => neverStarted(db, LIMIT), revive);
+      const recheck = (ref: SubscriptionRef) => subscriptionWorkflows.recheck(ref);
+      await each('neverStarted', () => neverStarted(db, LIMIT), recheck);
       await each(
         'overdue',
         () => overdue(db, LIMIT),
-        (ref) => reviver.reviveUnlessBusy(ref),
+        (ref) => subscriptionWorkflows.recheckUnlessBusy(ref),
       );
       await each(
         'behindTheirClock',
         () => behindTheirClock(db, LIMIT),
-        (one) => reviver.advanceClock(one, one.targetAt),
+        (one) => subscriptionWorkflows.advanceClock(one, one.targetAt),
       );
       await each(
         'withdrawn',
@@ -125,7 +125,7 @@ export function createMaintenanceActivities({
       await each(
         'decidedReviews',
         () => takeDecidedReviews(db, LIMIT),
-        (review) => followUp(review, reviver, payments),
+        (review) => followUp(review, subscriptionWorkflows, payments),
       );
       await each(
         'stalledStreams',
@@ -137,8 +137,8 @@ export function createMaintenanceActivities({
       const sinceAt = input.nowAt - input.lookBackMs;
       await each(
         'lost',
-        () => reviver.closedSince(sinceAt),
-        (ref) => reviver.restore(ref),
+        () => subscriptionWorkflows.closedSince(sinceAt),
+        (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       // The first tells; the next sweep looks again.

@@ -36,7 +36,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       input: PaymentOrder & { nowAt: number; lookups?: number },
     ): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = input;
-      const patience = { stopAt: sendsUntil(deps), lookups };
+      const limits = { stopAt: sendsUntil(deps), lookups };
       failpoint('before_opening');
       const turn = await takeTurn(deps, order, nowAt);
       if (turn.kind === 'refused') return turn.outcome;
@@ -48,7 +48,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
       const { intent, attempt } = turn;
       failpoint('after_opening');
-      const settlement = await collect(deps, attempt, intent.subscriptionId, patience);
+      const settlement = await collect(deps, attempt, intent.subscriptionId, limits);
       failpoint('before_settling_commits');
       const outcome = await settlePayment(deps.db, attempt, settlement, nowAt);
       failpoint('after_settling');

@@ -18,7 +18,7 @@ import {
   unknownAfter,
   unlessRejected,
 } from './gateway-exchange.ts';
-import type { Patience } from './gateway-exchange.ts';
+import type { SendLimits } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
 /** Money on its way back. */
@@ -34,10 +34,10 @@ export function createRefundActivities(deps: PaymentDeps) {
       input: RefundRef & { nowAt: number; lookups?: number },
     ): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = input;
-      const patience = { stopAt: sendsUntil(deps), lookups };
+      const limits = { stopAt: sendsUntil(deps), lookups };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
-      const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, patience);
+      const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, limits);
       const outcome = settlement
         ? await settle(deps.db, refund, settlement, nowAt)
         : await decidedBefore(deps, refund);
@@ -71,7 +71,7 @@ async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {
 async function giveBack(
   deps: PaymentDeps,
   refund: Refund,
-  { stopAt, lookups }: Patience,
+  { stopAt, lookups }: SendLimits,
 ): Promise<RefundSettlement | null> {
   const { db, gateway } = deps;
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;

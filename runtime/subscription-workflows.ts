@@ -12,7 +12,7 @@ import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Command, CommandResult } from '../domain/subscription/commands.ts';
-import { judge } from '../domain/subscription/judge.ts';
+import { validateCommand } from '../domain/subscription/validate-command.ts';
 import type { LogEntry, SubscriptionRef } from '../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../domain/subscription/upcoming.ts';
 import {
@@ -68,12 +68,12 @@ export interface SubscriptionWorkflows {
    * Makes sure that a subscription that is not over has a running workflow, starting one from its
    * row if need be, and has it look at what is due. Throws when Temporal is out of reach.
    */
-  revive(subscription: SubscriptionRef): Promise<void>;
+  recheck(subscription: SubscriptionRef): Promise<void>;
   /**
    * The same for one that seems late, unless a task or an activity of its workflow is waiting or running:
    * then it is in a queue, not lost. True when it did. Throws when Temporal is out of reach.
    */
-  reviveUnlessBusy(subscription: SubscriptionRef): Promise<boolean>;
+  recheckUnlessBusy(subscription: SubscriptionRef): Promise<boolean>;
   /**
    * Carries out a command once, however often it is sent with the same `commandId`. Throws
    * `DomainError('service_unavailable')` when it could not be handed over within 5 s; then it was
@@ -82,9 +82,9 @@ export interface SubscriptionWorkflows {
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
    * Starts a workflow from its row if the subscription is not over and none runs; true when it did.
-   * Unlike `revive` it leaves a running one alone. Throws when Temporal is out of reach.
+   * Unlike `recheck` it leaves a running one alone. Throws when Temporal is out of reach.
    */
-  restore(subscription: SubscriptionRef): Promise<boolean>;
+  ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
   /**
    * Subscriptions whose workflow closed since `sinceAt` (real time) other than by its own end:
    * terminated, failed, timed out. It may run again. Those that Temporal tells of within 10 s, the
@@ -147,20 +147,20 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     }
   }
 
-  async revive(ref: SubscriptionRef): Promise<void> {
-    await this.signalOrRestart(ref, (handle) => handle.signal(poke));
+  async recheck(ref: SubscriptionRef): Promise<void> {
+    await this.signalOrStart(ref, (handle) => handle.signal(poke));
     await this.rows.markWorkflowStarted(ref);
   }
 
-  async reviveUnlessBusy(ref: SubscriptionRef): Promise<boolean> {
+  async recheckUnlessBusy(ref: SubscriptionRef): Promise<boolean> {
     if (await hasWorkPending(this.client, subscriptionWorkflowId(ref.subscriptionId))) return false;
-    await this.revive(ref);
+    await this.recheck(ref);
     return true;
   }
 
-  async restore(ref: SubscriptionRef): Promise<boolean> {
+  async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
     const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    return (await isRunning(this.client, workflowId)) ? false : this.restart(ref);
+    return (await isRunning(this.client, workflowId)) ? false : this.startFromRow(ref);
   }
 
   closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
@@ -168,7 +168,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   }
 
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
-    return this.signalOrRestart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
+    return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
   }
 
   async execute(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
@@ -181,7 +181,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
       // It may have been applied all the same, by this call or by an earlier one.
       const known = await this.knownAnswer(ref, command.commandId);
       if (known) return known;
-      if (error instanceof WorkflowNotFoundError) return this.retryOnRestarted(ref, command);
+      if (error instanceof WorkflowNotFoundError) return this.retryOnNewRun(ref, command);
       return answerOf(error);
     }
   }
@@ -237,7 +237,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   }
 
   /** A workflow that should be there and is not: from its row. False when it is over. */
-  private async restart(ref: SubscriptionRef): Promise<boolean> {
+  private async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.rows.loadSnapshot(ref);
     if (!snapshot || isOver(snapshot)) return false;
     this.logger.warn({ ...ref }, 'starting a workflow again from its row');
@@ -245,7 +245,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     return true;
   }
 
-  private async signalOrRestart(
+  private async signalOrStart(
     ref: SubscriptionRef,
     send: (handle: WorkflowHandle) => Promise<void>,
   ): Promise<void> {
@@ -254,7 +254,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
       await this.within(ACCEPT_WITHIN_MS, () => send(handle));
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
-      await this.restart(ref);
+      await this.startFromRow(ref);
     }
   }
 
@@ -280,17 +280,17 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     }
   }
 
-  private async retryOnRestarted(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
+  private async retryOnNewRun(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     try {
-      if (await this.restart(ref)) return await this.sendUpdate(ref, command);
+      if (await this.startFromRow(ref)) return await this.sendUpdate(ref, command);
     } catch (error) {
       return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
     // The subscription is over: its own rules give the refusal.
     const snapshot = await this.rows.loadSnapshot(ref);
-    const verdict = snapshot && judge(snapshot.state, command, snapshot.state.createdAt);
-    if (!verdict || verdict.ok) throw new DomainError('service_unavailable');
-    return { kind: 'refused', code: verdict.code, message: verdict.message };
+    const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
+    if (!decision || decision.ok) throw new DomainError('service_unavailable');
+    return { kind: 'refused', code: decision.code, message: decision.message };
   }
 
   /** The same command is being carried out for another call: most are over within a moment. */

@@ -7,7 +7,7 @@ import { attemptPatch } from './apply-attempt.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The transitions that commands and passing time cause. Each expects that `judge` allowed the
+ * The transitions that commands and passing time cause. Each expects that `validateCommand` allowed the
  * command, and is pure. Rules: D-§4, D-15, D-30, D-31.
  */
 

@@ -30,7 +30,7 @@ import type {
   CompleteCheckoutCommand,
   ReplacePaymentMethodCommand,
 } from '../../domain/subscription/commands.ts';
-import { judge } from '../../domain/subscription/judge.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
@@ -82,8 +82,8 @@ export function createFakeWorkflows(db: Db, now: () => number) {
         return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
       const snapshot = await snapshotOf(ref);
       const nowAt = snapshot.clock?.nowAt ?? now();
-      const verdict = judge(snapshot.state, command, nowAt);
-      if (!verdict.ok) return { kind: 'refused', code: verdict.code, message: verdict.message };
+      const decision = validateCommand(snapshot.state, command, nowAt);
+      if (!decision.ok) return { kind: 'refused', code: decision.code, message: decision.message };
       return carryOut(ref, snapshot, command, nowAt);
     },
     async advanceClock(ref, targetAt) {
@@ -101,9 +101,9 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const state = await askedState(ref);
       return state && state.log;
     },
-    revive: async () => undefined,
-    reviveUnlessBusy: async () => true,
-    restore: async () => false,
+    recheck: async () => undefined,
+    recheckUnlessBusy: async () => true,
+    ensureRunning: async () => false,
     closedSince: async () => [],
   };
   const webhooks: ApiDeps['webhooks'] = {

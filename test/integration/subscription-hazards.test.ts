@@ -197,7 +197,7 @@ describe('the Web UI', () => {
       async () => expect(await world.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
       { timeout: 20_000, interval: 200 },
     );
-    await world.workflows.restore(ref);
+    await world.workflows.ensureRunning(ref);
     expect(await handleOf(ref).query(stateQuery)).toEqual(await world.state(ref));
     await world.advance(clock, '2027-02-10T04:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
@@ -222,7 +222,7 @@ describe('the Web UI', () => {
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).not.toBeNull());
     await handleOf(ref).terminate('somebody clicked');
     await answer;
-    await world.workflows.restore(ref);
+    await world.workflows.ensureRunning(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 30_000);
     expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',

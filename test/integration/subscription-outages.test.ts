@@ -238,7 +238,7 @@ describe('workers that are away', () => {
       .update(subscriptions)
       .set({ state: { ...state, anchorAt } })
       .where(eq(subscriptions.id, ref.subscriptionId));
-    await world.workflows.restore(ref);
+    await world.workflows.ensureRunning(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(3), 20_000);
     const intents = await world.db
       .select({ cycleNumber: paymentIntents.cycleNumber, dueAt: paymentIntents.dueAt })

@@ -82,7 +82,7 @@ describe.each([
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
     await away.close();
-    await world.workflows.revive(ref);
+    await world.workflows.recheck(ref);
     const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     expect(await world.book(ref)).toHaveLength(1);

@@ -165,7 +165,7 @@ describe('a test clock', () => {
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     await handle.terminate('somebody clicked');
     await world.control('DELETE', '/control/faults');
-    expect(await world.workflows.restore(ref)).toBe(true);
+    expect(await world.workflows.ensureRunning(ref)).toBe(true);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 60_000);
     expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
       'succeeded',

@@ -135,7 +135,7 @@ describe('record', () => {
     const attempt = await inReview();
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
     await settle(attempt.id);
-    await world.workflows.revive(ref);
+    await world.workflows.recheck(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 10_000);
     expect(await keepSubscription(world, 'review', ref)).toBeGreaterThan(0);
 

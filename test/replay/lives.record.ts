@@ -98,7 +98,7 @@ describe('record', () => {
     await sleeps(world, ref);
     await send(world, ref, { kind: 'manualRetry' });
     await sleeps(world, ref);
-    await world.workflows.revive(ref);
+    await world.workflows.recheck(ref);
     await vi.waitFor(async () => {
       const { historyLength } = await workflowOf(world, ref).describe();
       expect(historyLength).toBeGreaterThan(10);
@@ -117,7 +117,7 @@ describe('record', () => {
     const { ref } = await begin(world);
     await pay(world, ref);
     await sleeps(world, ref);
-    for (let sent = 0; sent < 3; sent += 1) await world.workflows.revive(ref);
+    for (let sent = 0; sent < 3; sent += 1) await world.workflows.recheck(ref);
     await vi.waitFor(async () => {
       const { historyLength } = await workflowOf(world, ref).describe();
       expect(historyLength).toBeGreaterThan(12);

@@ -87,7 +87,7 @@ describe('record', () => {
     const { clock, ref } = await begin(world, { cycleCount: 2 });
     await pay(world, ref);
     await workflowOf(world, ref).terminate('to be started again');
-    await world.workflows.revive(ref);
+    await world.workflows.recheck(ref);
     await world.advance(clock, '2027-03-01T00:00:00Z');
     expect(await keepEnded('restarted', ref)).toBe(1);
   });

@@ -5,7 +5,7 @@ import { isLastLateLook, lateLookDelayMs } from '../../domain/review.ts';
 import { applyLateCharge, settleNow } from '../../domain/subscription/apply-attempt.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
-import type { Verdict } from '../../domain/subscription/judge.ts';
+import type { Decision } from '../../domain/subscription/validate-command.ts';
 import type {
   OpenAttempt,
   OwedCycle,
@@ -87,13 +87,13 @@ export class LifeInDoubt extends Simulation {
   override command<K extends Command['kind']>(
     kind: K,
     fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
-  ): { verdict: Verdict; result: CommandResult | null } {
+  ): { decision: Decision; result: CommandResult | null } {
     const { open, doubt, state } = this;
     const command = { ...fields, kind, commandId: '' } as Command;
     const answer = super.command(kind, fields);
-    const { ok } = answer.verdict;
+    const { ok } = answer.decision;
     if (doubt) this.see(`${nameOf(command)} ${ok ? 'accepted' : 'refused'} while ${doubt}`);
-    if (command.kind === 'manualRetry') this.checkManualRetry(answer.verdict, state.status, open);
+    if (command.kind === 'manualRetry') this.checkManualRetry(answer.decision, state.status, open);
     if (ok) this.agree(command, open, state.status);
     return answer;
   }
@@ -142,16 +142,16 @@ export class LifeInDoubt extends Simulation {
 
   /** Accepted when nothing is undecided and four hours are over, and never else. Rule: D-31. */
   private checkManualRetry(
-    verdict: Verdict,
+    decision: Decision,
     status: SubscriptionStatus,
     open: AttemptRow | null,
   ): void {
     const isCool = this.now >= this.manualRetryAt + 4 * HOUR;
     const isAllowed = status === 'UNPAID' && open === null && isCool;
-    must(verdict.ok === isAllowed, 'a manual retry is accepted when it may be');
-    if (verdict.ok) this.manualRetryAt = this.now;
+    must(decision.ok === isAllowed, 'a manual retry is accepted when it may be');
+    if (decision.ok) this.manualRetryAt = this.now;
     else if (status === 'UNPAID' && open) {
-      must(verdict.code === 'payment_outcome_pending', 'its refusal names the doubt');
+      must(decision.code === 'payment_outcome_pending', 'its refusal names the doubt');
     }
   }
 

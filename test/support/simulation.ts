@@ -15,8 +15,8 @@ import * as apply from '../../domain/subscription/apply-command.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
-import { judge } from '../../domain/subscription/judge.ts';
-import type { Verdict } from '../../domain/subscription/judge.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
+import type { Decision } from '../../domain/subscription/validate-command.ts';
 import { newSubscription } from '../../domain/subscription/state.ts';
 import type {
   OpenAttempt,
@@ -58,7 +58,7 @@ const DEFAULT_TERMS: Terms = {
 };
 
 /**
- * The workflow's loop without Temporal: the same `decide`, `judge` and `apply` functions, in one
+ * The workflow's loop without Temporal: the same `decide`, `validateCommand` and `apply` functions, in one
  * thread, on a clock that moves through every due instant. Real time is the same clock.
  */
 export class Simulation {
@@ -97,12 +97,12 @@ export class Simulation {
   command<K extends Command['kind']>(
     kind: K,
     fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
-  ): { verdict: Verdict; result: CommandResult | null } {
+  ): { decision: Decision; result: CommandResult | null } {
     this.commands += 1;
     const command = { ...fields, kind, commandId: `cmd_${this.commands}` } as Command;
-    const verdict = judge(this.state, command, this.now);
-    if (!verdict.ok) return { verdict, result: null };
-    return { verdict, result: this.carryOut(command) };
+    const decision = validateCommand(this.state, command, this.now);
+    if (!decision.ok) return { decision, result: null };
+    return { decision, result: this.carryOut(command) };
   }
 
   /** Pays in the checkout, or starts the trial. */

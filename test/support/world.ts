@@ -120,7 +120,7 @@ export async function createWorld(
   const activities = createActivities({
     db,
     gateway,
-    reviver: workflows,
+    subscriptionWorkflows: workflows,
     payments,
     sendBudget: options.sendBudget ?? SEND_BUDGET,
     webhooks: delivery.activities,

@@ -65,12 +65,12 @@ describe('a payment in review', () => {
 
   test('lets edit, pause and cancel through, and no second attempt [D-31]', () => {
     const life = inReview();
-    expect(life.command('edit', { newAmountMinor: 2_500 }).verdict).toEqual({ ok: true });
-    expect(life.command('manualRetry', {}).verdict).toMatchObject({
+    expect(life.command('edit', { newAmountMinor: 2_500 }).decision).toEqual({ ok: true });
+    expect(life.command('manualRetry', {}).decision).toMatchObject({
       code: 'payment_outcome_pending',
     });
-    expect(life.command('pause', {}).verdict).toEqual({ ok: true });
-    expect(life.command('cancel', { reason: 'cancelled' }).verdict).toEqual({ ok: true });
+    expect(life.command('pause', {}).decision).toEqual({ ok: true });
+    expect(life.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
     expect(life.state).toMatchObject({ status: 'ENDED', openAttempt: { reviewReason: REASON } });
     expect(decide(life.state, life.now, life.now)).toMatchObject({ do: 'wait', time: 'real' });
     // Settled as paid after the end it is booked all the same.

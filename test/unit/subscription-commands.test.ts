@@ -37,13 +37,13 @@ describe('a manual retry', () => {
       errorCode: 'card_declined',
     });
     life.runTo('2026-02-01T04:59:59.999Z');
-    expect(life.command('manualRetry', {}).verdict).toEqual({
+    expect(life.command('manualRetry', {}).decision).toEqual({
       ok: false,
       code: 'bad_request',
       message: 'Another manual retry is possible from 2026-02-01T05:00:00.000Z.',
     });
     life.runTo('2026-02-01T05:00:00Z');
-    expect(life.command('manualRetry', {}).verdict).toEqual({ ok: true });
+    expect(life.command('manualRetry', {}).decision).toEqual({ ok: true });
     // The automatic retry at 04:00 neither waited for the cooldown nor moved it.
     expect(life.sends.map((send) => send.trigger)).toEqual([
       'checkout',
@@ -55,7 +55,7 @@ describe('a manual retry', () => {
   });
 
   test('is refused in every status but UNPAID [IF-3]', () => {
-    const refused = (life: Simulation) => life.command('manualRetry', {}).verdict;
+    const refused = (life: Simulation) => life.command('manualRetry', {}).decision;
     const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'DAY', count: 1 } });
     const seen = [refused(life)];
     life.pay();
@@ -66,7 +66,7 @@ describe('a manual retry', () => {
     seen.push(refused(life));
     life.command('cancel', { reason: 'cancelled' });
     seen.push(refused(life));
-    expect(seen.map((verdict) => (verdict.ok ? 'ok' : verdict.code))).toEqual(
+    expect(seen.map((decision) => (decision.ok ? 'ok' : decision.code))).toEqual(
       Array.from({ length: 5 }, () => 'operation_not_allowed'),
     );
   });
@@ -89,8 +89,8 @@ describe('a manual retry', () => {
   test('is refused while the outcome of a payment is unknown [D-31]', () => {
     const life = unpaid();
     life.replies.push({ kind: 'unknown' }, declined());
-    expect(life.command('manualRetry', {})).toEqual({ verdict: { ok: true }, result: null });
-    expect(life.command('manualRetry', {}).verdict).toMatchObject({
+    expect(life.command('manualRetry', {})).toEqual({ decision: { ok: true }, result: null });
+    expect(life.command('manualRetry', {}).decision).toMatchObject({
       code: 'payment_outcome_pending',
     });
     life.runTo('2026-02-01T01:00:10Z');
@@ -139,7 +139,7 @@ describe('an edit', () => {
   ])('of %j is refused: %s [D-15]', (fields, message) => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
-    expect(life.command('edit', fields).verdict).toEqual({
+    expect(life.command('edit', fields).decision).toEqual({
       ok: false,
       code: 'bad_request',
       message,
@@ -216,8 +216,10 @@ describe('pause and unpause', () => {
       const life = new Simulation('2026-01-10T00:00:00Z');
       life.pay();
       life.command('pause', {});
-      const { verdict } = life.command('unpause', { newNextPaymentAt: newNextPaymentAt as number });
-      expect(verdict).toEqual({
+      const { decision } = life.command('unpause', {
+        newNextPaymentAt: newNextPaymentAt as number,
+      });
+      expect(decision).toEqual({
         ok: false,
         code: 'bad_request',
         message: 'newNextPaymentDate must be epoch milliseconds before the year 2200.',

@@ -77,7 +77,7 @@ describe('a checkout', () => {
     expect(life.events).toEqual(['subscription.ended']);
     expect(life.command('completeCheckout', { paymentToken: 'p', checkoutSessionId: 'c' })).toEqual(
       {
-        verdict: {
+        decision: {
           ok: false,
           code: 'operation_not_allowed',
           message: 'A subscription that is ENDED cannot be paid in its checkout.',

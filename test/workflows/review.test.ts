@@ -179,7 +179,7 @@ describe('a gateway that is away', () => {
     const outcome = 'not_charged' as const;
     expect(await decideReview(world.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
     await gatewayIsBack();
-    await world.workflows.revive(ref);
+    await world.workflows.recheck(ref);
     // The retry plan's next date is past by now: it is tried again at once, under a new key.
     await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
     const told = (await world.events(ref)).map((event) => event['eventType']).slice(-4);

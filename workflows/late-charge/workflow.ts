@@ -3,7 +3,7 @@ import type { Activities } from '../../activities/index.ts';
 import { lateLookDelayMs } from '../../domain/review.ts';
 import { MONEY_MOVEMENT } from '../options.ts';
 import { siblingTaskQueue } from '../task-queues.ts';
-import { untilDecided } from '../until-decided.ts';
+import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { LateChargeInput, LateChargeResult } from './messages.ts';
 
 /**
@@ -19,7 +19,7 @@ export async function lateCharge(input: LateChargeInput): Promise<LateChargeResu
     priority: { fairnessKey: merchantId },
   });
   const goOn = makeContinueAsNewFunc<typeof lateCharge>();
-  const outcome = await untilDecided({
+  const outcome = await pollUntilSettled({
     what: `a late charge of \`${attemptId}\``,
     ask: (nowAt, looks) => lookForLateCharge({ merchantId, attemptId, nowAt, looks }),
     lookups,

@@ -1,6 +1,6 @@
 import { makeContinueAsNewFunc } from '@temporalio/workflow';
 import { moneyMovement } from '../local-first.ts';
-import { untilDecided } from '../until-decided.ts';
+import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { PaymentInput, PaymentResult } from './messages.ts';
 
 /**
@@ -11,7 +11,7 @@ export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const { merchantId, intentId, token, lookups } = input;
   const { chargePayment } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof payment>();
-  const outcome = await untilDecided({
+  const outcome = await pollUntilSettled({
     what: `payment \`${intentId}\``,
     ask: (nowAt, asked) =>
       chargePayment(`charge or settle ${intentId}`, {

@@ -1,6 +1,6 @@
 import { makeContinueAsNewFunc } from '@temporalio/workflow';
 import { moneyMovement } from '../local-first.ts';
-import { untilDecided } from '../until-decided.ts';
+import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { RefundInput, RefundResult } from './messages.ts';
 
 /**
@@ -11,7 +11,7 @@ export async function refund(input: RefundInput): Promise<RefundResult> {
   const { merchantId, refundId, lookups } = input;
   const { refundPayment } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof refund>();
-  const outcome = await untilDecided({
+  const outcome = await pollUntilSettled({
     what: `refund \`${refundId}\``,
     ask: (nowAt, asked) =>
       refundPayment(`give back ${refundId}`, { merchantId, refundId, nowAt, lookups: asked }),

@@ -1,6 +1,6 @@
 import { makeContinueAsNewFunc } from '@temporalio/workflow';
 import { moneyMovement } from '../local-first.ts';
-import { untilDecided } from '../until-decided.ts';
+import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { SetupMethodInput, SetupMethodResult } from './messages.ts';
 
 /**
@@ -11,7 +11,7 @@ export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodR
   const { lookups, isLocalFirst: _, ...order } = input;
   const { saveSetupMethod } = moneyMovement(input);
   const goOn = makeContinueAsNewFunc<typeof setupMethod>();
-  const outcome = await untilDecided({
+  const outcome = await pollUntilSettled({
     what: `setup session \`${order.setupMethodId}\``,
     ask: (nowAt) =>
       saveSetupMethod(`save the payment method of ${order.setupMethodId}`, { ...order, nowAt }),

@@ -36,7 +36,7 @@ export class Clock {
   }
 
   /** A target that is reached and was not recorded yet. */
-  get unsaidAt(): number | null {
+  get unreportedAt(): number | null {
     if (!this.position || this.isBehind) return null;
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
   }

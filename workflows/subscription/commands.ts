@@ -14,7 +14,7 @@ import type {
   CompleteCheckoutCommand,
   ReplacePaymentMethodCommand,
 } from '../../domain/subscription/commands.ts';
-import { judge } from '../../domain/subscription/judge.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { RedeemTokenResult } from '../../activities/redeem-token.ts';
 import type { Answer } from './inbox.ts';
 import type { Run } from './run.ts';
@@ -31,15 +31,15 @@ export const UNAVAILABLE: Answer = {
 
 /**
  * Takes the oldest command of the inbox: judges it again (what stood before it may have changed the
- * verdict), does it, and answers it. One whose subscription turned out to have moved on stays first
+ * decision), does it, and answers it. One whose subscription turned out to have moved on stays first
  * in line and is judged anew; so does an unawaited one whose activity gave up.
  */
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const command = run.inbox.first;
   if (!command) return;
-  const verdict = judge(run.state, command, run.clock.now);
-  if (!verdict.ok) {
-    run.inbox.answerFirst(verdict);
+  const decision = validateCommand(run.state, command, run.clock.now);
+  if (!decision.ok) {
+    run.inbox.answerFirst(decision);
     return;
   }
   const outcome = await carryOut(run, steps, command);
@@ -159,7 +159,7 @@ async function redeem(
     const { errorCode } = redeemed;
     return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };
   } catch (error) {
-    steps.holdAfter(error);
+    steps.backOffAfter(error);
     return { kind: 'unavailable' };
   }
 }

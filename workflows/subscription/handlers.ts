@@ -19,7 +19,7 @@ import type {
   ReplacePaymentMethodCommand,
   UnpauseCommand,
 } from '../../domain/subscription/commands.ts';
-import { judge } from '../../domain/subscription/judge.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
@@ -92,9 +92,9 @@ function onUpdate<C extends Command>(
       // Synchronous: an async validator accepts everything. Its refusal is final, so it refuses only
       // what it is sure of; everything is judged again when its turn has come.
       validator: (input: messages.Input<C>) => {
-        if (!run.isCertain) return;
-        const verdict = judge(run.state, toCommand(input), run.clock.now);
-        if (!verdict.ok) throw refusal(verdict.code, verdict.message);
+        if (!run.isInSync) return;
+        const decision = validateCommand(run.state, toCommand(input), run.clock.now);
+        if (!decision.ok) throw refusal(decision.code, decision.message);
       },
     },
   );
@@ -139,7 +139,7 @@ function registerOperatorSignals(run: Run): void {
   setHandler(messages.poke, () => run.poke(), { description: 'Look again at what is due' });
 }
 
-/** A signal's argument is whatever somebody typed; `judge` looks at the fields. */
+/** A signal's argument is whatever somebody typed; `validateCommand` looks at the fields. */
 function asObject<T extends object>(input: T): T {
   return typeof input === 'object' && input !== null ? input : ({} as T);
 }

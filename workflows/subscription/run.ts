@@ -33,9 +33,9 @@ export class Run {
   /** See `SubscriptionInput.hasLeftCheckout`. */
   readonly hasLeftCheckout: boolean;
   /** Real time before which nothing is tried again after an activity gave up; commands still are. */
-  holdUntilAt = 0;
+  backoffUntilAt = 0;
   /** The row may have moved on unheard: it is read before anything else is done. */
-  isInDoubt: boolean;
+  needsResync: boolean;
   /**
    * A caller was answered `service_unavailable`. The server repeats that answer to the same update id as
    * long as this run lasts, so the run makes room for one that carries the command out.
@@ -44,14 +44,14 @@ export class Run {
   /** When this run, idle and long, makes room for its successor. */
   quietAt: number | null = null;
   /** An activity is at the row: by now it may say something else than the state here. */
-  isAtRow = false;
+  isWriting = false;
   private current: SubscriptionState;
   /** What the server was last told of in search attributes, as text. */
   private published: string;
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
-    this.isInDoubt = input.isInDoubt;
+    this.needsResync = input.isInDoubt;
     this.clock = new Clock(input.clock);
     this.isLocalFirst = input.isLocalFirst === true;
     this.isOfSecondShape = input.shape === 2;
@@ -66,8 +66,8 @@ export class Run {
   }
 
   /** What the state says is what is recorded, as far as anybody can know. */
-  get isCertain(): boolean {
-    return !this.isInDoubt && !this.isAtRow;
+  get isInSync(): boolean {
+    return !this.needsResync && !this.isWriting;
   }
 
   /** `state` is recorded (or about to be carried to its record): go on from it, and say so. */
@@ -80,7 +80,7 @@ export class Run {
 
   /** Somebody thinks that something is late: look again, at the row too. */
   poke(): void {
-    this.isInDoubt = true;
+    this.needsResync = true;
   }
 
   /** Writes the search attributes if they changed since this run last wrote them. */

@@ -21,7 +21,7 @@ import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
 
 /** How long a step waits before it is tried again after its activity gave up. */
-const HOLD_MS = 10_000;
+const BACKOFF_MS = 10_000;
 
 /** What a recorded change came to for the command that caused it. */
 export type Outcome =
@@ -67,7 +67,7 @@ export class Steps {
         );
         return;
       case 'liftCooldown':
-        // Not a transition: nobody is told, and `judge` compares instants anyway.
+        // Not a transition: nobody is told, and `validateCommand` compares instants anyway.
         run.adopt(applyCooldownEnd(run.state));
         return;
       default:
@@ -81,7 +81,7 @@ export class Steps {
     command: { command: Command; result: CommandResult } | null,
   ): Promise<Outcome> {
     const { run } = this;
-    run.isAtRow = true;
+    run.isWriting = true;
     try {
       const recorded = await run.activities.record(
         `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
@@ -103,7 +103,7 @@ export class Steps {
       this.doubtAfter(error);
       return { kind: 'unavailable' };
     } finally {
-      run.isAtRow = false;
+      run.isWriting = false;
     }
   }
 
@@ -121,7 +121,7 @@ export class Steps {
     const { now: nowAt, realNow: realNowAt } = run.clock;
     const { owed, openAttempt: attempt } = state;
     if (!owed || !attempt) throw new Error('no attempt is open');
-    run.isAtRow = true;
+    run.isWriting = true;
     try {
       const result = await run.activities.chargeAttempt(
         `${opening ? 'charge' : 'settle'} cycle ${owed.cycleNumber}, attempt ${attempt.attemptNumber} (${attempt.trigger})`,
@@ -133,7 +133,7 @@ export class Steps {
       this.doubtAfter(error);
       return { kind: 'unavailable' };
     } finally {
-      run.isAtRow = false;
+      run.isWriting = false;
     }
   }
 
@@ -167,9 +167,9 @@ export class Steps {
   }
 
   /** The test clock is at its target and nothing is left to do there. Said once a target. */
-  async sayClockReached(): Promise<void> {
+  async reportClockReached(): Promise<void> {
     const { run } = this;
-    const reachedAt = run.clock.unsaidAt;
+    const reachedAt = run.clock.unreportedAt;
     if (reachedAt === null) return;
     const { merchantId, subscriptionId } = run.state;
     try {
@@ -180,7 +180,7 @@ export class Steps {
       });
       run.clock.said(reachedAt);
     } catch (error) {
-      this.holdAfter(error);
+      this.backOffAfter(error);
     }
   }
 
@@ -188,12 +188,12 @@ export class Steps {
    * After a doubt the row is the truth: goes on from it if it is further. A doubt that comes while it
    * is read stays. False when it could not be read; nothing may be done on top of the doubt then.
    */
-  async settleDoubt(): Promise<boolean> {
+  async resync(): Promise<boolean> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
     const isKept = run.isLocalFirst || patched('doubts-are-kept');
-    if (isKept) run.isInDoubt = false;
-    run.isAtRow = true;
+    if (isKept) run.needsResync = false;
+    run.isWriting = true;
     try {
       const found = await run.activities.loadSubscription('read the row again', {
         merchantId,
@@ -204,27 +204,27 @@ export class Steps {
         this.deliveries.request();
       }
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
-      if (!isKept) run.isInDoubt = false;
+      if (!isKept) run.needsResync = false;
       return true;
     } catch (error) {
-      run.isInDoubt = true;
-      this.holdAfter(error);
+      run.needsResync = true;
+      this.backOffAfter(error);
       return false;
     } finally {
-      run.isAtRow = false;
+      run.isWriting = false;
     }
   }
 
   /** An activity gave up after it may have recorded something. */
   private doubtAfter(error: unknown): void {
-    this.holdAfter(error);
-    this.run.isInDoubt = true;
+    this.backOffAfter(error);
+    this.run.needsResync = true;
   }
 
   /** Activities may give up; anything else is a bug, which fails the task and waits for a fix. */
-  holdAfter(error: unknown): void {
+  backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
-    this.run.holdUntilAt = this.run.clock.realNow + HOLD_MS;
+    this.run.backoffUntilAt = this.run.clock.realNow + BACKOFF_MS;
     log.warn('an activity gave up, trying again soon', {
       activity: error.activityType,
       reason: error.cause?.message ?? error.message,

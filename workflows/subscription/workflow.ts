@@ -59,22 +59,22 @@ export async function subscription(input: SubscriptionInput): Promise<void> {
       if (mayMoveClock(run) && (await moveClock(run, steps))) continue;
 
       // 4. Drain.
-      await condition(() => hasNews(run) || (allHandlersFinished() && !deliveries.isInFlight));
-      if (hasNews(run) || isDue(run)) continue;
+      await condition(() => shouldWake(run) || (allHandlersFinished() && !deliveries.isInFlight));
+      if (shouldWake(run) || isDue(run)) continue;
 
       // 5. End or continue.
-      if (next(run).do === 'finish' && run.inbox.isEmpty && !run.isInDoubt) {
+      if (next(run).do === 'finish' && run.inbox.isEmpty && !run.needsResync) {
         upsertSearchAttributes(attributesOf(run.state));
         return;
       }
-      const isAtRest = !run.isInDoubt && !isHolding(run);
+      const isAtRest = !run.needsResync && !isBackingOff(run);
       const isOver = isAtRest && (run.isLocalFirst ? isSuccessorDue(run) : isChanged);
       if (run.inbox.isEmpty && (isOver || !hasRoom()) && (await isOldEnough(run))) {
         await continueAsNew(run);
       }
 
       // 6. Sleep.
-      if (!hasNews(run)) await sleep(run);
+      if (!shouldWake(run)) await sleep(run);
     }
   });
 }
@@ -84,19 +84,19 @@ function next(run: Run): Step {
 }
 
 /** An activity gave up a moment ago: only what somebody waits for is tried before the hold is over. */
-function isHolding(run: Run): boolean {
-  return run.clock.realNow < run.holdUntilAt;
+function isBackingOff(run: Run): boolean {
+  return run.clock.realNow < run.backoffUntilAt;
 }
 
 /** A command to take, or a doubt to settle, now. */
 function hasWork(run: Run): boolean {
-  return run.inbox.isAwaited || (!isHolding(run) && (!run.inbox.isEmpty || run.isInDoubt));
+  return run.inbox.isAwaited || (!isBackingOff(run) && (!run.inbox.isEmpty || run.needsResync));
 }
 
 /** The rules name something to do now. */
 function isDue(run: Run): boolean {
   const step = next(run);
-  return step.do !== 'wait' && step.do !== 'finish' && !isHolding(run);
+  return step.do !== 'wait' && step.do !== 'finish' && !isBackingOff(run);
 }
 
 /** Idle, long enough, and the quiet moment has come. */
@@ -107,7 +107,7 @@ function isSuccessorDue(run: Run): boolean {
 
 /** Not on top of a doubt: what is due next may be another thing than this run believes. */
 function mayMoveClock(run: Run): boolean {
-  return run.clock.isTestClock && hasRoom() && !run.isInDoubt && !isHolding(run);
+  return run.clock.isTestClock && hasRoom() && !run.needsResync && !isBackingOff(run);
 }
 
 /** A test clock was sent on, and nothing that happens in real time holds it. */
@@ -117,7 +117,7 @@ function canMoveClock(run: Run): boolean {
 }
 
 /** A reason to stop waiting: a command, a doubt, or a test clock that can go on. */
-function hasNews(run: Run): boolean {
+function shouldWake(run: Run): boolean {
   return hasWork(run) || canMoveClock(run);
 }
 
@@ -126,8 +126,8 @@ async function work(run: Run, steps: Steps): Promise<boolean> {
   let isChanged = false;
   for (;;) {
     // What a command or a date is judged by has to be what is recorded.
-    if (hasWork(run) && run.isInDoubt) {
-      if (await steps.settleDoubt()) continue;
+    if (hasWork(run) && run.needsResync) {
+      if (await steps.resync()) continue;
       run.inbox.answerAwaited(UNAVAILABLE);
       run.hasAnsweredUnavailable = true;
       return isChanged || run.isLocalFirst || patched('doubts-are-kept');
@@ -146,7 +146,7 @@ async function moveClock(run: Run, steps: Steps): Promise<boolean> {
   // While a gateway is asked, or the end has come, the clock stands.
   if (step.do !== 'wait' || step.time === 'real') return false;
   if (run.clock.stepTo(step.until)) return true;
-  await steps.sayClockReached();
+  await steps.reportClockReached();
   return false;
 }
 
@@ -154,7 +154,7 @@ async function moveClock(run: Run, steps: Steps): Promise<boolean> {
 async function isOldEnough(run: Run): Promise<boolean> {
   const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();
   if (ageMs >= RUN_AGE_MS_MIN) return true;
-  const isWoken = await condition(() => hasNews(run), RUN_AGE_MS_MIN - ageMs, {
+  const isWoken = await condition(() => shouldWake(run), RUN_AGE_MS_MIN - ageMs, {
     summary: 'let the run be a second old',
   });
   return !isWoken;
@@ -165,15 +165,15 @@ async function isOldEnough(run: Run): Promise<boolean> {
  * go on. Not while an activity is let rest: that is slept out first, or the loop would spin.
  */
 function isFull(run: Run): boolean {
-  return !hasRoom() && !isHolding(run) && (run.isLocalFirst || patched('full-runs-wake'));
+  return !hasRoom() && !isBackingOff(run) && (run.isLocalFirst || patched('full-runs-wake'));
 }
 
 async function sleep(run: Run): Promise<void> {
   const { clock } = run;
-  const isOver = (): boolean => hasNews(run) || isFull(run);
+  const isOver = (): boolean => shouldWake(run) || isFull(run);
   if (run.isLocalFirst) run.publishAttributes();
   const step = next(run);
-  const holdMs = run.holdUntilAt - clock.realNow;
+  const holdMs = run.backoffUntilAt - clock.realNow;
   if (holdMs > 0 || step.do !== 'wait') {
     // An activity gave up; what it was for is tried again after a while.
     await condition(isOver, Math.max(1, holdMs), { summary: 'try again' });
@@ -209,7 +209,7 @@ async function continueAsNew(run: Run): Promise<never> {
     state,
     clock: clock.snapshot,
     deliver: false,
-    isInDoubt: run.isInDoubt,
+    isInDoubt: run.needsResync,
     isLocalFirst: true,
     shape: 2,
     ...(state.status === 'CREATED' ? {} : { hasLeftCheckout: true }),

@@ -54,7 +54,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
   );
   const { drainEndpoint } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,
-    // The loop tries again itself: a retried activity would judge what is due by an old clock.
+    // The loop tries again itself: a retried activity would use an outdated clock.
     retry: { maximumAttempts: 1 },
     taskQueue: siblingTaskQueue('webhooks'),
     summary: `events for ${input.configId}`,

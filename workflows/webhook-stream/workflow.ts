@@ -43,7 +43,7 @@ export async function webhookStream(input: WebhookStreamInput): Promise<void> {
   );
   const { deliverPending } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,
-    // The loop tries again itself: a retried activity would judge what is due by an old clock.
+    // The loop tries again itself: a retried activity would use an outdated clock.
     retry: { maximumAttempts: 1 },
     taskQueue: siblingTaskQueue('webhooks'),
     summary: `events of ${input.streamId}`,

@@ -4,7 +4,7 @@ import { insertPayment } from '../../../db/repositories/payments.ts';
 import { findChargeable } from '../../../db/repositories/subscriptions-read.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
-import { judgeOneTimeCharge } from '../../../domain/subscription/judge.ts';
+import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 import { notFound } from '../../answers.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -48,8 +48,8 @@ async function insertOneTime(
   const subscription = await findChargeable(tx, merchantId, subscriptionId);
   if (!subscription) throw notFound('subscription');
   const { state, customerId, customerDetails } = subscription;
-  const verdict = judgeOneTimeCharge(state);
-  if (!verdict.ok) throw new DomainError(verdict.code, verdict.message);
+  const decision = validateOneTimeCharge(state);
+  if (!decision.ok) throw new DomainError(decision.code, decision.message);
   await insertPayment(tx, {
     merchantId,
     intentId,

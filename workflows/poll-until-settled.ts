@@ -12,12 +12,12 @@ import { lookupDelayMs, REVIEW_DELAY_MS } from '../domain/lookup-delays.ts';
 import { poke } from './payment/messages.ts';
 
 /** How long to wait after an activity gave up. */
-const HOLD_MS = 10_000;
+const BACKOFF_MS = 10_000;
 /** A run this long hands over to a fresh one. */
 const EVENTS_PER_RUN = 400;
 
 /** Something that is asked until it is decided. */
-export interface Pursuit<Outcome> {
+export interface Poll<Outcome> {
   /** In words, for the Web UI: `the payment`. */
   what: string;
   /** Goes one step on. Running it again is safe. */
@@ -41,38 +41,38 @@ interface Undecided {
  * An activity that gave up is run again after a while; nothing but an answer ends it. A cancellation
  * request changes nothing: what may have been sent has to be found out. Design §4.
  */
-export function untilDecided<Outcome extends { kind: string }>(
-  pursuit: Pursuit<Outcome>,
+export function pollUntilSettled<Outcome extends { kind: string }>(
+  poll: Poll<Outcome>,
 ): Promise<Exclude<Outcome, { kind: 'pending' }>> {
   let isPoked = false;
   setHandler(poke, () => void (isPoked = true), { description: 'Ask again now' });
   return CancellationScope.nonCancellable(async () => {
-    let { lookups } = pursuit;
+    let { lookups } = poll;
     for (;;) {
       isPoked = false;
-      setCurrentDetails(`**Under way**: ${pursuit.what} is being settled with the gateway.`);
-      const outcome = await askOnce(pursuit, lookups);
+      setCurrentDetails(`**Under way**: ${poll.what} is being settled with the gateway.`);
+      const outcome = await askOnce(poll, lookups);
       if (outcome && outcome.kind !== 'pending') {
-        setCurrentDetails(`**Decided**: ${pursuit.what} ${outcome.kind}.`);
+        setCurrentDetails(`**Decided**: ${poll.what} ${outcome.kind}.`);
         return outcome as Exclude<Outcome, { kind: 'pending' }>;
       }
       const { continueAsNewSuggested, historyLength } = workflowInfo();
       const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
-      const delayMs = outcome ? delayAfter(pursuit, outcome, lookups) : HOLD_MS;
+      const delayMs = outcome ? delayAfter(poll, outcome, lookups) : BACKOFF_MS;
       const nextAt = formatInstant(now() + delayMs);
       const needsPerson = outcome !== null && isForPerson(outcome);
       if (outcome) lookups += 1;
       setCurrentDetails(
         needsPerson
-          ? `**A person has to settle ${pursuit.what}**: \`npm run review -- list\`. Asked about again at ${nextAt}.`
+          ? `**A person has to settle ${poll.what}**: \`npm run review -- list\`. Asked about again at ${nextAt}.`
           : outcome
-            ? `**Not known yet**: what became of ${pursuit.what}. Asked ${lookups} times; the gateway is asked again at ${nextAt}.`
-            : `**Held up**: a step of ${pursuit.what} failed; again at ${nextAt}.`,
+            ? `**Not known yet**: what became of ${poll.what}. Asked ${lookups} times; the gateway is asked again at ${nextAt}.`
+            : `**Held up**: a step of ${poll.what} failed; again at ${nextAt}.`,
       );
-      if (needsPerson) log.warn('a person has to settle it', { what: pursuit.what });
+      if (needsPerson) log.warn('a person has to settle it', { what: poll.what });
       const summary = outcome ? 'ask the gateway again' : 'try again';
       await condition(() => isPoked, delayMs, { summary });
-      if (isFull) await pursuit.continueAsNew(lookups);
+      if (isFull) await poll.continueAsNew(lookups);
     }
   });
 }
@@ -82,21 +82,18 @@ function isForPerson(outcome: { kind: string }): boolean {
 }
 
 function delayAfter<Outcome extends { kind: string }>(
-  pursuit: Pursuit<Outcome>,
+  poll: Poll<Outcome>,
   outcome: Outcome,
   lookups: number,
 ): number {
   if (isForPerson(outcome)) return REVIEW_DELAY_MS;
-  return pursuit.delayMs ? pursuit.delayMs(lookups) : lookupDelayMs(lookups);
+  return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 
 /** Null when the activity gave up; any other error is a bug, which fails the task. */
-async function askOnce<Outcome>(
-  pursuit: Pursuit<Outcome>,
-  lookups: number,
-): Promise<Outcome | null> {
+async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<Outcome | null> {
   try {
-    return await pursuit.ask(now(), lookups);
+    return await poll.ask(now(), lookups);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
     log.warn('an activity gave up, trying again soon', {

@@ -12,7 +12,7 @@ import type { Command, EditCommand } from './commands.ts';
 import { calendarDate } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
-export type Verdict = { ok: true } | Refusal;
+export type Decision = { ok: true } | Refusal;
 
 export interface Refusal {
   ok: false;
@@ -20,7 +20,7 @@ export interface Refusal {
   message: string;
 }
 
-const ALLOWED: Verdict = { ok: true };
+const ALLOWED: Decision = { ok: true };
 
 /**
  * Whether `command` may be carried out at `now`. Asked twice: before a command is accepted, and
@@ -28,11 +28,11 @@ const ALLOWED: Verdict = { ok: true };
  * checks the arguments, which nobody checked when a command came as a signal.
  * Rules: D-15, D-31, D-32, D-§4.
  */
-export function judge(state: SubscriptionState, command: Command, now: number): Verdict {
+export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   switch (command.kind) {
     case 'cancel':
       return command.reason === 'checkout_cancelled'
-        ? judgeCheckoutCancel(state, now)
+        ? validateCheckoutCancel(state, now)
         : allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
     case 'pause':
       return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
@@ -44,10 +44,10 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
       );
     case 'edit':
       return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
-        judgeEdit(state, command, now),
+        validateEdit(state, command, now),
       );
     case 'manualRetry':
-      return judgeManualRetry(state, now);
+      return validateManualRetry(state, now);
     case 'completeCheckout':
       return first(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
         now >= state.checkoutExpiresAt && !state.openAttempt
@@ -62,7 +62,7 @@ export function judge(state: SubscriptionState, command: Command, now: number): 
 }
 
 /** Whether the saved method may be charged once, beside the cycles. Rule: D-35. */
-export function judgeOneTimeCharge(state: SubscriptionState): Verdict {
+export function validateOneTimeCharge(state: SubscriptionState): Decision {
   return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
     state.paymentMethodId === null
       ? refuse('operation_not_allowed', 'The subscription has no saved payment method.')
@@ -71,7 +71,7 @@ export function judgeOneTimeCharge(state: SubscriptionState): Verdict {
 }
 
 /** Only while the payer could still pay there, and is not paying. Rule: D-41. */
-function judgeCheckoutCancel(state: SubscriptionState, now: number): Verdict {
+function validateCheckoutCancel(state: SubscriptionState, now: number): Decision {
   if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
     return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
   }
@@ -80,7 +80,7 @@ function judgeCheckoutCancel(state: SubscriptionState, now: number): Verdict {
     : ALLOWED;
 }
 
-function judgeManualRetry(state: SubscriptionState, now: number): Verdict {
+function validateManualRetry(state: SubscriptionState, now: number): Decision {
   return first(allowedIn(state, ['UNPAID'], 'retried'), () =>
     first(noOpenAttempt(state), () =>
       state.cooldownUntilAt !== null && now < state.cooldownUntilAt
@@ -93,7 +93,7 @@ function judgeManualRetry(state: SubscriptionState, now: number): Verdict {
   );
 }
 
-function judgeEdit(state: SubscriptionState, edit: EditCommand, now: number): Verdict {
+function validateEdit(state: SubscriptionState, edit: EditCommand, now: number): Decision {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
   const given = [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount];
   if (given.every((value) => value === undefined)) {
@@ -116,7 +116,7 @@ function judgeEdit(state: SubscriptionState, edit: EditCommand, now: number): Ve
       : null,
   ].filter((problem) => problem !== null);
   if (problems.length > 0) return bad(problems.join('; '));
-  const dated: Verdict =
+  const dated: Decision =
     newNextPaymentAt === undefined
       ? ALLOWED
       : futureDate('newNextPaymentDate', newNextPaymentAt, now);
@@ -134,7 +134,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
 function withinHorizon(
   state: SubscriptionState,
   edit: Omit<EditCommand, 'kind' | 'commandId'>,
-): Verdict {
+): Decision {
   const startAt =
     edit.newNextPaymentAt ??
     (state.anchorAt === null ? state.createdAt : calendarDate(state, state.nextIndex));
@@ -148,12 +148,12 @@ function withinHorizon(
   return problem === null ? ALLOWED : bad(problem);
 }
 
-function futureDate(field: string, at: unknown, now: number): Verdict {
+function futureDate(field: string, at: unknown, now: number): Decision {
   if (!isInstant(at)) return bad(`${field} must be epoch milliseconds before the year 2200.`);
   return at > now ? ALLOWED : bad(`${field} must lie in the future.`);
 }
 
-function noOpenAttempt(state: SubscriptionState): Verdict {
+function noOpenAttempt(state: SubscriptionState): Decision {
   return state.openAttempt
     ? refuse('payment_outcome_pending', 'The outcome of a payment is not known yet.')
     : ALLOWED;
@@ -163,14 +163,14 @@ function allowedIn(
   state: SubscriptionState,
   statuses: readonly SubscriptionStatus[],
   done: string,
-): Verdict {
+): Decision {
   return statuses.includes(state.status)
     ? ALLOWED
     : refuse('operation_not_allowed', `A subscription that is ${state.status} cannot be ${done}.`);
 }
 
-function first(verdict: Verdict, then: () => Verdict): Verdict {
-  return verdict.ok ? then() : verdict;
+function first(decision: Decision, then: () => Decision): Decision {
+  return decision.ok ? then() : decision;
 }
 
 function named(field: string, problem: string | null): string | null {

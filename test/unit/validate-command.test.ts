@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeOneTimeCharge } from '../../domain/subscription/judge.ts';
+import { validateOneTimeCharge } from '../../domain/subscription/validate-command.ts';
 import { Simulation } from '../support/simulation.ts';
 
 const refused = (message: string) => ({ ok: false, code: 'operation_not_allowed', message });
@@ -7,7 +7,7 @@ const refused = (message: string) => ({ ok: false, code: 'operation_not_allowed'
 describe('the cancelled checkout of a first payment', () => {
   const NOT_OPEN = refused('The checkout of this payment intent is not open.');
   const cancelCheckout = (life: Simulation) =>
-    life.command('cancel', { reason: 'checkout_cancelled' }).verdict;
+    life.command('cancel', { reason: 'checkout_cancelled' }).decision;
 
   test('ends the subscription that nobody paid, and says why [D-41, D-34]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
@@ -36,30 +36,30 @@ describe('the cancelled checkout of a first payment', () => {
   });
 
   test('is refused from the instant at which the checkout expires [D-41]', () => {
-    const verdictAt = (at: string) => {
+    const decisionAt = (at: string) => {
       const life = new Simulation('2026-05-01T00:00:00Z');
       life.now = Date.parse(at);
       return cancelCheckout(life);
     };
-    expect(verdictAt('2026-05-01T23:59:59.999Z')).toEqual({ ok: true });
-    expect(verdictAt('2026-05-02T00:00:00.000Z')).toEqual(NOT_OPEN);
+    expect(decisionAt('2026-05-01T23:59:59.999Z')).toEqual({ ok: true });
+    expect(decisionAt('2026-05-02T00:00:00.000Z')).toEqual(NOT_OPEN);
   });
 
   test('is refused in every status but CREATED [D-41]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.pay();
-    const verdicts = [[life.state.status, cancelCheckout(life)]];
+    const decisions = [[life.state.status, cancelCheckout(life)]];
     life.replies.push({ kind: 'declined', code: 'card_declined' });
     life.runTo('2026-06-01T00:00:00Z');
-    verdicts.push([life.state.status, cancelCheckout(life)]);
+    decisions.push([life.state.status, cancelCheckout(life)]);
     life.command('pause', {});
-    verdicts.push([life.state.status, cancelCheckout(life)]);
+    decisions.push([life.state.status, cancelCheckout(life)]);
     life.command('cancel', { reason: 'cancelled' });
-    verdicts.push([life.state.status, cancelCheckout(life)]);
+    decisions.push([life.state.status, cancelCheckout(life)]);
     const trial = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
     trial.pay();
-    verdicts.push([trial.state.status, cancelCheckout(trial)]);
-    expect(verdicts).toEqual(
+    decisions.push([trial.state.status, cancelCheckout(trial)]);
+    expect(decisions).toEqual(
       ['ACTIVE', 'UNPAID', 'PAUSED', 'ENDED', 'TRIALING'].map((status) => [status, NOT_OPEN]),
     );
   });
@@ -68,17 +68,17 @@ describe('the cancelled checkout of a first payment', () => {
 describe('a one-time charge', () => {
   test('is allowed while there is a saved method and the subscription goes on [D-35]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
-    const verdicts = [judgeOneTimeCharge(life.state)];
+    const decisions = [validateOneTimeCharge(life.state)];
     life.pay();
-    verdicts.push(judgeOneTimeCharge(life.state));
+    decisions.push(validateOneTimeCharge(life.state));
     life.replies.push({ kind: 'declined', code: 'stolen_card' });
     life.runTo('2026-06-01T00:00:00Z');
-    verdicts.push(judgeOneTimeCharge(life.state));
+    decisions.push(validateOneTimeCharge(life.state));
     life.command('pause', {});
-    verdicts.push(judgeOneTimeCharge(life.state));
+    decisions.push(validateOneTimeCharge(life.state));
     life.command('cancel', { reason: 'cancelled' });
-    verdicts.push(judgeOneTimeCharge(life.state));
-    expect(verdicts).toEqual([
+    decisions.push(validateOneTimeCharge(life.state));
+    expect(decisions).toEqual([
       refused('A subscription that is CREATED cannot be charged.'),
       { ok: true },
       { ok: true },
@@ -90,8 +90,8 @@ describe('a one-time charge', () => {
   test('is allowed in a trial, whose method was saved without a charge [D-35]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
     life.pay();
-    expect(judgeOneTimeCharge(life.state)).toEqual({ ok: true });
-    expect(judgeOneTimeCharge({ ...life.state, paymentMethodId: null })).toEqual(
+    expect(validateOneTimeCharge(life.state)).toEqual({ ok: true });
+    expect(validateOneTimeCharge({ ...life.state, paymentMethodId: null })).toEqual(
       refused('The subscription has no saved payment method.'),
     );
   });
