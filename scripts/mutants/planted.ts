@@ -63,7 +63,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the cooldown is forgotten at continue-as-new',
-    file: 'workflows/subscription/workflow.ts',
+    file: 'workflows/subscription/successor.ts',
     find: 'return next({\n    state,\n    clock: clock.snapshot,',
     replace:
       'return next({\n    state: { ...state, cooldownUntilAt: null },\n    clock: clock.snapshot,',
@@ -71,10 +71,11 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/workflows/subscription-life.test.ts',
   },
   {
-    defect: 'a command is judged when it comes, and not when its turn comes',
+    defect: 'a command is validated when it arrives and not again when it is taken',
     file: 'workflows/subscription/commands.ts',
-    find: '  if (!verdict.ok) {\n    run.inbox.answerFirst(verdict);',
-    replace: "  if (!verdict.ok && verdict.message === '') {\n    run.inbox.answerFirst(verdict);",
+    find: '  if (!decision.ok) {\n    run.inbox.answerFirst(decision);',
+    replace:
+      "  if (!decision.ok && decision.message === '') {\n    run.inbox.answerFirst(decision);",
     project: 'integration',
     test: 'test/integration/subscription-hazards.test.ts',
   },
@@ -148,8 +149,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a charge that the gateway has not got is sent again while paused',
     file: 'activities/charging.ts',
-    find: "const isCalledOff = status === 'ENDED' || status === 'PAUSED';",
-    replace: "const isCalledOff = status === 'ENDED';",
+    find: "const isVoided = status === 'ENDED' || status === 'PAUSED';",
+    replace: "const isVoided = status === 'ENDED';",
     project: 'integration',
     test: 'test/integration/subscription-outages.test.ts',
   },

@@ -13,23 +13,14 @@ import type { Snapshot } from '../../db/repositories/subscriptions.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { newId } from '../../domain/ids.ts';
-import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import {
-  applyCancel,
-  applyEdit,
-  applyManualRetry,
-  applyNewPaymentMethod,
-  applyPause,
-  applyTrialStart,
-  applyUnpause,
-} from '../../domain/subscription/apply-command.ts';
+  actionForCommand,
+  actionForStep,
+  carriesToken,
+  needsVerification,
+} from '../../domain/subscription/actions.ts';
 import type { Change } from '../../domain/subscription/change.ts';
-import type {
-  Command,
-  CommandResult,
-  CompleteCheckoutCommand,
-  ReplacePaymentMethodCommand,
-} from '../../domain/subscription/commands.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
@@ -38,8 +29,8 @@ import type { PaymentGateway } from '../../gateways/port.ts';
 import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
 
 /**
- * The port to subscription workflows without Temporal: commands are judged and carried out at once,
- * with the rules and the activities that the workflow uses. What the card does is in the token, or in
+ * The port to subscription workflows without Temporal: commands are validated and carried out at
+ * once, with the rules and the activities that the workflow uses. What the card does is in the token, or in
  * `faults.card` while that is set: one that holds a decline code is declined with it, one that holds
  * `unknown` has no known outcome. A code is a refusal where the card is verified, and anywhere beside
  * `unsaved`; four digits at the end are the card's.
@@ -124,14 +115,10 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const { state } = await snapshotOf(ref);
       const dueAt = nextPaymentAt(state);
       if (dueAt === null) throw new Error('nothing falls due by itself');
-      const owing = owe(state, dueAt, newId('in', Date.now(), randomBytes));
-      const scheduled = {
-        trigger: 'scheduled',
-        commandId: null,
-        now: dueAt,
-        realNow: now(),
-      } as const;
-      await charge(openAttempt(owing, scheduled), null, dueAt);
+      const step = { do: 'chargeCycle', dueAt } as const;
+      const newIntentId = () => newId('in', Date.now(), randomBytes);
+      const time = { now: dueAt, realNow: now() };
+      await charge(actionForStep(state, step, time, newIntentId).change, null, dueAt);
     },
     /** The gateway is asked about the open attempt. */
     async lookUp(ref: SubscriptionRef): Promise<void> {
@@ -158,76 +145,23 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     command: Command,
     nowAt: number,
   ): Promise<CommandAnswer> {
-    const done = { kind: 'done' } as const;
-    switch (command.kind) {
-      case 'cancel':
-        return record(command, applyCancel(state, command, nowAt), done, nowAt);
-      case 'edit':
-        return record(command, applyEdit(state, command, nowAt), done, nowAt);
-      case 'pause':
-        return record(command, applyPause(state, nowAt), done, nowAt);
-      case 'unpause':
-        return record(command, applyUnpause(state, command, nowAt), done, nowAt);
-      case 'manualRetry':
-        return charge(applyManualRetry(state, command.commandId, nowAt, now()), command, nowAt);
-      case 'completeCheckout':
-        return completeCheckout(ref, state, command, nowAt);
-      case 'replacePaymentMethod':
-        return replacePaymentMethod(ref, state, command, nowAt);
+    let paymentMethodId: string | null = null;
+    if (carriesToken(command)) {
+      const redeemed = await transitions.redeemToken({
+        ...command,
+        merchantId: ref.merchantId,
+        customerId: state.customerId,
+        verify: needsVerification(state, command),
+        nowAt,
+      });
+      if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
+      paymentMethodId = redeemed.paymentMethodId;
     }
-  }
-
-  async function completeCheckout(
-    ref: SubscriptionRef,
-    state: SubscriptionState,
-    command: CompleteCheckoutCommand,
-    nowAt: number,
-  ): Promise<CommandAnswer> {
-    const redeemed = await transitions.redeemToken({
-      ...command,
-      merchantId: ref.merchantId,
-      customerId: state.customerId,
-      verify: state.terms.trial !== null,
-      nowAt,
-    });
-    if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
-    const { paymentMethodId } = redeemed;
-    if (state.terms.trial) {
-      const saved = { kind: 'checkout', outcome: 'saved', errorCode: null } as const;
-      return record(command, applyTrialStart(state, paymentMethodId, nowAt), saved, nowAt);
-    }
-    const { commandId } = command;
-    const realNow = now();
-    const opening = openAttempt(state, {
-      trigger: 'checkout',
-      commandId,
-      now: nowAt,
-      realNow,
-      paymentMethodId,
-    });
-    return charge(opening, command, nowAt);
-  }
-
-  async function replacePaymentMethod(
-    ref: SubscriptionRef,
-    state: SubscriptionState,
-    command: ReplacePaymentMethodCommand,
-    nowAt: number,
-  ): Promise<CommandAnswer> {
-    const redeemed = await transitions.redeemToken({
-      ...command,
-      merchantId: ref.merchantId,
-      customerId: state.customerId,
-      verify: state.status !== 'UNPAID',
-      nowAt,
-    });
-    if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
-    const { paymentMethodId } = redeemed;
-    const change = applyNewPaymentMethod(state, paymentMethodId, command.commandId, nowAt, now());
-    const chargesNow = state.openAttempt === null && change.state.openAttempt !== null;
-    if (chargesNow) return charge(change, command, nowAt);
-    const saved = { kind: 'checkout', outcome: 'saved', errorCode: null } as const;
-    return record(command, change, saved, nowAt);
+    const time = { now: nowAt, realNow: now() };
+    const action = actionForCommand(state, command, time, paymentMethodId);
+    return action.do === 'charge'
+      ? charge(action.change, command, nowAt)
+      : record(command, action.change, action.result, nowAt);
   }
 
   async function charge(
@@ -255,12 +189,12 @@ export function createFakeWorkflows(db: Db, now: () => number) {
   async function record(
     { commandId, kind }: Command,
     change: Change,
-    result: CommandResult,
+    result: CommandResult | null,
     nowAt: number,
   ): Promise<CommandAnswer> {
     const command = { commandId, kind, result };
     await recordTransition(db, { change, transitionId: commandId, command, nowAt });
-    return { kind: 'result', result };
+    return result ? { kind: 'result', result } : { kind: 'pending' };
   }
 }
 

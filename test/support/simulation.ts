@@ -4,14 +4,14 @@ import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import {
-  applyOutcome,
-  openAttempt,
-  owe,
-  postponed,
-  resultOf,
-} from '../../domain/subscription/apply-attempt.ts';
+  actionForCommand,
+  actionForStep,
+  carriesToken,
+} from '../../domain/subscription/actions.ts';
+import type { Action, ActionTime } from '../../domain/subscription/actions.ts';
+import { applyOutcome, postponed, resultOf } from '../../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
-import * as apply from '../../domain/subscription/apply-command.ts';
+import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
@@ -58,8 +58,8 @@ const DEFAULT_TERMS: Terms = {
 };
 
 /**
- * The workflow's loop without Temporal: the same `decide`, `validateCommand` and `apply` functions, in one
- * thread, on a clock that moves through every due instant. Real time is the same clock.
+ * The workflow's loop without Temporal: the same functions of the domain, in one thread, on a clock that
+ * moves through every due instant. Real time is the same clock.
  */
 export class Simulation {
   state: SubscriptionState;
@@ -102,7 +102,9 @@ export class Simulation {
     const command = { ...fields, kind, commandId: `cmd_${this.commands}` } as Command;
     const decision = validateCommand(this.state, command, this.now);
     if (!decision.ok) return { decision, result: null };
-    return { decision, result: this.carryOut(command) };
+    const paymentMethodId = carriesToken(command) ? `pmt_${command.commandId}` : null;
+    const action = actionForCommand(this.state, command, this.time, paymentMethodId);
+    return { decision, result: this.act(action) };
   }
 
   /** Pays in the checkout, or starts the trial. */
@@ -130,57 +132,21 @@ export class Simulation {
   }
 
   protected take(step: Exclude<ReturnType<typeof decide>, { do: 'wait' | 'finish' }>): void {
-    const by = { commandId: null, now: this.now, realNow: this.now };
-    if (step.do === 'expireCheckout') this.adopt(apply.applyCheckoutExpiry(this.state, this.now));
-    if (step.do === 'liftCooldown') this.state = apply.applyCooldownEnd(this.state);
-    if (step.do === 'settleAttempt') this.settle(false);
-    if (step.do === 'chargeCycle') {
-      const owing = owe(this.state, step.dueAt, `in_${this.state.cyclesCharged + 1}`);
-      this.adopt(openAttempt(owing, { ...by, trigger: 'scheduled' }));
-      this.settle(true);
-    }
-    if (step.do === 'retryAutomatically') {
-      this.adopt(openAttempt(this.state, { ...by, trigger: 'automatic_retry' }));
-      this.settle(true);
+    if (step.do === 'liftCooldown') this.state = applyCooldownEnd(this.state);
+    else if (step.do === 'settleAttempt') this.settle(false);
+    else {
+      const newIntentId = () => `in_${this.state.cyclesCharged + 1}`;
+      this.act(actionForStep(this.state, step, this.time, newIntentId));
     }
   }
 
-  private carryOut(command: Command): CommandResult | null {
-    const { state, now } = this;
-    switch (command.kind) {
-      case 'edit':
-        return this.adopt(apply.applyEdit(state, command, now));
-      case 'cancel':
-        return this.adopt(apply.applyCancel(state, command, now));
-      case 'pause':
-        return this.adopt(apply.applyPause(state, now));
-      case 'unpause':
-        return this.adopt(apply.applyUnpause(state, command, now));
-      case 'manualRetry':
-        this.adopt(apply.applyManualRetry(state, command.commandId, now, now));
-        return this.settle(true);
-      case 'completeCheckout': {
-        const paymentMethodId = `pmt_${command.commandId}`;
-        if (state.terms.trial)
-          return this.adopt(apply.applyTrialStart(state, paymentMethodId, now));
-        const { commandId } = command;
-        const start = {
-          trigger: 'checkout',
-          commandId,
-          now,
-          realNow: now,
-          paymentMethodId,
-        } as const;
-        this.adopt(openAttempt(state, start));
-        return this.settle(true);
-      }
-      case 'replacePaymentMethod': {
-        const id = `pmt_${command.commandId}`;
-        const wasOpen = state.openAttempt !== null;
-        this.adopt(apply.applyNewPaymentMethod(state, id, command.commandId, now, now));
-        return !wasOpen && this.state.openAttempt ? this.settle(true) : { kind: 'done' };
-      }
-    }
+  private get time(): ActionTime {
+    return { now: this.now, realNow: this.now };
+  }
+
+  private act(action: Action): CommandResult | null {
+    this.adopt(action.change);
+    return action.do === 'charge' ? this.settle(true) : action.result;
   }
 
   /** The attempt meets the gateway. */
@@ -219,12 +185,11 @@ export class Simulation {
     return isKnown ? { kind: 'nothing_new' } : reply;
   }
 
-  protected adopt(change: Change): CommandResult {
+  protected adopt(change: Change): void {
     if (change.state.version !== this.state.version + 1) throw new Error('a version was skipped');
     if (change.state.status !== this.state.status) this.statuses.push(change.state.status);
     this.state = change.state;
     this.events.push(...change.events.map((event) => event.type));
-    return { kind: 'done' };
   }
 
   /** Dates at which cycles were sent, in ISO days. */

@@ -41,8 +41,8 @@ export class Clock {
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
   }
 
-  /** That `reachedAt` was reached is recorded. */
-  said(reachedAt: number): void {
+  /** The database knows that `reachedAt` was reached. */
+  reported(reachedAt: number): void {
     if (this.position) this.position.reachedAt = reachedAt;
   }
 

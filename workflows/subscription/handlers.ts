@@ -1,133 +1,116 @@
 import { isInstant } from '../../domain/calendar.ts';
-import type { UpdateDefinition } from '@temporalio/common';
 import {
   ApplicationFailure,
   CancellationScope,
   currentUpdateInfo,
+  defineSignal,
+  defineUpdate,
   setHandler,
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import type {
-  CancelCommand,
-  Command,
-  CommandResult,
-  CompleteCheckoutCommand,
-  EditCommand,
-  ManualRetryCommand,
-  PauseCommand,
-  ReplacePaymentMethodCommand,
-  UnpauseCommand,
-} from '../../domain/subscription/commands.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
 
+/** A command as messages: an update of that name, and a signal for operators if `signal` describes one. */
+interface CommandMessages {
+  readonly kind: Command['kind'];
+  readonly update: string;
+  readonly signal?: string;
+}
+
+const COMMANDS: readonly CommandMessages[] = [
+  {
+    kind: 'edit',
+    update: 'Change amount, cycles, next payment date or interval',
+    signal: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
+  },
+  {
+    kind: 'cancel',
+    update: 'End the subscription at once',
+    signal: 'As the update, no arguments',
+  },
+  {
+    kind: 'pause',
+    update: 'Charge nothing until unpause',
+    signal: 'As the update, no arguments',
+  },
+  {
+    kind: 'unpause',
+    update: 'Charge again from newNextPaymentAt (epoch ms) on',
+    signal: 'As the update: { "newNextPaymentAt": <epoch ms> }',
+  },
+  {
+    kind: 'manualRetry',
+    update: 'Try to collect the owed cycle now',
+    signal: 'As the update, no arguments',
+  },
+  { kind: 'completeCheckout', update: 'The payer came back from the card form' },
+  { kind: 'replacePaymentMethod', update: 'The payer gave another method' },
+];
+
 /**
- * Every message of the workflow. Called before the first await, so that nothing that waits for a
- * handler is turned away. Handlers put a command in the inbox and wait; they never throw anything
- * but a refusal.
+ * Registers a handler for every message. Called before the first await, so that no message is refused for
+ * want of a handler. A handler puts a command in the inbox and waits; it throws nothing but a refusal.
  */
 export function registerHandlers(run: Run): void {
-  onUpdate<EditCommand>(
-    run,
-    messages.edit,
-    'edit',
-    'Change amount, cycles, next payment date or interval',
-  );
-  onUpdate<CancelCommand>(run, messages.cancel, 'cancel', 'End the subscription at once');
-  onUpdate<PauseCommand>(run, messages.pause, 'pause', 'Charge nothing until unpause');
-  onUpdate<UnpauseCommand>(
-    run,
-    messages.unpause,
-    'unpause',
-    'Charge again from newNextPaymentAt (epoch ms) on',
-  );
-  onUpdate<ManualRetryCommand>(
-    run,
-    messages.manualRetry,
-    'manualRetry',
-    'Try to collect the owed cycle now',
-  );
-  onUpdate<CompleteCheckoutCommand>(
-    run,
-    messages.completeCheckout,
-    'completeCheckout',
-    'The payer came back from the card form',
-  );
-  onUpdate<ReplacePaymentMethodCommand>(
-    run,
-    messages.replacePaymentMethod,
-    'replacePaymentMethod',
-    'The payer gave another method',
-  );
-  registerOperatorSignals(run);
+  for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
+  for (const { kind, signal } of COMMANDS) if (signal !== undefined) onSignal(run, kind, signal);
+  registerWakeUps(run);
   registerQueries(run);
 }
 
-function onUpdate<C extends Command>(
-  run: Run,
-  definition: UpdateDefinition<CommandResult, [messages.Input<C>]>,
-  kind: C['kind'],
-  description: string,
-): void {
-  // The definition ties the input to the kind; the compiler cannot see that through the generic.
-  const toCommand = (input: messages.Input<C>) =>
-    ({
-      ...asObject(input),
-      kind,
-      // An operator's update comes without one.
-      commandId: asObject(input).commandId ?? currentUpdateInfo()?.id ?? uuid4(),
-    }) as unknown as C;
+function onUpdate(run: Run, kind: Command['kind'], description: string): void {
+  // An operator's update has no command id of its own.
+  const toCommand = (fields: unknown) => {
+    const given = asObject(fields);
+    return commandOf(kind, {
+      ...given,
+      commandId: given['commandId'] ?? currentUpdateInfo()?.id ?? uuid4(),
+    });
+  };
   setHandler(
-    definition,
-    async (input: messages.Input<C>) => {
-      const answer = await run.inbox.submit(toCommand(input));
+    defineUpdate<CommandResult, [unknown]>(kind),
+    async (fields) => {
+      const answer = await run.inbox.submit(toCommand(fields));
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
     },
     {
       description,
-      // Synchronous: an async validator accepts everything. Its refusal is final, so it refuses only
-      // what it is sure of; everything is judged again when its turn has come.
-      validator: (input: messages.Input<C>) => {
+      // Synchronous: an async validator accepts everything. A refusal here is final, so the validator
+      // refuses by a state that is certain only; the loop validates every command again.
+      validator: (fields) => {
         if (!run.isInSync) return;
-        const decision = validateCommand(run.state, toCommand(input), run.clock.now);
+        const decision = validateCommand(run.state, toCommand(fields), run.clock.now);
         if (!decision.ok) throw refusal(decision.code, decision.message);
       },
     },
   );
 }
 
+/** The command as a signal, for the Web UI. A refused one changes nothing, and the sender gets no answer. */
+function onSignal(run: Run, kind: Command['kind'], description: string): void {
+  setHandler(
+    defineSignal<[unknown]>(kind),
+    (fields) => run.inbox.post(commandOf(kind, { ...asObject(fields), commandId: uuid4() })),
+    { description },
+  );
+}
+
+/** The fields are what a caller or an operator sent; `validateCommand` checks each. */
+function commandOf(kind: Command['kind'], fields: object): Command {
+  return { ...fields, kind } as Command;
+}
+
 function refusal(code: string, message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: code, message, nonRetryable: true });
 }
 
-/** The same commands for the Web UI's signal dialog; a refused one changes nothing and says nothing. */
-function registerOperatorSignals(run: Run): void {
-  const post = (command: Command): void => run.inbox.post(command);
-  setHandler(
-    messages.editSignal,
-    (input) => post({ ...asObject(input), kind: 'edit', commandId: uuid4() }),
-    { description: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …' },
-  );
-  setHandler(
-    messages.cancelSignal,
-    () => post({ kind: 'cancel', commandId: uuid4(), reason: 'cancelled' }),
-    { description: 'As the update, no arguments' },
-  );
-  setHandler(messages.pauseSignal, () => post({ kind: 'pause', commandId: uuid4() }), {
-    description: 'As the update, no arguments',
-  });
-  setHandler(
-    messages.unpauseSignal,
-    (input) => post({ ...asObject(input), kind: 'unpause', commandId: uuid4() }),
-    { description: 'As the update: { "newNextPaymentAt": <epoch ms> }' },
-  );
-  setHandler(messages.manualRetrySignal, () => post({ kind: 'manualRetry', commandId: uuid4() }), {
-    description: 'As the update, no arguments',
-  });
+function registerWakeUps(run: Run): void {
   setHandler(
     messages.advanceClock,
     (input) => {
@@ -136,12 +119,12 @@ function registerOperatorSignals(run: Run): void {
     },
     { description: 'The test clock was sent to targetAt (epoch ms)' },
   );
-  setHandler(messages.poke, () => run.poke(), { description: 'Look again at what is due' });
+  setHandler(messages.poke, () => run.recheck(), { description: 'Look again at what is due' });
 }
 
-/** A signal's argument is whatever somebody typed; `validateCommand` looks at the fields. */
-function asObject<T extends object>(input: T): T {
-  return typeof input === 'object' && input !== null ? input : ({} as T);
+/** A message's argument is whatever an operator typed. */
+function asObject(input: unknown): Record<string, unknown> {
+  return typeof input === 'object' && input !== null ? { ...input } : {};
 }
 
 function registerQueries(run: Run): void {

@@ -1,16 +1,6 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { SearchAttributePair } from '@temporalio/common';
-import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type {
-  CancelCommand,
-  CommandResult,
-  CompleteCheckoutCommand,
-  EditCommand,
-  ManualRetryCommand,
-  PauseCommand,
-  ReplacePaymentMethodCommand,
-  UnpauseCommand,
-} from '../../domain/subscription/commands.ts';
+import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { LogEntry, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 
@@ -53,35 +43,9 @@ export interface SubscriptionInput {
   hasLeftCheckout?: true;
 }
 
-/** What a caller sends: a command without its kind. An operator's signal may omit the id too. */
-export type Input<C extends { kind: string; commandId: string }> = Omit<C, 'kind'>;
-export type SignalInput<C extends { kind: string; commandId: string }> = Omit<
-  C,
-  'kind' | 'commandId'
->;
-
-export const edit = defineUpdate<CommandResult, [Input<EditCommand>]>('edit');
-export const cancel = defineUpdate<CommandResult, [Input<CancelCommand>]>('cancel');
-export const pause = defineUpdate<CommandResult, [Input<PauseCommand>]>('pause');
-export const unpause = defineUpdate<CommandResult, [Input<UnpauseCommand>]>('unpause');
-export const manualRetry = defineUpdate<CommandResult, [Input<ManualRetryCommand>]>('manualRetry');
-export const completeCheckout = defineUpdate<CommandResult, [Input<CompleteCheckoutCommand>]>(
-  'completeCheckout',
-);
-export const replacePaymentMethod = defineUpdate<
-  CommandResult,
-  [Input<ReplacePaymentMethodCommand>]
->('replacePaymentMethod');
-
-export const editSignal = defineSignal<[SignalInput<EditCommand>]>('edit');
-export const cancelSignal = defineSignal('cancel');
-export const pauseSignal = defineSignal('pause');
-export const unpauseSignal = defineSignal<[SignalInput<UnpauseCommand>]>('unpause');
-export const manualRetrySignal = defineSignal('manualRetry');
-
 /** The test clock was sent to `targetAt`. Repeats and older targets change nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
-/** Look again at what is due: sent by a sweep that found something late. Changes nothing by itself. */
+/** Sent by a sweep that takes the subscription for late: the run looks again. Changes nothing by itself. */
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');

@@ -5,6 +5,7 @@ import {
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
+import { ERRORS } from '../../domain/errors.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -18,8 +19,16 @@ import {
 import { siblingTaskQueue } from '../task-queues.ts';
 import { Clock } from './clock.ts';
 import { Inbox } from './inbox.ts';
+import type { Answer } from './inbox.ts';
 import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
+
+/** The command may or may not be recorded: the caller sends it again with its id to find out. */
+const UNAVAILABLE: Answer = {
+  ok: false,
+  code: 'service_unavailable',
+  message: ERRORS.service_unavailable.message,
+};
 
 /** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
 export class Run {
@@ -32,22 +41,24 @@ export class Run {
   readonly isOfSecondShape: boolean;
   /** See `SubscriptionInput.hasLeftCheckout`. */
   readonly hasLeftCheckout: boolean;
-  /** Real time before which nothing is tried again after an activity gave up; commands still are. */
+  /** Real time of the end of a backoff, after an activity gave up. An awaited command does not wait for it. */
   backoffUntilAt = 0;
-  /** The row may have moved on unheard: it is read before anything else is done. */
+  /** The database may hold a later state: the row is read before anything else is done. */
   needsResync: boolean;
   /**
    * A caller was answered `service_unavailable`. The server repeats that answer to the same update id as
    * long as this run lasts, so the run makes room for one that carries the command out.
    */
   hasAnsweredUnavailable = false;
-  /** When this run, idle and long, makes room for its successor. */
+  /** A command or a step was taken. Only runs from before local activities ask. */
+  isChanged = false;
+  /** Real time at which this run, idle and long, hands over to its successor. */
   quietAt: number | null = null;
-  /** An activity is at the row: by now it may say something else than the state here. */
+  /** An activity is writing the row, so the row may already differ from the state here. */
   isWriting = false;
   private current: SubscriptionState;
-  /** What the server was last told of in search attributes, as text. */
-  private published: string;
+  /** The search attributes last written, as text. */
+  private publishedText: string;
 
   constructor(input: SubscriptionInput) {
     this.current = input.state;
@@ -58,19 +69,19 @@ export class Run {
     this.hasLeftCheckout = input.hasLeftCheckout === true;
     this.activities = activitiesOf(this.isLocalFirst);
     this.adopt(input.state);
-    this.published = this.whatIsPublished();
+    this.publishedText = this.attributesAsText();
   }
 
   get state(): SubscriptionState {
     return this.current;
   }
 
-  /** What the state says is what is recorded, as far as anybody can know. */
+  /** The state here is the recorded one, as far as the run knows. */
   get isInSync(): boolean {
     return !this.needsResync && !this.isWriting;
   }
 
-  /** `state` is recorded (or about to be carried to its record): go on from it, and say so. */
+  /** Goes on from `state`, which is recorded, and shows it in the Web UI. */
   adopt(state: SubscriptionState): void {
     this.current = state;
     // A row can be further than this run when the worker died before the workflow task was completed.
@@ -78,20 +89,26 @@ export class Run {
     setCurrentDetails(describe(state));
   }
 
-  /** Somebody thinks that something is late: look again, at the row too. */
-  poke(): void {
+  /** Looks again at what is due, and at the row: a sweep took the subscription for late. */
+  recheck(): void {
     this.needsResync = true;
+  }
+
+  /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */
+  answerUnavailable(): void {
+    this.inbox.answerAwaited(UNAVAILABLE);
+    this.hasAnsweredUnavailable = true;
   }
 
   /** Writes the search attributes if they changed since this run last wrote them. */
   publishAttributes(): void {
-    const published = this.whatIsPublished();
-    if (published === this.published) return;
-    this.published = published;
+    const text = this.attributesAsText();
+    if (text === this.publishedText) return;
+    this.publishedText = text;
     upsertSearchAttributes(attributesOf(this.current));
   }
 
-  private whatIsPublished(): string {
+  private attributesAsText(): string {
     const { current } = this;
     const attributes = attributesOf(current);
     // A run of the first shape wrote two attributes more, and has to write as often as it did.

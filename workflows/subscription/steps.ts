@@ -5,14 +5,14 @@ import { newId } from '../../domain/ids.ts';
 import { assertNever } from '../../domain/errors.ts';
 import {
   applyOutcome,
-  openAttempt,
-  owe,
   postponed,
   resultOf,
   settleNow,
   withIntent,
 } from '../../domain/subscription/apply-attempt.ts';
-import { applyCheckoutExpiry, applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
+import { actionForStep } from '../../domain/subscription/actions.ts';
+import type { Action } from '../../domain/subscription/actions.ts';
+import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
@@ -20,18 +20,18 @@ import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
 
-/** How long a step waits before it is tried again after its activity gave up. */
+/** Wait before a step is tried again after its activity gave up, ms. */
 const BACKOFF_MS = 10_000;
 
-/** What a recorded change came to for the command that caused it. */
+/** The outcome of a change for the command that caused it. */
 export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
-  /** The row had moved on: the command has to be judged again. */
+  /** The row holds a later state: the command is validated again. */
   | { kind: 'stale' }
-  /** The database did not answer: done or not, the same command finds out. */
+  /** The database did not answer. Whether it was recorded is known when the same command comes again. */
   | { kind: 'unavailable' };
 
-/** The verbs of the workflow's story: each does one thing through activities and adopts the result. */
+/** What a run can do. Each step calls activities and goes on from the state that they recorded. */
 export class Steps {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
@@ -44,75 +44,71 @@ export class Steps {
   /** Does what `decide` named. */
   async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
     const { run } = this;
-    const { now, realNow } = run.clock;
     switch (step.do) {
       case 'settleAttempt':
         await this.charge(run.state, null);
         return;
-      case 'expireCheckout':
-        await this.record(applyCheckoutExpiry(run.state, now), null);
-        return;
-      case 'chargeCycle': {
-        const owing = owe(run.state, step.dueAt, newIntentId(realNow));
-        await this.openAndCharge(
-          openAttempt(owing, { trigger: 'scheduled', commandId: null, now, realNow }),
-          null,
-        );
-        return;
-      }
-      case 'retryAutomatically':
-        await this.openAndCharge(
-          openAttempt(run.state, { trigger: 'automatic_retry', commandId: null, now, realNow }),
-          null,
-        );
-        return;
       case 'liftCooldown':
-        // Not a transition: nobody is told, and `validateCommand` compares instants anyway.
+        // Not recorded: `validateCommand` compares instants anyway.
         run.adopt(applyCooldownEnd(run.state));
         return;
+      case 'expireCheckout':
+      case 'chargeCycle':
+      case 'retryAutomatically': {
+        const newId = () => newIntentId(run.clock.realNow);
+        await this.act(actionForStep(run.state, step, run.clock, newId), null);
+        return;
+      }
       default:
         assertNever(step);
     }
   }
 
+  /** Does what a command or a due step leads to. `command` is null for a due step. */
+  act(action: Action, command: Command | null): Promise<Outcome> {
+    const { change } = action;
+    return action.do === 'charge'
+      ? this.charge(change.state, {
+          ...this.identity(change.state, command, null),
+          effects: change.effects,
+        })
+      : this.record(change, command, action.result);
+  }
+
   /** Records `change`; on success it is the state from here on. */
-  async record(
+  private async record(
     change: Change,
-    command: { command: Command; result: CommandResult } | null,
+    command: Command | null,
+    result: CommandResult | null,
   ): Promise<Outcome> {
     const { run } = this;
     run.isWriting = true;
     try {
       const recorded = await run.activities.record(
         `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
-        {
-          change,
-          ...this.identity(change.state, command?.command ?? null, command?.result ?? null),
-        },
+        { change, ...this.identity(change.state, command, result) },
       );
       if (recorded.kind === 'recorded') {
         run.adopt(change.state);
         this.deliveries.request();
-        return { kind: 'done', result: command?.result ?? null };
+        return { kind: 'done', result };
       }
       run.adopt(recorded.state);
       return recorded.kind === 'stale'
         ? { kind: 'stale' }
         : { kind: 'done', result: recorded.result };
     } catch (error) {
-      this.doubtAfter(error);
+      this.resyncAfter(error);
       return { kind: 'unavailable' };
     } finally {
       run.isWriting = false;
     }
   }
 
-  /** Opens an attempt (recorded with it, before anything is sent) and carries it to its outcome. */
-  async openAndCharge(opening: Change, command: Command | null): Promise<Outcome> {
-    const { state, effects } = opening;
-    return this.charge(state, { ...this.identity(state, command, null), effects });
-  }
-
+  /**
+   * Charges the open attempt of `state`. An attempt that is not recorded yet comes with its `opening`: the
+   * activity records it before it sends anything.
+   */
   private async charge(
     state: SubscriptionState,
     opening: (ReturnType<Steps['identity']> & { effects: Effects }) | null,
@@ -129,8 +125,8 @@ export class Steps {
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
-      // It may have been recorded and sent, or not: the row tells.
-      this.doubtAfter(error);
+      // The charge may have been recorded and sent, or not: the row says.
+      this.resyncAfter(error);
       return { kind: 'unavailable' };
     } finally {
       run.isWriting = false;
@@ -166,7 +162,7 @@ export class Steps {
     }
   }
 
-  /** The test clock is at its target and nothing is left to do there. Said once a target. */
+  /** Records that the test clock is at its target and nothing is left to do there. Once for each target. */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
@@ -178,17 +174,17 @@ export class Steps {
         subscriptionId,
         reachedAt,
       });
-      run.clock.said(reachedAt);
+      run.clock.reported(reachedAt);
     } catch (error) {
       this.backOffAfter(error);
     }
   }
 
   /**
-   * After a doubt the row is the truth: goes on from it if it is further. A doubt that comes while it
-   * is read stays. False when it could not be read; nothing may be done on top of the doubt then.
+   * Reads the row and goes on from its state if that is later. A resync that is asked for while the row is
+   * read is done again. If the row cannot be read, waiting callers get `service_unavailable`.
    */
-  async resync(): Promise<boolean> {
+  async resync(): Promise<void> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
     const isKept = run.isLocalFirst || patched('doubts-are-kept');
@@ -205,23 +201,23 @@ export class Steps {
       }
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       if (!isKept) run.needsResync = false;
-      return true;
     } catch (error) {
       run.needsResync = true;
       this.backOffAfter(error);
-      return false;
+      run.answerUnavailable();
+      run.isChanged ||= isKept;
     } finally {
       run.isWriting = false;
     }
   }
 
-  /** An activity gave up after it may have recorded something. */
-  private doubtAfter(error: unknown): void {
+  /** An activity gave up and may have recorded something. */
+  private resyncAfter(error: unknown): void {
     this.backOffAfter(error);
     this.run.needsResync = true;
   }
 
-  /** Activities may give up; anything else is a bug, which fails the task and waits for a fix. */
+  /** Begins a backoff. An error other than an activity's is a bug: it fails the workflow task. */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
     this.run.backoffUntilAt = this.run.clock.realNow + BACKOFF_MS;

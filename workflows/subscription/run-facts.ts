@@ -1,0 +1,62 @@
+import { allHandlersFinished } from '@temporalio/workflow';
+import { decide } from '../../domain/subscription/decide.ts';
+import type { Step } from '../../domain/subscription/decide.ts';
+import type { Deliveries } from './deliveries.ts';
+import type { Facts } from './plan.ts';
+import type { Run } from './run.ts';
+import { hasRoom, successorDueAt } from './successor.ts';
+
+/** The facts of a run at the moment each is read. */
+export class RunFacts implements Facts {
+  private readonly run: Run;
+  private readonly deliveries: Deliveries;
+
+  constructor(run: Run, deliveries: Deliveries) {
+    this.run = run;
+    this.deliveries = deliveries;
+  }
+
+  get needsResync(): boolean {
+    return this.run.needsResync;
+  }
+
+  get isBackingOff(): boolean {
+    return this.run.clock.realNow < this.run.backoffUntilAt;
+  }
+
+  get hasCommand(): boolean {
+    return !this.run.inbox.isEmpty;
+  }
+
+  get isCommandAwaited(): boolean {
+    return this.run.inbox.isAwaited;
+  }
+
+  get step(): Step {
+    const { state, clock } = this.run;
+    return decide(state, clock.now, clock.realNow);
+  }
+
+  get testClock(): Facts['testClock'] {
+    const { clock } = this.run;
+    if (!clock.isTestClock) return null;
+    if (clock.isBehind) return 'behind its target';
+    return clock.unreportedAt === null ? 'reported' : 'at its target';
+  }
+
+  get hasRoom(): boolean {
+    return hasRoom();
+  }
+
+  get isDrained(): boolean {
+    return allHandlersFinished() && !this.deliveries.isInFlight;
+  }
+
+  /** A run that began before local activities hands over after every change. */
+  get isSuccessorDue(): boolean {
+    const { run } = this;
+    if (!run.isLocalFirst) return run.isChanged;
+    const dueAt = successorDueAt(run);
+    return dueAt !== null && run.clock.realNow >= dueAt;
+  }
+}

@@ -1,0 +1,42 @@
+import { condition, patched } from '@temporalio/workflow';
+import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { interruptionOf } from './plan.ts';
+import type { Facts } from './plan.ts';
+import type { Run } from './run.ts';
+import { successorDueAt } from './successor.ts';
+
+/** Sleeps until `step` is due, a backoff is over, or work arrives. */
+export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
+  const { clock } = run;
+  const isOver = (): boolean => interruptionOf(facts) !== null || isFull(run, facts);
+  if (run.isLocalFirst) run.publishAttributes();
+  const backoffMs = run.backoffUntilAt - clock.realNow;
+  if (backoffMs > 0 || step.do !== 'wait') {
+    await condition(isOver, Math.max(1, backoffMs), { summary: 'try again' });
+    return;
+  }
+  const wait = timerFor(run, step);
+  if (wait) await condition(isOver, wait.ms, { summary: wait.summary });
+  else await condition(isOver);
+}
+
+/**
+ * Messages make the history of a sleeping run longer. Past the limit the run wakes, so that a new run
+ * goes on; not during a backoff, because the loop would spin.
+ */
+function isFull(run: Run, facts: Facts): boolean {
+  return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));
+}
+
+/** The timer of a sleep: for what is due next, or for the end of a long run if that comes first. */
+function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null {
+  const { clock } = run;
+  const isOnTestClock = clock.isTestClock && step.time === 'own';
+  const now = step.time === 'real' ? clock.realNow : clock.now;
+  const due =
+    step.until === null || isOnTestClock ? null : { ms: step.until - now, summary: step.reason };
+  const successorAt = run.isLocalFirst ? successorDueAt(run) : null;
+  if (successorAt === null) return due;
+  const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };
+  return due && due.ms <= successor.ms ? due : successor;
+}
