@@ -42,6 +42,8 @@ export interface DayFigures {
     readonly other: LoadFigures & HealthyDeliveries;
   };
   readonly floors: Record<Shape, Floor>;
+  /** What the sweeps repaired until the last wave was over, by kind; empty in a healthy run. */
+  readonly repairs: Readonly<Record<string, number>>;
   /** Whether Postgres counted statements. */
   readonly countsStatements: boolean;
   /** What was not charged once, or not delivered; empty when all is right. */
@@ -98,6 +100,7 @@ export async function runBillingDay(
     say,
   );
 
+  const repairs = await readRepairs(stack);
   say(`measuring the floors: ${options.floor} bare workflows of each shape`);
   const floors = await measureFloors(stack, options.floor, closers);
   return {
@@ -106,6 +109,7 @@ export async function runBillingDay(
     waves,
     duringWave,
     floors,
+    repairs,
     countsStatements: stack.countsStatements,
     problems: problemsOf(waves, duringWave, options.subscriptions),
   };
@@ -170,6 +174,12 @@ async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
     if (row?.pending === 0) return true;
     await sleep(500);
   });
+}
+
+async function readRepairs({ sql }: MeasuredStack): Promise<Record<string, number>> {
+  const rows = await sql<{ kind: string; repaired: string }[]>`
+    select kind, repaired from sweep_count where repaired > 0 order by kind`;
+  return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, Number(repaired)]));
 }
 
 async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {

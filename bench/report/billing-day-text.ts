@@ -37,6 +37,8 @@ export function printBillingDay(
   printCosts(figures);
   printDuringWave(figures.duringWave);
   printFloors(figures, ratios);
+  const repairs = Object.entries(figures.repairs).map(([kind, count]) => `${kind} ${count}`);
+  printNote(`repairs by sweeps: ${repairs.join(', ') || 'none'}`);
   printProblems(figures.problems, 'everything was charged once, delivered, and sleeps');
 }
 
