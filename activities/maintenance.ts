@@ -5,6 +5,7 @@ import {
   behindTheirClock,
   forgetExpiredKeys,
   neverStarted,
+  isOverdue,
   overdue,
   takeOpenPayments,
   takeOpenRefunds,
@@ -25,7 +26,7 @@ import { followUp } from './decided-reviews.ts';
 export interface SubscriptionWorkflowsPort {
   recheck(ref: SubscriptionRef): Promise<void>;
   /** False when its workflow has work waiting or running: it is in a queue, not lost. */
-  recheckUnlessBusy(ref: SubscriptionRef): Promise<boolean>;
+  recheckUnlessBusy(ref: SubscriptionRef, isStillLate: () => Promise<boolean>): Promise<boolean>;
   /** False when it runs, or is over. */
   ensureRunning(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
@@ -95,7 +96,7 @@ export function createMaintenanceActivities({
       await each(
         'overdue',
         () => overdue(db, LIMIT),
-        (ref) => subscriptionWorkflows.recheckUnlessBusy(ref),
+        (ref) => subscriptionWorkflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
       );
       await each(
         'behindTheirClock',

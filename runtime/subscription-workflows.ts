@@ -70,10 +70,14 @@ export interface SubscriptionWorkflows {
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
-   * The same for one that seems late, unless a task or an activity of its workflow is waiting or running:
-   * then it is in a queue, not lost. True when it did. Throws when Temporal is out of reach.
+   * The same for a subscription that seems late, with two exceptions: a task or an activity of its workflow
+   * is waiting or running, so it is in a queue and not lost; or it was served meanwhile, which
+   * `isStillLate` is asked last. True when it did. Throws when Temporal is out of reach.
    */
-  recheckUnlessBusy(subscription: SubscriptionRef): Promise<boolean>;
+  recheckUnlessBusy(
+    subscription: SubscriptionRef,
+    isStillLate: () => Promise<boolean>,
+  ): Promise<boolean>;
   /**
    * Carries out a command once, however often it is sent with the same `commandId`. Throws
    * `DomainError('service_unavailable')` when it could not be handed over within 5 s; then it was
@@ -152,8 +156,12 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     await this.rows.markWorkflowStarted(ref);
   }
 
-  async recheckUnlessBusy(ref: SubscriptionRef): Promise<boolean> {
+  async recheckUnlessBusy(
+    ref: SubscriptionRef,
+    isStillLate: () => Promise<boolean>,
+  ): Promise<boolean> {
     if (await hasWorkPending(this.client, subscriptionWorkflowId(ref.subscriptionId))) return false;
+    if (!(await isStillLate())) return false;
     await this.recheck(ref);
     return true;
   }

@@ -28,6 +28,12 @@ export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> 
     .limit(limit);
 }
 
+const IS_OVERDUE = and(
+  isNull(subscriptions.testClockId),
+  lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+  lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
+);
+
 /**
  * Subscriptions in real time that should have moved a minute ago and did not, ended ones with an
  * open attempt included.
@@ -36,15 +42,22 @@ export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return db
     .select(ref)
     .from(subscriptions)
-    .where(
-      and(
-        isNull(subscriptions.testClockId),
-        lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
-        lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
-      ),
-    )
+    .where(IS_OVERDUE)
     .orderBy(subscriptions.wakeAt)
     .limit(limit);
+}
+
+/** True while `overdue` would find the subscription. */
+export async function isOverdue(
+  db: Db,
+  { merchantId, subscriptionId }: SubscriptionRef,
+): Promise<boolean> {
+  const isRow = and(
+    eq(subscriptions.merchantId, merchantId),
+    eq(subscriptions.id, subscriptionId),
+    IS_OVERDUE,
+  );
+  return (await db.$count(subscriptions, isRow)) > 0;
 }
 
 /**

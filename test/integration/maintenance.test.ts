@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { isOverdue } from '../../db/repositories/sweeps.ts';
 import { sendTestClock } from '../../db/repositories/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { refunds } from '../../db/schema/refunds.ts';
@@ -101,6 +102,25 @@ describe('a sweep', () => {
     expect(overdue).toBe(1);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
     expect(await world.book(ref)).toHaveLength(2);
+  });
+
+  test('leaves a subscription alone that was served after the sweep had found it', async () => {
+    const ref = await world.create({ createdAt: Date.now() });
+    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await change(ref, { wakeAt: longAgo, updatedAt: longAgo });
+    expect(await isOverdue(world.db, ref)).toBe(true);
+    const historyLength = async () => (await handleOf(ref).describe()).historyLength;
+    const before = await historyLength();
+
+    const isServed = async () => {
+      await change(ref, { updatedAt: sql`now()` });
+      return isOverdue(world.db, ref);
+    };
+    expect(await world.workflows.recheckUnlessBusy(ref, isServed)).toBe(false);
+    expect(await historyLength()).toBe(before);
+    expect(await world.workflows.recheckUnlessBusy(ref, async () => true)).toBe(true);
+    expect(await historyLength()).toBeGreaterThan(before);
+    await change(ref, { wakeAt: null });
   });
 
   test('tells a subscription again where its clock was sent [D-60]', async () => {
