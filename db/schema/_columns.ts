@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
 
 /**
- * An instant: `timestamptz(3)` in Postgres (readable in psql), epoch milliseconds in TypeScript.
- * Connections run with `TimeZone=UTC`, so the text form always ends in `+00`. Rule: D-04.
+ * A point in time: `timestamptz(3)` in Postgres, readable in psql, and epoch milliseconds in
+ * TypeScript. Connections run with `TimeZone=UTC`, so the text form always ends in `+00`. Rule: D-04.
  */
 export const instant = customType<{ data: number; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone',
@@ -23,6 +23,6 @@ export const currency = (name = 'currency') => char(name, { length: 3 });
 
 export const merchantId = () => text('merchant_id').notNull();
 
-/** SQL list for a CHECK made from the domain's own list of values. */
+/** The list of values for a SQL CHECK, made from the domain's own list. */
 export const oneOf = (values: readonly string[]) =>
   sql.raw(values.map((value) => `'${value}'`).join(', '));

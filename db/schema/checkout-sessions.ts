@@ -14,7 +14,7 @@ import { paymentIntents } from './payment-intents.ts';
 import { setupMethods } from './setup-methods.ts';
 import { subscriptions } from './subscriptions.ts';
 
-/** What a payer comes to a hosted page for. */
+/** What the payer does on a hosted page. */
 export const CHECKOUT_PURPOSES = [
   'subscription',
   'payment',
@@ -24,9 +24,9 @@ export const CHECKOUT_PURPOSES = [
 export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
 /**
- * A payer's way in to a hosted page: the bearer token of the URL (kept as SHA-256) and what happened
- * on the page. Whether it is still open is the status of what it is for, never stored twice.
- * Writer: the API.
+ * One visit of a payer to a hosted page. The bearer token of the URL is stored as SHA-256. The row does
+ * not store whether the session is open: the status of the subscription, intent or setup method
+ * decides. Writer: the API.
  */
 export const checkoutSessions = pgTable(
   'checkout_session',
@@ -35,16 +35,18 @@ export const checkoutSessions = pgTable(
     id: text('id').notNull(),
     tokenHash: bytes('token_hash').notNull(),
     purpose: text('purpose').$type<CheckoutPurpose>().notNull().default('subscription'),
-    /** Of these three exactly one, by purpose. */
+    /** Exactly one of these three ids is set, according to `purpose`. */
     subscriptionId: text('subscription_id'),
     intentId: text('intent_id'),
     setupMethodId: text('setup_method_id'),
     /** Business time. */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
-    /** Tries with a card, refused ones included: how many rows `checkout_try` has. */
+    /**
+     * Number of card attempts, refused ones included. It equals the number of rows in `checkout_try`.
+     */
     tries: integer('tries').notNull().default(0),
-    /** Why the last try did not go through; null when none failed. */
+    /** Error code of the last failed try; null if no try failed. */
     lastErrorCode: text('last_error_code'),
     createdAt: instant('created_at').notNull(),
   },

@@ -3,17 +3,17 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { checkoutSessions } from './checkout-sessions.ts';
 
 /**
- * One try with a card on a hosted page. The primary key is what counts a try once, however often its
- * return address is loaded. Writer: the API.
+ * One try with a card on a hosted page. A payer may load the return address several times: the primary
+ * key makes it one try. Writer: the API.
  */
 export const checkoutTries = pgTable(
   'checkout_try',
   {
     merchantId: merchantId(),
     sessionId: text('session_id').notNull(),
-    /** SHA-256 of the one-time token, or of what the tokeniser sent instead of one. */
+    /** SHA-256 of the one-time token, or of the text that the tokeniser sent instead of a token. */
     key: bytes('key').notNull(),
-    /** Why it did not go through; null while nobody knows, and when it did. */
+    /** Error code of a failed try. Null if the try succeeded, and while its outcome is unknown. */
     errorCode: text('error_code'),
     /** Real time. */
     createdAt: instant('created_at').notNull(),

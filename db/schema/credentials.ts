@@ -3,8 +3,9 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
- * One API credential. Of the secret only HMAC-SHA256(pepper, secret) is kept. Several may live at
- * once; a rotated one has `expiresAt`. Rule: D-20. Writer: the operator command line.
+ * One API credential. Only HMAC-SHA256(pepper, secret) is stored, never the secret. A merchant may have
+ * several valid credentials. A rotated credential has `expiresAt`. Rule: D-20. Writer: the operator
+ * command line.
  */
 export const credentials = pgTable(
   'credential',

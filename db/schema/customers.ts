@@ -3,7 +3,10 @@ import type { CustomerDetails } from '../../domain/customer.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
-/** A payer as the merchant described it. Details come back exactly as given. Rule: D-10a. Writer: the API. */
+/**
+ * A payer as the merchant described it. A read returns the details exactly as given. Rule: D-10a.
+ * Writer: the API.
+ */
 export const customers = pgTable(
   'customer',
   {
@@ -14,7 +17,7 @@ export const customers = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
-    // Lists: newest first.
+    // For lists, newest first.
     index('customer__created__idx').on(table.merchantId, table.createdAt, table.id),
   ],
 );

@@ -2,8 +2,8 @@ import { pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { instant, merchantId } from './_columns.ts';
 
 /**
- * Unused: claims are kept in `webhook_delivery.claimed_until`. Workers of the release before this one
- * still write it, so the table goes with the release after this one.
+ * Unused: claims are stored in `webhook_delivery.claimed_until`. Workers of the previous release still
+ * write to this table. The next release drops it.
  */
 export const deliveryLeases = pgTable(
   'delivery_lease',

@@ -2,8 +2,9 @@ import { bigint, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { merchantId } from './_columns.ts';
 
 /**
- * The counter of a stream of events: a subscription, or an intent or setup session outside one. The
- * row lock taken by raising it makes sequence order the order of commits. Rule: D-52.
+ * The event counter of a stream. A stream is a subscription, or an intent or setup session without a
+ * subscription. Raising the counter locks the row, so the sequence order is the commit order. Rule:
+ * D-52.
  */
 export const eventStreams = pgTable(
   'event_stream',

@@ -4,8 +4,8 @@ import { amountMinor, currency, instant, merchantId } from './_columns.ts';
 import { paymentAttempts } from './payment-attempts.ts';
 
 /**
- * A charge that the gateway turned out to have made for an attempt that a person had settled as not
- * paid. It pays nothing and is given back by the refund that names the attempt. Writer: activities.
+ * A charge that the gateway made for an attempt after the attempt was settled as not paid. It pays
+ * nothing. The refund that names the attempt returns the money. Writer: activities.
  */
 export const lateCharges = pgTable(
   'late_charge',

@@ -9,16 +9,16 @@ export type MerchantMode = (typeof MERCHANT_MODES)[number];
 
 export interface MerchantSettings {
   retryPlan: RetryPlan;
-  /** Renewals are spread over this long after they fall due; absent: not at all. Design §5. */
+  /** Renewals are spread over this many ms after their due date. Absent: they are not spread. */
   jitterMs?: number;
-  /** What the hosted pages may offer; absent: every supported one. Rule: D-43. */
+  /** Payment methods that the hosted pages may offer. Absent: every supported one. Rule: D-43. */
   paymentMethods?: PaymentMethodKind[];
 }
 
 /**
- * One merchant in one mode. A business that has test and live credentials has two rows, so the
- * wall between merchants is also the wall between test and live records. Rules: D-20, D-21.
- * Writer: the operator command line.
+ * One merchant in one mode. A business with test and live credentials has two rows. The separation of
+ * merchants therefore also separates test records from live records. Rules: D-20, D-21. Writer: the
+ * operator command line.
  */
 export const merchants = pgTable(
   'merchant',

@@ -4,8 +4,8 @@ import type { EventType } from '../../domain/events.ts';
 import { instant, merchantId } from './_columns.ts';
 
 /**
- * Something that happened, written in the transaction that made it happen. `body` is the exact text
- * that is signed and sent, every time. Rules: D-51, D-52. Writer: whoever commits the cause.
+ * One event, written in the transaction that caused it. `body` is the exact text that is signed and
+ * sent, the same on every delivery attempt. Rules: D-51, D-52. Writer: the code that commits the cause.
  */
 export const outboxEvents = pgTable(
   'outbox_event',

@@ -15,8 +15,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * One try to collect an intent. The row commits before anything leaves the process, with the key the
- * gateway will see on every send of this attempt. Writer: activities.
+ * One attempt to charge an intent. The row commits before the request leaves the process. It holds the
+ * idempotency key that the gateway sees on every send of this attempt. Writer: activities.
  */
 export const paymentAttempts = pgTable(
   'payment_attempt',
@@ -25,7 +25,9 @@ export const paymentAttempts = pgTable(
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
-    /** What asked for it, outside a cycle: asking again finds this attempt. */
+    /**
+     * The command that requested the attempt, if no cycle did. A repeated command finds this attempt.
+     */
     commandId: text('command_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
     gateway: text('gateway').notNull(),
@@ -33,12 +35,12 @@ export const paymentAttempts = pgTable(
     gatewayMethodId: text('gateway_method_id').notNull(),
     paymentMethodId: text('payment_method_id').notNull(),
     state: text('state').$type<AttemptState>().notNull(),
-    /** Copied from the intent: what every send of this attempt asks for. */
+    /** Copied from the intent. Every send of this attempt requests this amount. */
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     gatewayChargeId: text('gateway_charge_id'),
     errorCode: text('error_code'),
-    /** Why the outcome is unknown or needs a person. */
+    /** Why the outcome is unknown or needs manual review. */
     reason: text('reason'),
     /** Business time. */
     createdAt: instant('created_at').notNull(),
@@ -64,15 +66,15 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__command__uq')
       .on(table.merchantId, table.intentId, table.commandId)
       .where(sql`${table.commandId} is not null`),
-    // While one attempt's outcome is open, no path can open another.
+    // While an attempt of an intent is undecided, no code path can open another one.
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
-    // An intent is paid once.
+    // An intent is paid at most once.
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} = 'SUCCEEDED'`),
-    // Review: what was paid by a charge that a person found.
+    // For manual review: it finds the attempt that a given gateway charge paid.
     index('payment_attempt__charge__idx')
       .on(table.gatewayChargeId)
       .where(sql`${table.gatewayChargeId} is not null`),

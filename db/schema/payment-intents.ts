@@ -18,8 +18,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * One thing owed, with all its attempts. Its amount never changes after it was made. Rule: D-40.
- * Writer: the API makes those that a request asks for; a cycle's own and every outcome, activities.
+ * One amount owed, with all its attempts. The amount never changes. Rule: D-40. Writer: the API creates
+ * an intent that a request asks for. Activities create a cycle's intent and record every outcome.
  */
 export const paymentIntents = pgTable(
   'payment_intent',
@@ -38,27 +38,27 @@ export const paymentIntents = pgTable(
     status: text('status').$type<IntentStatus>().notNull(),
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
-    /** What was given back so far. */
+    /** The sum refunded so far. */
     refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
     description: text('description'),
     /** A merchant's note on a one-time charge. */
     comments: text('comments'),
     storeFrontId: text('store_front_id'),
-    /** Of a hosted payment; a cycle's are its subscription's. */
+    /** For a hosted payment. A cycle uses its subscription's URLs. */
     callbackUrl: text('callback_url'),
     cancelUrl: text('cancel_url'),
     paymentMethods: json('payment_methods').$type<string[]>(),
     phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
-    /** Keep the method for the customer once it paid. */
+    /** If true, the customer keeps the payment method after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
-    /** Business time, like every instant below. */
+    /** Business time, like `dueAt`, `succeededAt` and `checkoutExpiresAt`. */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),
     succeededAt: instant('succeeded_at'),
-    /** Until when the page of a hosted payment takes a card. */
+    /** Until this time the page of a hosted payment accepts a card. */
     checkoutExpiresAt: instant('checkout_expires_at'),
     /** Real time of the last change. */
     updatedAt: instant('updated_at')
@@ -78,14 +78,14 @@ export const paymentIntents = pgTable(
       sql`${table.refundedMinor} between 0 and ${table.amountMinor}`,
     ),
     check('payment_intent__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
-    // One intent per cycle, whoever makes it first.
+    // One intent per cycle, also when two transactions create it at once.
     uniqueIndex('payment_intent__subscription_cycle__uq')
       .on(table.merchantId, table.subscriptionId, table.cycleNumber)
       .where(sql`${table.cycleNumber} is not null`),
-    // Lists: newest first.
+    // For lists, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // Sweep: payments outside a cycle that should be decided and are not. Pages that nobody paid on
-    // stay CREATED for ever and are not among them.
+    // For the sweep: undecided payments outside a cycle. A hosted page that the payer never pays stays
+    // CREATED, so the index leaves it out.
     index('payment_intent__open__idx')
       .on(table.updatedAt)
       .where(

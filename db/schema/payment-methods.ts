@@ -11,13 +11,15 @@ import {
 import { instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 
-/** PENDING: redeemed from a token, its first use undecided or declined. Only LIVE ones are shown. */
+/**
+ * PENDING: redeemed from a token; its first use is undecided or declined. Only LIVE methods are shown.
+ */
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
 
 /**
- * A way to pay that the gateway keeps for us; `gatewayMethodId` is the gateway's name for it. What
- * the gateway tells of the card is all there is: no number, no CVC. Writer: activities.
+ * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id for it. We
+ * store only the card details that the gateway returns: no number, no CVC. Writer: activities.
  */
 export const paymentMethods = pgTable(
   'payment_method',
@@ -42,7 +44,7 @@ export const paymentMethods = pgTable(
       columns: [table.merchantId, table.customerId],
       foreignColumns: [customers.merchantId, customers.id],
     }),
-    // A token redeemed twice is one method, and a method is one merchant's.
+    // A token that is redeemed twice is one method. A method belongs to one merchant.
     uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
     check(
       'payment_method__status__ck',

@@ -5,32 +5,33 @@ import type { ReviewOutcome } from '../../domain/review.ts';
 import { instant, merchantId, oneOf } from './_columns.ts';
 
 /**
- * What a person has to settle, and what the person said: one row for each attempt or refund that was
- * ever in REVIEW, and for each attempt that was withdrawn when its charge may still arrive. Writers: activities open and close it, the operator's command writes the decision.
+ * A manual review and its decision. There is one row for each attempt or refund that was ever in
+ * REVIEW. There is also one row for each attempt that was voided while its charge might still arrive.
+ * Writers: activities open and close the review; the operator's command writes the decision.
  */
 export const paymentReviews = pgTable(
   'payment_review',
   {
     merchantId: merchantId(),
-    /** The attempt or the refund. */
+    /** The id of the attempt or of the refund. */
     subjectId: text('subject_id').notNull(),
     reason: text('reason').notNull(),
     /** Real time, like every instant below. */
     sinceAt: instant('since_at')
       .notNull()
       .default(sql`now()`),
-    /** The decision; null while nobody made one. */
+    /** The decision; null until an operator makes one. */
     outcome: text('outcome').$type<ReviewOutcome>(),
-    /** The gateway's name for the charge or the refund that the person found. */
+    /** The gateway's id of the charge or refund that the operator found. */
     gatewayId: text('gateway_id'),
-    /** Decline code, of `declined`. */
+    /** The decline code, if the outcome is `declined`. */
     code: text('code'),
     decidedBy: text('decided_by'),
     note: text('note'),
     decidedAt: instant('decided_at'),
-    /** Nothing is left to do: it is booked, and no late charge is looked for any more. */
+    /** Set when nothing is left to do: the decision is booked and the late-charge watch has ended. */
     closedAt: instant('closed_at'),
-    /** When a sweep looked at it last. */
+    /** Time of the last look by a sweep. */
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
@@ -42,7 +43,8 @@ export const paymentReviews = pgTable(
       'payment_review__decided__ck',
       sql`(${table.outcome} is null) = (${table.decidedAt} is null)`,
     ),
-    // One charge pays once, and one refund gives back once, also before either is booked.
+    // A gateway charge settles at most one attempt, and a gateway refund at most one refund. This holds
+    // before either is booked.
     uniqueIndex('payment_review__found__uq')
       .on(table.outcome, table.gatewayId)
       .where(sql`${table.gatewayId} is not null`),

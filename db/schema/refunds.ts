@@ -14,8 +14,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * Money of a paid intent on its way back. The row commits before anything leaves the process; what
- * is not REFUSED counts against what is left of the intent. Rule: D-§7. Writer: the API once, then
+ * A refund of a paid intent. The row commits before the request leaves the process. Every refund that
+ * is not REFUSED reduces the amount still refundable. Rule: D-§7. Writer: the API once, then
  * activities.
  */
 export const refunds = pgTable(
@@ -30,9 +30,12 @@ export const refunds = pgTable(
     gatewayKey: text('gateway_key').notNull(),
     gatewayChargeId: text('gateway_charge_id').notNull(),
     gatewayRefundId: text('gateway_refund_id'),
-    /** Of a late charge that goes back: the attempt it was made for. Not a part of its intent. */
+    /**
+     * For the refund of a late charge: the attempt that the charge was made for. Such a refund is not
+     * part of the intent's refunds.
+     */
     lateAttemptId: text('late_attempt_id'),
-    /** Why it was refused, or is not decided. */
+    /** Why the refund was refused or is undecided. */
     reason: text('reason'),
     /** Business time. */
     createdAt: instant('created_at').notNull(),
@@ -52,12 +55,12 @@ export const refunds = pgTable(
     check('refund__state__ck', sql`${table.state} in (${oneOf(REFUND_STATES)})`),
     check('refund__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
     uniqueIndex('refund__gateway_key__uq').on(table.gatewayKey),
-    // A late charge goes back once.
+    // A late charge is refunded at most once.
     uniqueIndex('refund__late_attempt__uq')
       .on(table.merchantId, table.lateAttemptId)
       .where(sql`${table.lateAttemptId} is not null`),
     index('refund__intent__idx').on(table.merchantId, table.intentId),
-    // Sweep: refunds that should be decided and are not.
+    // For the sweep: undecided refunds.
     index('refund__open__idx')
       .on(table.updatedAt)
       .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),

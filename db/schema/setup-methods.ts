@@ -8,9 +8,9 @@ import { customers } from './customers.ts';
 import { paymentMethods } from './payment-methods.ts';
 
 /**
- * A payer asked to save a payment method, with nothing to pay. One that nobody completed before
- * `expiresAt` counts as cancelled without being written again. Rules: IF-2.5, IF-4.13. Writer: the
- * API, and activities when the method is saved.
+ * A session in which a payer saves a payment method and pays nothing. After `expiresAt` an incomplete
+ * session counts as cancelled; its row is not written again. Rules: IF-2.5, IF-4.13. Writer: the API,
+ * and activities when the method is saved.
  */
 export const setupMethods = pgTable(
   'setup_method',

@@ -4,9 +4,9 @@ import { instant, merchantId } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * A command that was carried out, inserted in the transaction that did so. The primary key is what
- * makes a command repeatable: the second insert finds the first one's result. `result` is null while
- * the payment that decides it has no known outcome. Writer: activities.
+ * A command that was carried out, inserted in the same transaction. The primary key makes commands
+ * repeatable: the second insert finds the first command's result. `result` is null while the outcome of
+ * the deciding payment is unknown. Writer: activities.
  */
 export const subscriptionCommands = pgTable(
   'subscription_command',

@@ -15,16 +15,16 @@ import type { Terms } from '../../domain/subscription/state.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
-/** What a hosted page says is sold. Rule: IF-2.8. */
+/** The product that a hosted page shows. Rule: IF-2.8. */
 export interface ProductPage {
   name?: string | undefined;
   description?: string | undefined;
 }
 
 /**
- * A shareable link: the template of the subscriptions that come of it, and how many did. Opening it
- * writes nothing; the payer's first submitted step takes a use. Rules: IF-4.4, D-37. Writer: the API;
- * activities give a use back.
+ * A shareable link: the template of its subscriptions, and the number of uses. Opening the link writes
+ * nothing. The payer's first submitted step counts a use. Rules: IF-4.4, D-37. Writer: the API;
+ * activities release a use.
  */
 export const subscriptionLinks = pgTable(
   'subscription_link',

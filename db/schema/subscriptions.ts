@@ -21,11 +21,12 @@ import type { ProductPage } from './subscription-links.ts';
 import { testClocks } from './test-clocks.ts';
 
 /**
- * One subscription: what the merchant asked for, and the last recorded state of its workflow.
- * `state` is whole, so a lost workflow is started again from it; the columns beside it are the same
- * facts for queries. Writer: the API once (create; and the payer's details that the hosted page asked
- * for), from then on only the subscription's own workflow through its activities, each change of
- * `state` guarded by `version`.
+ * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is
+ * complete, so a lost workflow is restarted from it. The other columns repeat its facts for queries.
+ *
+ * Writers: the API creates the row and fills in the payer's details from the hosted page. After the
+ * creation only the subscription's own workflow changes `state`, through its activities. `version`
+ * guards each of these changes.
  */
 export const subscriptions = pgTable(
   'subscription',
@@ -35,17 +36,20 @@ export const subscriptions = pgTable(
     customerId: text('customer_id').notNull(),
     status: text('status').$type<SubscriptionStatus>().notNull(),
     version: integer('version').notNull(),
-    /** What wrote `version`: a command id, or `<subscription>:<version>` for what time caused. */
+    /**
+     * Which transition wrote `version`: a command id, or `<subscription>:<version>` if a timer caused
+     * it.
+     */
     lastTransitionId: text('last_transition_id').notNull(),
     state: jsonb('state').$type<SubscriptionState>().notNull(),
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     cycleCount: integer('cycle_count').notNull(),
     cyclesCharged: integer('cycles_charged').notNull(),
-    /** The next instant, in the subscription's own time, at which it has something to do. */
+    /** The next time, in the subscription's business time, at which the workflow has work to do. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
-    /** The link it came of; null for one the merchant created. Rule: D-37. */
+    /** The link that created the subscription; null if the merchant created it. Rule: D-37. */
     linkId: text('link_id'),
     clockReachedAt: instant('clock_reached_at'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
@@ -57,16 +61,16 @@ export const subscriptions = pgTable(
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
     presentmentCurrency: currency('presentment_currency').notNull(),
-    /** Business time: the test clock's where there is one. */
+    /** Business time: the test clock's time if the subscription has a test clock. */
     createdAt: instant('created_at').notNull(),
-    /** Real time of the insert: what the sweep for missing workflows looks at. */
+    /** Real time of the insert. The sweep for missing workflows reads it. */
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
-    /** Null until a start was confirmed by Temporal. */
+    /** Null until Temporal confirmed the start of the workflow. */
     workflowStartedAt: instant('workflow_started_at'),
   },
   (table) => [
@@ -86,17 +90,17 @@ export const subscriptions = pgTable(
     check('subscription__status__ck', sql`${table.status} in (${oneOf(SUBSCRIPTION_STATUSES)})`),
     check('subscription__amount__ck', sql`${table.amountMinor} between 0 and 9007199254740991`),
     check('subscription__cycles__ck', sql`${table.cyclesCharged} <= ${table.cycleCount}`),
-    // Lists: newest first.
+    // For lists, newest first.
     index('subscription__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // Sweep: rows whose workflow was never confirmed.
+    // For the sweep: rows whose workflow start is unconfirmed.
     index('subscription__unstarted__idx')
       .on(table.insertedAt)
       .where(sql`${table.workflowStartedAt} is null`),
-    // Sweep: subscriptions that should have moved and did not.
+    // For the sweep: subscriptions whose wake-up is overdue.
     index('subscription__wake__idx')
       .on(table.wakeAt)
       .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),
-    // Which subscriptions of a clock have not reached its target.
+    // Finds the subscriptions of a test clock that have not reached its target.
     index('subscription__clock__idx')
       .on(table.merchantId, table.testClockId, table.clockReachedAt)
       .where(sql`${table.status} <> 'ENDED' and ${table.testClockId} is not null`),

@@ -2,8 +2,8 @@ import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 import { instant } from './_columns.ts';
 
 /**
- * How often the sweeps had to repair something, by what was wrong, since the database was made. In a
- * healthy system there is no row. Writer: the activity `sweep`. Design §5.
+ * How many repairs the sweeps made, by kind of fault, since the database was created. A healthy system
+ * has no row. Writer: the activity `sweep`.
  */
 export const sweepCounts = pgTable('sweep_count', {
   kind: text('kind').primaryKey(),

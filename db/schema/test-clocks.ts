@@ -4,9 +4,9 @@ import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
- * A clock that stands still until it is advanced. `targetAt` is where it was last sent; it is there
- * once every subscription on it that is not ENDED has `clockReachedAt >= targetAt`. Rule: D-60.
- * Writer: the API.
+ * A test clock: its time changes only when it is advanced. `targetAt` is the target of the last
+ * advance. The advance is complete when every subscription on the clock is ENDED or has `clockReachedAt
+ * >= targetAt`. Rule: D-60. Writer: the API.
  */
 export const testClocks = pgTable(
   'test_clock',
@@ -14,7 +14,7 @@ export const testClocks = pgTable(
     merchantId: merchantId().references(() => merchants.id),
     id: text('id').notNull(),
     targetAt: instant('target_at').notNull(),
-    /** When it was last sent somewhere, in real time. */
+    /** Real time of the last advance. */
     sentAt: instant('sent_at')
       .notNull()
       .default(sql`now()`),

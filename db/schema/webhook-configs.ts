@@ -4,9 +4,10 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
 /**
- * Where a merchant wants events, and with which secret they are signed (sealed with AES-256-GCM).
- * `deletedAt` keeps the row for the deliveries that point to it. Rules: D-53, D-55.
- * Writer: the API; deliveries keep the breaker and deactivate it (D-54).
+ * A webhook endpoint: its URL, its event types and its signing secret, sealed with AES-256-GCM. A
+ * deleted configuration keeps its row, with `deletedAt`, because deliveries refer to it. Rules: D-53,
+ * D-55. Writer: the API. Deliveries update the circuit breaker and may deactivate the configuration
+ * (D-54).
  */
 export const webhookConfigs = pgTable(
   'webhook_config',
@@ -15,17 +16,21 @@ export const webhookConfigs = pgTable(
     id: text('id').notNull(),
     url: text('url').notNull(),
     sealedSigner: bytes('sealed_signer').notNull(),
-    /** The secret before the last change, listed beside the new one until `previousSignerUntil`. */
+    /**
+     * The previous secret. `webhook-signature` also lists its signature until `previousSignerUntil`.
+     */
     sealedPreviousSigner: bytes('sealed_previous_signer'),
     previousSignerUntil: instant('previous_signer_until'),
     eventTypes: text('event_types').array().$type<EventType[]>().notNull(),
     isActive: boolean('is_active').notNull(),
     deactivatedReason: text('deactivated_reason'),
-    /** Start of the present run of failures; null after any success. */
+    /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
-    /** Failed attempts since the last success. With `pausedUntil` the endpoint's breaker. */
+    /**
+     * Failed attempts since the last success. Together with `pausedUntil` this is the circuit breaker.
+     */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
-    /** No request before this instant, in real time; null while the breaker is closed. */
+    /** No request is sent before this time, in real time. Null while the breaker is closed. */
     pausedUntil: instant('paused_until'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),

@@ -13,14 +13,14 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 import { outboxEvents } from './outbox-events.ts';
 import { webhookConfigs } from './webhook-configs.ts';
 
-/** FAILED: every attempt of the schedule failed. DROPPED: the configuration went away first. */
+/** FAILED: every attempt of the schedule failed. DROPPED: the configuration was removed first. */
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
- * One event on its way to one configuration; written with the event, so that a dead endpoint of a
- * merchant holds up no other. Rule: D-54. Writer: with the event, then the dispatcher and
- * the endpoint's queue.
+ * The delivery of one event to one endpoint. It is inserted together with its event. Each endpoint has
+ * its own rows, so a dead endpoint delays no other endpoint. Rule: D-54. Writers: the code that inserts
+ * the event, then the dispatcher and the endpoint's queue.
  */
 export const webhookDeliveries = pgTable(
   'webhook_delivery',
@@ -32,7 +32,7 @@ export const webhookDeliveries = pgTable(
     sequence: bigint('sequence', { mode: 'number' }).notNull(),
     state: text('state').$type<DeliveryState>().notNull(),
     attempts: integer('attempts').notNull().default(0),
-    /** Real time, like every instant here. */
+    /** Real time, like every time in this table. */
     nextAttemptAt: instant('next_attempt_at')
       .notNull()
       .default(sql`now()`),
@@ -40,8 +40,8 @@ export const webhookDeliveries = pgTable(
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
     /**
-     * A process is sending this row until then, by the database's clock; null when none is. The
-     * instant also names the claim: it is released only with the same value.
+     * Until this time, by the database's clock, one process is sending this row. Null: no process is
+     * sending it. The value also identifies the claim: a release must name the same value.
      */
     claimedUntil: instant('claimed_until'),
     insertedAt: instant('inserted_at')
@@ -59,15 +59,15 @@ export const webhookDeliveries = pgTable(
       foreignColumns: [webhookConfigs.merchantId, webhookConfigs.id],
     }),
     check('webhook_delivery__state__ck', sql`${table.state} in (${oneOf(DELIVERY_STATES)})`),
-    // What is left of a stream for one configuration, in order.
+    // The pending deliveries of one stream to one endpoint, in sequence order.
     index('webhook_delivery__pending_stream__idx')
       .on(table.merchantId, table.streamId, table.configId, table.sequence)
       .where(sql`${table.state} = 'PENDING'`),
-    // The queue of one endpoint, the longest due first; the sweep asks it for every endpoint.
+    // The queue of one endpoint, ordered by due time. The sweep reads it for every endpoint.
     index('webhook_delivery__pending_endpoint__idx')
       .on(table.merchantId, table.configId, table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),
-    // Workers of the release before this one sweep by it. It goes with the release after this one.
+    // Workers of the previous release use this index in their sweep. The next release drops it.
     index('webhook_delivery__pending_due__idx')
       .on(table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),
