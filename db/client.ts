@@ -5,7 +5,7 @@ import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
 import { withPreparedStatements } from './prepared-statements.ts';
 
-/** A database or a transaction of it: what every repository function takes first. */
+/** A database or a transaction. It is the first parameter of every repository function. */
 export type Db = PostgresJsDatabase;
 
 export interface DbHandle {
@@ -16,25 +16,27 @@ export interface DbHandle {
 
 export interface DbOptions {
   url: string;
-  /** Connections kept at the most. */
+  /** Maximum number of open connections. */
   poolSize: number;
   applicationName: string;
 }
 
 /**
- * A connection pool. Nothing connects before the first query; a server that went away is connected
- * to again by the next query. A statement that runs for 15 s or waits 5 s for a lock fails, and a
- * transaction whose process stands still for 10 s is rolled back: the caller's own retry is better
- * than a stuck connection, and than locks that nobody gives free.
+ * Creates a connection pool. The first query opens the first connection. After a connection is lost,
+ * the next query opens a new one.
+ *
+ * A statement fails after 15 s, or after waiting 5 s for a lock. A transaction that is idle for 10 s is
+ * rolled back: otherwise a stalled process would keep its locks. The caller retries.
  */
 export function createDb(options: DbOptions): DbHandle {
   const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {
     max: options.poolSize,
     connect_timeout: 5,
     idle_timeout: 60,
-    // Notices go nowhere: there is nobody to act on "relation already exists".
+    // Notices such as "relation already exists" need no action.
     onnotice: () => undefined,
-    // Asking for array types at each connect fails outside of any query when Postgres is starting.
+    // The driver would query array types at each connect. While Postgres starts, that query fails
+    // outside of any caller's query.
     fetch_types: false,
     socket: openSocket,
     connection: {
@@ -43,7 +45,7 @@ export function createDb(options: DbOptions): DbHandle {
       statement_timeout: 15_000,
       lock_timeout: 5_000,
       idle_in_transaction_session_timeout: 10_000,
-      // A generic plan would not know the values that partial indexes are for.
+      // A generic plan does not know the parameter values, so it cannot use the partial indexes.
       plan_cache_mode: 'force_custom_plan',
     },
   };
@@ -55,8 +57,8 @@ export function createDb(options: DbOptions): DbHandle {
 }
 
 /**
- * Does `work` in the caller's transaction, if `db` is one, and else in one of its own. No savepoint: work
- * that fails has to fail the whole transaction.
+ * Runs `work` in the caller's transaction if `db` is one, else in a new transaction. There is no
+ * savepoint: if `work` fails, the whole transaction must fail.
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return isTransaction(db) ? work(db) : db.transaction(work);
@@ -66,7 +68,10 @@ export function isTransaction(db: Db): boolean {
   return db instanceof PgTransaction;
 }
 
-/** Not part of the driver's types: it is called for each connection, with its own settings. */
+/**
+ * An option missing from the driver's types. The driver calls it for each connection, with its
+ * settings.
+ */
 function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
   const socket = new LastingSocket();
   if (path) return socket.connect(path);

@@ -3,17 +3,17 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 
-/** Any number that no other program on the same database takes: "perennial" in spirit. */
+/** The advisory lock's key. The number is arbitrary. */
 const MIGRATION_LOCK = 7_303_001;
 
 /**
- * Brings the database to the schema of this build. Processes that start together take turns under an
- * advisory lock; running it again changes nothing. Throws when the database is out of reach.
+ * Migrates the database to the schema of this build. An advisory lock serialises processes that start
+ * together. A second run changes nothing. Throws if the database is unreachable.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = postgres(databaseUrl, { max: 1, connect_timeout: 5, onnotice: () => undefined });
   try {
-    // Session lock on the only connection: released by closing it, whatever happens.
+    // A session lock: closing the only connection always releases it.
     await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
     await runMigrations(drizzle({ client }), {
       migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)),

@@ -1,13 +1,17 @@
 import type { ISql, ParameterOrJSON, UnsafeQueryOptions } from 'postgres';
 
-/** Statements of many rows have another text for each number of rows: too many to keep. */
-const MOST_PARAMETERS = 100;
+/**
+ * A statement of many rows has a different text for each number of rows. Such statements have many
+ * parameters and are not prepared.
+ */
+const MAX_PARAMETERS = 100;
 
 type Work = (transaction: ISql) => unknown;
 
 /**
- * The same client, preparing each statement once per connection. Drizzle asks the driver to have every
- * one parsed and described anew, which takes two round trips and most of Postgres' time.
+ * Returns a client that prepares each statement once per connection. By default Drizzle tells the
+ * driver to parse and describe every statement again. That costs two round trips and most of Postgres'
+ * time.
  */
 export function withPreparedStatements<Client extends ISql>(client: Client): Client {
   return new Proxy(client, {
@@ -18,7 +22,7 @@ export function withPreparedStatements<Client extends ISql>(client: Client): Cli
           parameters: ParameterOrJSON<never>[] = [],
           options: UnsafeQueryOptions = {},
         ) => {
-          const prepare = parameters.length > 0 && parameters.length <= MOST_PARAMETERS;
+          const prepare = parameters.length > 0 && parameters.length <= MAX_PARAMETERS;
           return target.unsafe(text, parameters, { ...options, prepare });
         };
       }

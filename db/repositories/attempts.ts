@@ -24,10 +24,10 @@ import type { Recorded, Transition } from './subscriptions.ts';
 export type Attempt = typeof paymentAttempts.$inferSelect;
 export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
 
-/** The transition that opened the attempt, without the state it led to. It has no events. */
+/** The transition that opened the attempt, without its new state. The transition has no events. */
 export type Opening = Omit<Transition, 'change'> & { effects: Effects };
 
-/** A subscription whose attempt is open, as `openAttempt` leaves it. */
+/** A subscription with an open attempt, as `openAttempt` returns it. */
 export interface ChargeableState extends SubscriptionState {
   owed: OwedCycle;
   openAttempt: OpenAttempt;
@@ -38,10 +38,13 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 }
 
 /**
- * The open attempt's row, committed before anything leaves the process, in one transaction with the
- * transition that opened it (none when it was recorded earlier) and with its cycle's intent, if that
- * is not there yet. Running it again gives the same row. Answers `repeated` or `stale` when the
- * subscription moved on without the caller: then nothing may be sent.
+ * Writes the row of the open attempt, in one transaction, before any request leaves the process. The
+ * same transaction records the transition that opened the attempt, unless `opening` is null: then it is
+ * recorded already. It also creates the cycle's intent if the intent is missing. A repeat returns the
+ * same row.
+ *
+ * Returns `repeated` or `stale` if the subscription changed without the caller. The caller must send
+ * nothing then.
  */
 export async function openAttemptRow(
   db: Db,
@@ -63,13 +66,16 @@ export async function openAttemptRow(
       const current = await lockedState(tx, state);
       if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
-    // Only now: who came too late must leave no intent and no event behind.
+    // Insert only after this check: a stale caller must leave no intent and no event.
     const intent = existingId === null ? await insertIntent(tx, state) : { id: existingId };
     return { kind: 'opened', attempt: await ensureAttempt(tx, state, intent) };
   });
 }
 
-/** The version says that nothing was recorded since; the attempt, that it is this one's record. */
+/**
+ * The equal version proves that no transition was recorded since. The rest proves that this attempt's
+ * transition wrote that version.
+ */
 export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
   return (
     current.version === state.version &&
@@ -79,8 +85,9 @@ export function isSameAttempt(current: SubscriptionState, state: ChargeableState
 }
 
 /**
- * The subscription's row as it stands, kept so until the transaction ends. Taken before anything else
- * by whoever opens or settles an attempt, so that two runs of one subscription queue, never deadlock.
+ * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
+ * attempt takes this lock first, so two runs of one subscription wait for each other and never
+ * deadlock.
  */
 export async function lockedState(tx: Db, state: SubscriptionRef): Promise<SubscriptionState> {
   const [row] = await tx
@@ -97,7 +104,7 @@ export async function lockedState(tx: Db, state: SubscriptionRef): Promise<Subsc
   return row.state;
 }
 
-/** The intent of the owed cycle, if somebody made it already. */
+/** The id of the owed cycle's intent, or null. */
 async function findIntent(tx: Db, state: ChargeableState): Promise<string | null> {
   const { owed, merchantId, subscriptionId } = state;
   const [intent] = await tx
@@ -115,11 +122,11 @@ async function findIntent(tx: Db, state: ChargeableState): Promise<string | null
 
 interface FoundIntent {
   readonly id: string;
-  /** Made in this transaction: it has no attempt yet. */
+  /** True if this transaction created the intent: it has no attempt yet. */
   readonly isNew?: true;
 }
 
-/** One intent per cycle: whoever inserted it first gave it its id. Rule: D-40. */
+/** One intent per cycle: the first insert decides its id. Rule: D-40. */
 async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent> {
   const { owed, merchantId, subscriptionId } = state;
   const [terms] = await tx
@@ -159,9 +166,9 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent
     await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
     return { id: owed.intentId, isNew: true };
   }
-  const twin = await findIntent(tx, state);
-  if (twin === null) throw new Error(`${owed.intentId} is another cycle's intent`);
-  return { id: twin };
+  const concurrentId = await findIntent(tx, state);
+  if (concurrentId === null) throw new Error(`${owed.intentId} is another cycle's intent`);
+  return { id: concurrentId };
 }
 
 async function ensureAttempt(
@@ -202,7 +209,10 @@ type NewAttempt = Pick<
   | 'createdAt'
 >;
 
-/** Opens an attempt, and with it its intent is PENDING. The caller holds what decides whether it may. */
+/**
+ * Opens an attempt and sets its intent to PENDING. The caller must hold the lock that decides whether
+ * an attempt may open.
+ */
 export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
   const method = await methodOf(tx, merchantId, paymentMethodId);
@@ -234,8 +244,8 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
 }
 
 /**
- * The request is about to leave the process; from here on only the gateway knows. False when the
- * attempt is settled or in review: then nothing may be sent.
+ * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
+ * False if the attempt is settled or in review: then the caller must send nothing.
  */
 export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
   const sending = await db
@@ -250,7 +260,6 @@ export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
   return sending.length > 0;
 }
 
-/** The attempt as it stands. */
 export async function findAttempt(
   db: Db,
   ref: Pick<Attempt, 'merchantId' | 'id'>,
@@ -270,8 +279,9 @@ const STATES = {
 } as const;
 
 /**
- * `byPerson`: a person decided it in review. `isWithdrawn`: the gateway had not got it when what it was
- * for ended or was paused. `review`: only a person can find out.
+ * `byPerson`: manual review settled the attempt. `isWithdrawn`: the attempt was voided before the
+ * gateway received it, because its subscription ended or was paused. `review`: the attempt needs manual
+ * review.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
@@ -285,7 +295,7 @@ export type Settlement =
   | { kind: 'unknown'; reason: string }
   | { kind: 'review'; reason: string };
 
-/** Not paid, but not by the gateway's own word: a charge may come to light all the same. */
+/** True if the attempt counts as not paid without the gateway's answer: a late charge may still arrive. */
 export function isUnproven(settlement: Settlement): boolean {
   return (
     settlement.kind === 'declined' &&
@@ -294,8 +304,8 @@ export function isUnproven(settlement: Settlement): boolean {
 }
 
 /**
- * Writes the attempt's outcome and its intent's, inside the caller's transaction. A settled attempt
- * is never changed, and one in REVIEW only by a decision. `nowAt` is business time.
+ * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled
+ * attempt never changes. An attempt in REVIEW changes only by a decision. `nowAt` is business time.
  */
 export async function settleAttempt(
   tx: Db,
@@ -327,11 +337,11 @@ export async function settleAttempt(
   const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
   for (const { firstSentAt, ...subject } of changed) {
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    // Somebody may have sent it after it was read here: what the row says counts.
+    // Another process may have sent the attempt after this caller read it. The row decides.
     if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
     if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
   }
-  // Who settled it first settled its intent too, which may have gone back to the payer since.
+  // The first settlement also settled the intent. The intent may have a new attempt since.
   if (!isDecided || changed.length === 0) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx

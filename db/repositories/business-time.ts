@@ -4,9 +4,9 @@ import { outboxEvents } from '../schema/outbox-events.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 
 /**
- * What time it is for something that belongs to `subscriptionId`: where its test clock has brought
- * the subscription, or `nowAt` without one. While the clock advances that is the last thing that
- * happened there, so that what is told next does not lie before it. Rules: D-52, D-60.
+ * The business time of a record of `subscriptionId`: the time that the subscription reached on its test
+ * clock, or `nowAt` without a clock. While the clock advances, it is at least the time of the
+ * subscription's last event, so a new event is never earlier than that one. Rules: D-52, D-60.
  */
 export async function businessNow(
   db: Db,
@@ -15,7 +15,7 @@ export async function businessNow(
 ): Promise<number> {
   if (of.subscriptionId === null) return nowAt;
   const [row] = await db
-    .select({ reachedAt: subscriptions.clockReachedAt, toldAt: max(outboxEvents.occurredAt) })
+    .select({ reachedAt: subscriptions.clockReachedAt, lastEventAt: max(outboxEvents.occurredAt) })
     .from(subscriptions)
     .leftJoin(
       outboxEvents,
@@ -33,5 +33,5 @@ export async function businessNow(
     )
     .groupBy(subscriptions.merchantId, subscriptions.id);
   if (!row) return nowAt;
-  return Math.max(row.reachedAt ?? 0, row.toldAt ?? 0) || nowAt;
+  return Math.max(row.reachedAt ?? 0, row.lastEventAt ?? 0) || nowAt;
 }

@@ -30,18 +30,18 @@ import {
 } from './statement-parts.ts';
 
 /**
- * The usual charge in three round trips and two commits: read, open, settle. Whatever is not as usual
- * (a repeat, another run, a second intent) changes nothing here and is left to the transactions in
- * `attempts.ts`, which are the reference.
+ * The usual charge in three round trips and two commits: read, open, settle. In every unusual case (a
+ * repeat, another run, a second intent) these statements change nothing. Then the transactions in
+ * `attempts.ts` decide; they are the reference.
  */
 
-/** An attempt that this call opened and may send at once, and what its settling needs to know. */
+/** An attempt that this call opened and may send at once, with the data for its settlement. */
 export interface FreshAttempt {
   attempt: Attempt;
   facts: ChargeFacts;
 }
 
-/** Rows around a charge that do not change while it runs. */
+/** Data of the rows around a charge. It does not change while the charge runs. */
 interface ChargeFacts {
   intent: IntentFacts;
   subscriptionMetadata: Record<string, string> | null;
@@ -49,8 +49,8 @@ interface ChargeFacts {
 }
 
 /**
- * Records the opening with the attempt as SENDING, in one statement: a process that dies before it
- * sends leaves a look-up to do. Null when nothing was recorded and the transactions have to decide.
+ * Records the opening and the attempt, as SENDING, in one statement. If the process dies before it
+ * sends, the next run looks the charge up. Null if nothing was recorded: then the transactions decide.
  */
 export async function openFreshAttempt(
   db: Db,
@@ -68,7 +68,7 @@ export async function openFreshAttempt(
     known.openAttempt.startedAt,
     'CREATED',
   );
-  // The event of a new intent is from before its first attempt: it has no card yet.
+  // The event of a new intent is from before its first attempt, so it has no card.
   const toStore = eventsToStore(known, {
     ...found.facts,
     intent: { ...found.facts.intent, card: null },
@@ -86,8 +86,8 @@ export async function openFreshAttempt(
 }
 
 /**
- * Records the outcome of a fresh attempt with everything that follows from it, in one statement. False
- * when it recorded nothing: the attempt or the subscription is no longer as this caller left it.
+ * Records the outcome of a fresh attempt and all its consequences, in one statement. False if nothing
+ * was recorded because the attempt or the subscription changed since this caller read it.
  */
 export async function settleFreshAttempt(
   db: Db,
@@ -123,7 +123,7 @@ export async function settleFreshAttempt(
     ...(livePaymentMethodId === undefined ? [] : [liveMethodPart(livePaymentMethodId)]),
     ...outboxParts(change.events.map(eventsToStore(state, facts))),
   ];
-  // Both or neither: the division fails, and with it the whole statement.
+  // Both parts change a row, or neither does: else the division by zero fails the whole statement.
   const isWhole = sql`(select count(*) from settled) = 1 and (select count(*) from moved) = 1`;
   const query = withParts(parts, sql`select 1 / (case when ${isWhole} then 1 else 0 end) as whole`);
   return (await db.execute(query).catch(undone)).length === 1;

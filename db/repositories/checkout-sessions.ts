@@ -14,12 +14,12 @@ import { isSession } from './checkout-tries.ts';
 import type { SessionRef } from './checkout-tries.ts';
 import { appendDrafts } from './subscription-events.ts';
 
-/** What is stored of a checkout URL's token. */
+/** The stored form of a checkout URL's token. */
 export function hashCheckoutToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }
 
-/** Of the one session that a token opens; a token of another purpose opens nothing. */
+/** Selects the session that the token opens. A token of another purpose opens no session. */
 export function opensWith(token: string, purpose: CheckoutPurpose) {
   return and(
     eq(checkoutSessions.tokenHash, hashCheckoutToken(token)),
@@ -27,10 +27,10 @@ export function opensWith(token: string, purpose: CheckoutPurpose) {
   );
 }
 
-/** Everything a hosted checkout page shows. */
+/** The data of a hosted checkout page. */
 export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
-/** The checkout of a subscription that a token opens, or null. */
+/** The subscription checkout that a token opens, or null. */
 export async function findCheckout(db: Db, token: string) {
   const [row] = await db
     .select({
@@ -85,10 +85,7 @@ export interface CheckoutRef extends SessionRef {
   subscriptionId: string;
 }
 
-/**
- * The first time a checkout is opened, once: marks it and writes `draft`. False when it was opened
- * before. Rule: D-51.
- */
+/** Marks the checkout as opened and writes `draft`, once. False if it was opened before. Rule: D-51. */
 export async function markOpened(
   db: Db,
   ref: CheckoutRef,
@@ -112,12 +109,12 @@ export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise
   return opened.length > 0;
 }
 
-/** What a page may ask of a payer. */
+/** The details that a page may ask a payer for. */
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
 /**
- * Fills in what the merchant left out and the payer gave, on the subscription, its unpaid intents
- * and the customer. What the merchant gave stays as it is. Rule: D-11.
+ * Adds the payer's details to the subscription, its unpaid intents and the customer. It fills only
+ * fields that the merchant left empty. Rule: D-11.
  */
 export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
   await db.transaction(async (tx) => {
@@ -143,7 +140,7 @@ export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetail
   });
 }
 
-/** Inside the caller's transaction: what the customer was not known by. Rule: D-11. */
+/** Fills in the customer's missing details, inside the caller's transaction. Rule: D-11. */
 export async function fillInCustomer(
   tx: Db,
   { merchantId, customerId }: { merchantId: string; customerId: string },
@@ -162,7 +159,7 @@ export async function fillInCustomer(
     .where(isCustomer);
 }
 
-/** `details` with what it lacks of `given`. */
+/** Returns `details` with its empty fields filled in from `given`. */
 export function filledIn(details: CustomerDetails, given: GivenDetails): CustomerDetails {
   const missing = Object.entries(given).filter(
     ([field, value]) => value && !details[field as keyof CustomerDetails],

@@ -3,18 +3,18 @@ import type { Db } from '../client.ts';
 import { checkoutSessions } from '../schema/checkout-sessions.ts';
 import { checkoutTries } from '../schema/checkout-tries.ts';
 
-/** How everything on a hosted page names its session. */
+/** Identifies the session of a hosted page. */
 export interface SessionRef {
   merchantId: string;
   sessionId: string;
 }
 
-/** One try with a card; `key` is the same whenever its return address is loaded. */
+/** One try with a card. `key` stays the same when the payer loads the return address again. */
 export interface TryRef extends SessionRef {
   key: Buffer;
 }
 
-/** A try that was admitted before, with why it did not go through; null for one that is new. */
+/** A try that was admitted before, with its error code. Null for a new try. */
 export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string | null } | null> {
   const [row] = await db
     .select({ errorCode: checkoutTries.errorCode })
@@ -24,8 +24,8 @@ export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string 
 }
 
 /**
- * Counts the try, once. False when the session had `limit` tries before, and then it is not counted;
- * true again for a try that was admitted already. `nowAt` is real time.
+ * Counts a try once. False if the session already had `limit` tries; then the try is not counted. True
+ * for a try that was admitted before. `nowAt` is real time.
  */
 export async function admitTry(
   db: Db,
@@ -33,7 +33,7 @@ export async function admitTry(
   { limit, nowAt }: { limit: number; nowAt: number },
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // Tries of one session queue here, so that no two of them are the last one.
+    // This lock serialises the tries of one session, so two tries cannot both be the last allowed one.
     const [session] = await tx
       .select({ tries: checkoutSessions.tries })
       .from(checkoutSessions)
@@ -51,7 +51,7 @@ export async function admitTry(
   });
 }
 
-/** The try did not go through. True the first time this is said of it. */
+/** Records that the try failed. True the first time only. */
 export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const settled = await tx
@@ -73,7 +73,7 @@ function isTry(ref: TryRef) {
   );
 }
 
-/** Of the row of this session. */
+/** Selects the row of this session. */
 export function isSession(ref: SessionRef) {
   return and(
     eq(checkoutSessions.merchantId, ref.merchantId),

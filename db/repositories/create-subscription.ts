@@ -13,18 +13,18 @@ import { loadSettings } from './merchant-settings.ts';
 import { appendDrafts } from './subscription-events.ts';
 import { rowOf } from './subscription-row.ts';
 
-/** What the merchant said that the subscription's rules do not look at. */
+/** The merchant's order data that the subscription's rules do not use. */
 export interface SubscriptionOrder {
   customerDetails: CustomerDetails;
   receiptId: string | null;
   description: string | null;
-  /** Null for a link that has none. */
+  /** Null for a link without a callback URL. */
   callbackUrl: string | null;
   cancelUrl: string | null;
   metadata: Record<string, string> | null;
   productPage: ProductPage | null;
   phoneNumberRequired: boolean;
-  /** The link it comes of. Rule: D-37. */
+  /** The link that creates the subscription. Rule: D-37. */
   linkId?: string;
 }
 
@@ -35,10 +35,10 @@ export interface NewCheckout {
 }
 
 /**
- * Writes a new subscription whole, inside the caller's transaction: its row, the first cycle's
- * intent (none with a trial), the checkout session and the events. Its share of the merchant's
- * jitter is fixed here for life. Its workflow is started after the
- * transaction, or by the sweep. Rules: D-§4 first row, D-51.
+ * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none
+ * with a trial), the checkout session and the events. It also fixes the subscription's share of the
+ * merchant's jitter, for its whole life. The workflow starts after the transaction, or by the sweep.
+ * Rules: D-§4 first row, D-51.
  */
 export async function createSubscription(
   tx: Db,
@@ -70,7 +70,7 @@ export async function createSubscription(
     expiresAt: state.checkoutExpiresAt,
     createdAt,
   });
-  // Sent together: the connection carries them out in this order.
+  // Pipelined: the connection executes the statements in this order.
   await Promise.all([
     row.execute(),
     ...(state.owed ? [firstIntent(tx, state, state.owed, order).execute()] : []),

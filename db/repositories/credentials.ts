@@ -6,16 +6,16 @@ import { credentials } from '../schema/credentials.ts';
 import { merchants } from '../schema/merchants.ts';
 import type { MerchantMode } from '../schema/merchants.ts';
 
-/** Which pepper hashed a secret. There is one so far. */
+/** The version of the pepper that hashed a secret. There is one version so far. */
 const PEPPER_VERSION = 1;
 
 /** 43 base62 characters hold 256 bits. Rule: D-20. */
 const SECRET_LENGTH = 43;
 
-/** How long the old credential works beside the one that replaces it. Rule: D-20. */
+/** How long the old credential stays valid after a rotation. Rule: D-20. */
 export const ROTATION_OVERLAP_MS = 24 * 3_600_000;
 
-/** A credential as its owner gets it: the secret exists nowhere else afterwards. */
+/** A new credential. The secret is not stored anywhere else. */
 export interface IssuedCredential {
   keyId: string;
   secret: string;
@@ -31,18 +31,18 @@ export interface Credential {
   revokedAt: number | null;
 }
 
-/** What is kept of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
+/** The stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
 export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
 
-/** The credential of a key id, whatever its state, or null. */
+/** The credential of a key id in any state, or null. */
 export async function findCredential(db: Db, keyId: string): Promise<Credential | null> {
   const [row] = await selectCredentials(db).where(eq(credentials.keyId, keyId));
   return row ?? null;
 }
 
-/** Every credential that still works or ever worked, oldest first. */
+/** All credentials, revoked and expired ones included, oldest first. */
 export async function listCredentials(db: Db): Promise<Credential[]> {
   return selectCredentials(db).orderBy(asc(credentials.createdAt), asc(credentials.keyId));
 }
@@ -69,7 +69,7 @@ export interface CredentialOrder {
   nowAt: number;
 }
 
-/** Makes another credential for a merchant. */
+/** Creates another credential for a merchant. */
 export async function issueCredential(db: Db, order: CredentialOrder): Promise<IssuedCredential> {
   const { merchantId, mode, pepper, nowAt } = order;
   const keyId = `mk_${mode}_${randomToken(randomBytes)}`;
@@ -85,8 +85,8 @@ export async function issueCredential(db: Db, order: CredentialOrder): Promise<I
 }
 
 /**
- * Replaces a credential: the new one works at once, the old one for 24 h more. Null, and no change,
- * for an unknown one and for one that was revoked or replaced before. Rule: D-20.
+ * Replaces a credential. The new one is valid at once, the old one for 24 h more. Null if the
+ * credential is unknown, or was revoked or replaced before; then nothing changes. Rule: D-20.
  */
 export async function rotateCredential(
   db: Db,
@@ -106,7 +106,7 @@ export async function rotateCredential(
   });
 }
 
-/** Ends a credential now. False when there is no such credential that still works. */
+/** Revokes a credential at once. False if no valid credential has this id. */
 export async function revokeCredential(db: Db, keyId: string, nowAt: number): Promise<boolean> {
   const revoked = await db
     .update(credentials)

@@ -15,7 +15,7 @@ export async function insertCustomer(db: Db, customer: Customer): Promise<void> 
   await db.insert(customers).values(customer);
 }
 
-/** The merchant's customer, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's customer, or null. Another merchant's customer is null too. Rule: D-21. */
 export async function findCustomer(
   db: Db,
   merchantId: string,

@@ -9,17 +9,17 @@ export interface StreamRef {
   streamId: string;
 }
 
-/** A webhook configuration as the place that deliveries go to. */
+/** A webhook configuration that deliveries go to. */
 export interface EndpointRef {
   merchantId: string;
   configId: string;
 }
 
-/** What an attempt changed. */
+/** The row changes of one attempt. */
 export interface RecordedAttempt {
   configId: string;
   eventId: string;
-  /** Attempts made, this one included. */
+  /** Number of attempts made, this one included. */
   attempts: number;
   state: DeliveryState;
   nextAttemptAt: number;
@@ -28,14 +28,14 @@ export interface RecordedAttempt {
   settledAt: number | null;
 }
 
-/** A claim that is given up without an attempt. */
+/** A claim that ends without an attempt. */
 export interface ReleasedClaim {
   configId: string;
   eventId: string;
   claimedUntil: number;
 }
 
-/** A breaker's new state, counted from the state that was read. */
+/** A circuit breaker's new state, and the state that the process read. */
 export interface BreakerChange {
   configId: string;
   from: Breaker;
@@ -49,11 +49,12 @@ export interface DeliveryRecord {
 }
 
 /**
- * Stores, in one statement, what became of claimed deliveries: attempts, released claims, breakers.
- * An attempt counts once: one that was recorded before, or whose delivery is settled, changes nothing.
- * A breaker changes only if it still is as it was read. Answers the configurations whose breaker
- * changed, and whether `stream` has a first attempt to make that no process has claimed, to an
- * endpoint of this record.
+ * Stores, in one statement, the results of claimed deliveries: attempts, released claims and circuit
+ * breakers. An attempt counts once: if it was recorded before, or its delivery is settled, nothing
+ * changes. A breaker changes only if its row still has the state that was read.
+ *
+ * Returns the configurations whose breaker changed. `hasMore` is true if `stream` has an unclaimed
+ * first attempt to an endpoint of this record.
  */
 export async function recordDeliveries(
   db: Db,
@@ -70,7 +71,7 @@ export async function recordDeliveries(
     ...claim,
     claimedUntil: toTimestamp(claimedUntil),
   }));
-  // Two records of several endpoints must lock their rows in one order.
+  // Two records with several endpoints must lock their rows in the same order.
   const breakers = record.breakers
     .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
     .map(({ configId, from, to }) => ({
@@ -82,8 +83,8 @@ export async function recordDeliveries(
       toPaused: toTimestamp(to.pausedUntil),
       toSince: toTimestamp(to.failingSince),
     }));
-  // `changed` is read by the other parts so that configurations are locked before deliveries, as
-  // wherever a configuration is deleted or deactivated.
+  // The other parts read `changed`, so configurations are locked before deliveries. Deleting and
+  // deactivating a configuration use the same order.
   const [row] = await db.execute<{ changed: string | null; hasMore: boolean }>(sql`
     with changed as (
       update webhook_config c
@@ -132,23 +133,24 @@ export async function recordDeliveries(
   return { changedBreakers: row?.changed?.split(',') ?? [], hasMore: row?.hasMore ?? false };
 }
 
-/** What is left for an endpoint. */
+/** The pending deliveries of an endpoint. */
 export interface EndpointBacklog {
-  /** Deliveries still pending, claimed ones included. */
+  /** Number of pending deliveries, claimed ones included. */
   remaining: number;
-  /** Milliseconds until an attempt is due that no process has claimed; 0 when one is. */
+  /** Milliseconds until an unclaimed attempt is due; 0 if one is due now; null if there is none. */
   dueInMs: number | null;
-  /** Another process is sending some. */
+  /** True if another process is sending some of them. */
   isClaimed: boolean;
 }
 
-/** Looks at everything pending for an endpoint. Dueness is judged at `nowAt`. */
+/** Counts all pending deliveries of an endpoint. `nowAt` decides which are due. */
 export async function endpointBacklog(
   db: Db,
   { merchantId, configId }: EndpointRef,
   nowAt: number,
 ): Promise<EndpointBacklog> {
-  // Later events wait behind one that failed once or twice, and have made no attempt themselves.
+  // A delivery that failed once or twice holds back the later events of its stream. Those have no
+  // attempt.
   const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
     with line as (
       select count(*) as pending,
@@ -182,8 +184,8 @@ export async function endpointBacklog(
 }
 
 /**
- * The endpoints that a stream has something pending for, without those whose breaker is paused: their
- * queue runs. `nowAt` is real time.
+ * The endpoints with pending deliveries of a stream. Endpoints with a paused breaker are left out,
+ * because their queue runs already. `nowAt` is real time.
  */
 export async function endpointsOf(
   db: Db,
@@ -202,14 +204,16 @@ export async function endpointsOf(
   return [...endpoints];
 }
 
-/** A delivery this much behind its time, or a probe, has been lost sight of. */
+/** A delivery or a probe counts as stalled after this delay. */
 const STALLED_AFTER_MS = 30_000;
 
 /**
- * Endpoints with a delivery that has been due for more than 30 s, is not waiting behind an earlier
- * one's next attempt, and is not claimed. Left out are endpoints whose breaker paused them within the
- * last 30 s, and those of which another such delivery is claimed: their queue is at work. Any of them,
- * so that many that cannot be helped do not keep the sweep from the others. `nowAt` is real time.
+ * The endpoints with a stalled delivery. Such a delivery has been due for more than 30 s and is not
+ * claimed. It does not wait for the next attempt of an earlier delivery.
+ *
+ * Two kinds of endpoints are left out, because their queue works: those that the breaker paused within
+ * the last 30 s, and those with another overdue delivery that is claimed. The order is random, so
+ * endpoints that stay stalled do not block the sweep of the others. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,

@@ -7,12 +7,12 @@ import type { EndpointRef, StreamRef } from './deliveries.ts';
 
 /**
  * A claim in a delivery's row decides which process may send it. Deliveries of one stream to one
- * endpoint go out in order, so the first of them that holds later ones back stands for all of them:
+ * endpoint go out in order. So the first delivery that holds back later ones stands for all of them:
  * while it is claimed, no other process may send any. A claim ends when the attempt is recorded, when
- * it is released, or by itself at `claimed_until` of the database's clock.
+ * the claim is released, or at `claimed_until` by the database's clock.
  */
 
-/** Where deliveries go, and how they are signed. */
+/** A webhook endpoint with its signing secrets and its circuit breaker. */
 export interface Endpoint extends EndpointRef {
   url: string;
   sealedSigner: Buffer;
@@ -22,34 +22,34 @@ export interface Endpoint extends EndpointRef {
   breaker: Breaker;
 }
 
-/** A delivery that this process may send until its claim ends. */
+/** A delivery that this process may send until the claim ends. */
 export interface ClaimedDelivery {
   eventId: string;
   attempts: number;
   nextAttemptAt: number;
   body: string;
-  /** Names the claim; also its end, in ms of the database's clock. */
+  /** Identifies the claim. It is also the end of the claim, in ms of the database's clock. */
   claimedUntil: number;
 }
 
 /** Claimed deliveries of one stream to one endpoint. */
 export interface ClaimedBatch {
-  /** In sequence order, without a gap from the first one on. */
+  /** In sequence order, without a gap after the first one. */
   deliveries: ClaimedDelivery[];
-  /** Claimed behind a delivery that another process took first: to be released, not sent. */
+  /** Claimed, but an earlier delivery belongs to another process. The caller releases them unsent. */
   unsendable: ClaimedDelivery[];
 }
 
-/** Why a stream's deliveries to an endpoint were left unclaimed. */
+/** Why a stream's deliveries to an endpoint were not claimed. */
 export type LeftReason =
   | 'inactive'
-  /** The endpoint's queue probes it. */
+  /** The endpoint's queue sends the probe. */
   | 'breaker_open'
-  /** The caller excepted the endpoint. */
+  /** The caller excluded the endpoint. */
   | 'excepted'
   /** Another process sends them. */
   | 'claimed'
-  /** They wait for their next attempt. */
+  /** Their next attempt is not due yet. */
   | 'not_due';
 
 export interface StreamClaim {
@@ -57,7 +57,7 @@ export interface StreamClaim {
   left: { endpoint: Endpoint; reason: LeftReason }[];
 }
 
-/** Deliveries of one stream to one endpoint in one claim; a longer stream is claimed in parts. */
+/** Deliveries of one stream to one endpoint in one claim. A longer stream needs several claims. */
 const BATCH_SIZE = 20;
 
 const IS_FREE = sql`(d.claimed_until is null or d.claimed_until <= now())`;
@@ -76,12 +76,12 @@ const DELIVERY_COLUMNS = sql`k.event_id as "eventId", k.attempts,
 type EndpointRow = {
   [Key in keyof (Omit<Endpoint, 'merchantId' | 'breaker'> & Breaker)]: (Endpoint & Breaker)[Key];
 };
-/** A candidate; `claimedUntil` is null when another process took it first. */
+/** A candidate. `claimedUntil` is null if another process claimed it first. */
 type DeliveryRow = {
   [Key in Exclude<keyof ClaimedDelivery, 'claimedUntil'>]: ClaimedDelivery[Key];
 } & { claimedUntil: number | null };
 
-/** Claims the rows of a CTE `candidate` that are still free. Never waits for another process. */
+/** Claims the rows of the CTE `candidate` that are still free. It never waits for another process. */
 function takingCandidates(merchantId: string, claimMs: number) {
   return sql`locked as (
       select d.event_id, d.config_id
@@ -98,7 +98,7 @@ function takingCandidates(merchantId: string, claimMs: number) {
     )`;
 }
 
-/** The candidates of one batch, in sequence order, as what may be sent and what may not. */
+/** Splits the candidates of one batch, in sequence order, into sendable and unsendable deliveries. */
 function batchOf(rows: readonly DeliveryRow[]): ClaimedBatch {
   const batch: ClaimedBatch = { deliveries: [], unsendable: [] };
   let isWhole = true;
@@ -113,9 +113,10 @@ function batchOf(rows: readonly DeliveryRow[]): ClaimedBatch {
 }
 
 /**
- * Claims, in one statement, what is due of a stream for every active endpoint whose breaker is closed
- * and that is not excepted: for each the first deliveries in sequence order. First attempts are always
- * due, others by `nowAt`. Deliveries that failed three times are the endpoint queue's. Rule: D-54.
+ * Claims the due deliveries of a stream in one statement. For every endpoint it takes the first ones in
+ * sequence order. An endpoint must be active and not excluded, and its breaker must be closed. A first
+ * attempt is always due; `nowAt` decides for later attempts. The endpoint's queue sends deliveries that
+ * failed three times. Rule: D-54.
  */
 export async function claimStream(
   db: Db,
@@ -179,14 +180,15 @@ function reasonOf(
   if (!row.isActive) return 'inactive';
   if (row.consecutiveFailures >= OPENS_AFTER_FAILURES) return 'breaker_open';
   if (row.isExcepted) return 'excepted';
-  // Due and free when the statement began: another process was quicker.
+  // The delivery was due and free when the statement began, so another process claimed it meanwhile.
   return row.isClaimed || row.isDue ? 'claimed' : 'not_due';
 }
 
 /**
- * Claims, in one statement, what is due for one endpoint: of at most `batches` streams, the longest
- * due first, the first deliveries in sequence order. A delivery that failed three times holds nothing
- * back and is a batch of its own. Dueness as in {@link claimStream}. Rule: D-54.
+ * Claims the due deliveries of one endpoint in one statement. It takes at most `batches` streams, those
+ * due longest first, and of each the first deliveries in sequence order. A delivery that failed three
+ * times holds back no other and is a batch of its own. {@link claimStream} says when a delivery is due.
+ * Rule: D-54.
  */
 export async function claimForEndpoint(
   db: Db,
@@ -235,7 +237,7 @@ export async function claimForEndpoint(
     .filter(({ deliveries, unsendable }) => deliveries.length + unsendable.length > 0);
 }
 
-/** An endpoint as its row says; null for one that was deleted. */
+/** The endpoint's row; null if it was deleted. */
 export async function findEndpoint(db: Db, ref: EndpointRef): Promise<Endpoint | null> {
   const [row] = await db.execute<EndpointRow>(sql`
     select ${ENDPOINT_COLUMNS} from webhook_config c
@@ -257,7 +259,7 @@ function endpointOf(merchantId: string, row: EndpointRow): Endpoint {
   };
 }
 
-/** Rows by key, in the order in which each key came first. */
+/** Groups rows by key. The groups are in the order in which each key appeared first. */
 function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string): Row[][] {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {

@@ -9,7 +9,7 @@ import { fillInCustomer, filledIn, opensWith, setOpened } from './checkout-sessi
 import type { GivenDetails } from './checkout-sessions.ts';
 import { appendIntentEvent, streamOf } from './intent-events.ts';
 
-/** Everything the page of a hosted payment shows. */
+/** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
 /** The payment that a token opens, or null. */
@@ -59,8 +59,8 @@ export async function findHostedPayment(db: Db, token: string) {
 }
 
 /**
- * The first time the page is opened, once: marks it and tells the merchant. The stream to wake, or
- * null when it was opened before. Rule: D-51.
+ * Marks the page as opened and writes the merchant's event, once. Returns the stream to wake, or null
+ * if the page was opened before. Rule: D-51.
  */
 export async function markPaymentOpened(
   db: Db,
@@ -78,8 +78,8 @@ export async function markPaymentOpened(
 }
 
 /**
- * Fills in what the merchant left out and the payer gave, on the intent and the customer. What the
- * merchant gave stays as it is. Rule: D-11.
+ * Adds the payer's details to the intent and the customer. It fills only fields that the merchant left
+ * empty. Rule: D-11.
  */
 export async function fillInPaymentDetails(
   db: Db,

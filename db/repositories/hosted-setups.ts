@@ -9,7 +9,7 @@ import { setupMethods } from '../schema/setup-methods.ts';
 import { fillInCustomer, filledIn, opensWith } from './checkout-sessions.ts';
 import type { GivenDetails } from './checkout-sessions.ts';
 
-/** Everything the page of a setup session shows. */
+/** The data of a setup session's page. */
 export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
 
 /** The setup session that a token opens, or null. */
@@ -61,8 +61,8 @@ export async function findHostedSetup(db: Db, token: string) {
 }
 
 /**
- * Fills in what the merchant left out and the payer gave, on the session and the customer. What the
- * merchant gave stays as it is. Rule: D-11.
+ * Adds the payer's details to the session and the customer. It fills only fields that the merchant left
+ * empty. Rule: D-11.
  */
 export async function fillInSetupDetails(
   db: Db,
@@ -83,8 +83,8 @@ export async function fillInSetupDetails(
 }
 
 /**
- * The session has failed once `limit` cards of it were declined; one whose outcome is not known may
- * still be saved. Nothing else changes, and not what is decided. Rule: reliability §4.
+ * Sets the session to FAILED once `limit` of its cards were declined. A card with an unknown outcome
+ * does not count, because it may still be saved. A session that is decided does not change.
  */
 export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number): Promise<void> {
   const declined = db

@@ -5,9 +5,9 @@ import type { Db } from '../client.ts';
 import { idempotencyKeys } from '../schema/idempotency-keys.ts';
 
 const DAY_MS = 86_400_000;
-/** Rule: D-17. */
+/** Lifetime of a key. Rule: D-17. */
 export const KEY_LIFETIME_MS = 45 * DAY_MS;
-/** How long a call may hold its key without a sign of life: more than any call may take. */
+/** Length of a call's lease on its key. It is longer than any call may take. */
 export const KEY_LEASE_MS = 45_000;
 
 /** One use of a key: scope and fingerprint. Rule: D-17. */
@@ -16,30 +16,31 @@ export interface KeyUse {
   /** Method and route template. */
   route: string;
   key: string;
-  /** SHA-256 of what was asked. */
+  /** SHA-256 of the request. */
   fingerprint: Buffer;
 }
 
 export interface StoredAnswer {
   httpStatus: number;
-  /** The exact text that was answered. */
+  /** The exact text of the answer. */
   body: string;
 }
 
 /**
- * `mine`: the caller does the work and every later write names `owner`; `commandId` is that of the
- * first call with this key. `stored`: the definite answer that an earlier call gave.
+ * `mine`: the caller does the work, and every later write names `owner`. `commandId` is the id of the
+ * first call with this key. `stored`: an earlier call gave this definite answer.
  */
 export type Claim =
   | { kind: 'mine'; owner: string; commandId: string; isRepeat: boolean }
   | { kind: 'stored'; answer: StoredAnswer };
 
 /**
- * Claims a key, in one statement that has one winner: a new key, one whose call lost its lease
- * (compare-and-set), or one past its 45 days. Waits for a twin whose transaction is open.
+ * Claims a key in one statement, so exactly one caller wins. A caller may claim a new key, a key whose
+ * call lost its lease (compare-and-set), or a key past its 45 days. It waits while a concurrent claim's
+ * transaction is open.
  *
- * @throws DomainError `idempotency_key_reused` when the key was used for another request,
- * `idempotency_key_in_use` while its call runs. Rule: D-17.
+ * @throws DomainError `idempotency_key_reused` if the key was used for another request;
+ * `idempotency_key_in_use` while the first call runs. Rule: D-17.
  */
 export async function claimKey(
   db: Db,
@@ -96,7 +97,7 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   return { httpStatus: row.httpStatus, body: row.body };
 }
 
-/** Keeps the definite answer. False when another call took the key over meanwhile. */
+/** Stores the definite answer. False if another call took over the key meanwhile. */
 export async function storeAnswer(
   db: Db,
   use: KeyUse,
@@ -111,7 +112,7 @@ export async function storeAnswer(
   return stored.length > 0;
 }
 
-/** Gives the key up without an answer: the next call with it goes on, under the same command id. */
+/** Ends the lease without an answer. The next call with this key continues under the same command id. */
 export async function releaseKey(db: Db, use: KeyUse, owner: string, nowAt: number): Promise<void> {
   await db
     .update(idempotencyKeys)

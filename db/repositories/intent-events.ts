@@ -7,32 +7,32 @@ import { paymentMethods } from '../schema/payment-methods.ts';
 import { appendEvents } from './outbox.ts';
 import type { EventToStore } from './outbox.ts';
 
-/** An intent whose stream of events is to be told of. */
-export interface TellableIntent {
+/** The ids of an intent that select its event stream. */
+export interface IntentStreamRef {
   merchantId: string;
   id: string;
   subscriptionId: string | null;
 }
 
-/** The stream that an intent's events are in: its subscription's, else its own. Rule: D-52. */
-export function streamOf(intent: TellableIntent) {
+/** The event stream of an intent: its subscription's stream, or its own. Rule: D-52. */
+export function streamOf(intent: IntentStreamRef) {
   return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
 }
 
 /**
- * Writes one event of an intent outside a cycle to the outbox, inside the caller's transaction, with
- * the facts as that transaction leaves them: change rows first, then call this. Rules: D-51, D-52.
+ * Writes one event of an intent outside a cycle to the outbox, inside the caller's transaction. It
+ * reads the intent's row, so the caller changes the rows first. Rules: D-51, D-52.
  */
 export async function appendIntentEvent(
   tx: Db,
-  intent: TellableIntent,
+  intent: IntentStreamRef,
   draft: IntentEventDraft,
 ): Promise<void> {
   const toStore = await intentEventsToStore(tx, intent.merchantId, [draft]);
   await appendEvents(tx, streamOf(intent), [toStore(draft)]);
 }
 
-/** How to store each of `drafts`, with its intent's facts as they are now. */
+/** Reads the intents of `drafts` and returns a function that turns a draft into a storable event. */
 export async function intentEventsToStore(
   tx: Db,
   merchantId: string,
@@ -41,7 +41,7 @@ export async function intentEventsToStore(
   const intents = await intentFacts(tx, merchantId, [...new Set(drafts.map((d) => d.intentId))]);
   return (draft) => {
     const facts = intents.get(draft.intentId);
-    if (!facts) throw new Error(`no intent ${draft.intentId} to tell of`);
+    if (!facts) throw new Error(`no intent ${draft.intentId}`);
     return {
       type: draft.type,
       occurredAt: draft.at,
@@ -84,7 +84,7 @@ async function intentFacts(
   );
 }
 
-/** What events say of a card. */
+/** The card fields of an event. */
 export function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
   return { brand, country, lastFourDigit, expiryMonth, expiryYear };

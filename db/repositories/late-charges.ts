@@ -17,14 +17,17 @@ import { lockIntent } from './payments.ts';
 import { closeReview } from './reviews.ts';
 import { recordTransition } from './subscriptions.ts';
 
-/** `waiting`: its decision is not booked yet. `over`: nobody looks for a late charge. */
+/**
+ * `waiting`: the decision is not booked yet. `over`: the late-charge watch has ended. `watched`: the
+ * watch runs. `found`: a late charge was found and booked.
+ */
 export type LateWatch =
   | { kind: 'waiting' }
   | { kind: 'over' }
   | { kind: 'watched'; attempt: Attempt }
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
-/** Where looking for a late charge of an attempt stands. */
+/** The state of the late-charge watch of an attempt. */
 export async function lateWatch(db: Db, { merchantId, attemptId }: AttemptRef): Promise<LateWatch> {
   const [refund] = await db
     .select({ id: refunds.id, gatewayChargeId: refunds.gatewayChargeId })
@@ -44,14 +47,14 @@ export async function lateWatch(db: Db, { merchantId, attemptId }: AttemptRef): 
 
 export interface BookedLateCharge {
   refundId: string;
-  /** Whose timeline tells of it; null outside of subscriptions. */
+  /** The subscription whose timeline gets an entry; null for a payment without a subscription. */
   subscription: SubscriptionRef | null;
 }
 
 /**
- * Books a charge that was made after all, beside the payment, with the refund that gives it back and
- * the line of the subscription's timeline, in one transaction. Again is once. It never pays anything:
- * the intent may have been paid by another attempt, or its subscription be over. `nowAt` is real time.
+ * Books a late charge with its refund and the entry in the subscription's timeline, in one transaction.
+ * A repeat changes nothing. A late charge never pays the intent: another attempt may have paid it, or
+ * its subscription may have ended. `nowAt` is real time.
  */
 export async function bookLateCharge(
   db: Db,
@@ -67,7 +70,7 @@ export async function bookLateCharge(
       .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
     const subscriptionId = owner?.subscriptionId ?? null;
     const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
-    // The subscription before its intent: the order in which everybody locks them.
+    // Every transaction locks the subscription before its intent, to avoid deadlocks.
     const state = subscription && (await lockedState(tx, subscription));
     const intent = await lockIntent(tx, { merchantId, intentId });
     if (!intent) throw new Error(`no intent ${intentId}`);

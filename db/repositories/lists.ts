@@ -10,25 +10,25 @@ import type { IntentRecord } from './payments-read.ts';
 import { selectSubscriptions } from './subscriptions-read.ts';
 import type { SubscriptionView } from './subscriptions-read.ts';
 
-/** Where in a list a row stands: lists go from the newest to the oldest, then by id. */
+/** The position of a row in a list. Lists are ordered from newest to oldest, then by id. */
 export interface ListPosition {
   createdAt: number;
   id: string;
 }
 
-/** Which rows of a merchant a list shows. */
+/** Selects the rows of a merchant for one page of a list. */
 export interface ListQuery {
   merchantId: string;
   limit: number;
-  /** Created at or after. */
+  /** Rows created at this time or later. */
   startAt: number | undefined;
-  /** Created before. */
+  /** Rows created before this time. */
   endAt: number | undefined;
-  /** Only what comes after this row, which need not exist any more. */
+  /** Rows after this position. The row itself may be deleted. */
   after: ListPosition | undefined;
 }
 
-/** The columns of the index that lists go by. */
+/** The columns of the index that every list uses. */
 interface ListColumns {
   merchantId: AnyPgColumn;
   createdAt: AnyPgColumn;

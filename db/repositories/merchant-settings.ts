@@ -4,19 +4,19 @@ import type { Db } from '../client.ts';
 import { merchants } from '../schema/merchants.ts';
 import type { MerchantSettings } from '../schema/merchants.ts';
 
-/** The merchant's settings as they stand now. */
+/** The merchant's current settings. */
 export async function loadSettings(db: Db, merchantId: string): Promise<MerchantSettings> {
   const settings = await findSettings(db, merchantId);
   if (!settings) throw new Error(`no merchant ${merchantId}`);
   return settings;
 }
 
-/** The merchant's retry plan as it stands now. Rule: D-30. */
+/** The merchant's current retry plan. Rule: D-30. */
 export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPlan> {
   return (await loadSettings(db, merchantId)).retryPlan;
 }
 
-/** The same, or null when there is no such merchant. */
+/** The merchant's current settings; null if the merchant does not exist. */
 export async function findSettings(db: Db, merchantId: string): Promise<MerchantSettings | null> {
   const [row] = await db
     .select({ settings: merchants.settings })
@@ -26,9 +26,9 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
 }
 
 /**
- * Replaces the settings that `changes` names, in one statement, and answers all of them; null when
- * there is no such merchant. A dunning that runs keeps the retry plan it began with, and a
- * subscription its share of the jitter. Rule: D-30.
+ * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the
+ * merchant does not exist. A running dunning keeps the retry plan that it began with. A subscription
+ * keeps its share of the jitter. Rule: D-30.
  */
 export async function changeSettings(
   db: Db,

@@ -12,7 +12,7 @@ export interface NewMerchant {
   name: string;
   mode: MerchantMode;
   pepper: string;
-  /** Epoch ms; default the present. */
+  /** Epoch ms. Default: now. */
   nowAt?: number;
 }
 
@@ -20,7 +20,7 @@ export interface CreatedMerchant extends IssuedCredential {
   merchantId: string;
 }
 
-/** Makes a merchant and its first credential, both or neither. Rule: D-20. */
+/** Creates a merchant and its first credential in one transaction. Rule: D-20. */
 export async function createMerchantWithCredential(
   db: Db,
   merchant: NewMerchant,

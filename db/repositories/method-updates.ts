@@ -12,7 +12,7 @@ import { subscriptions } from '../schema/subscriptions.ts';
 import { hashCheckoutToken } from './checkout-sessions.ts';
 import type { SessionRef } from './checkout-tries.ts';
 
-/** What the page of an update shows of its subscription. */
+/** The subscription data that an update page shows. */
 export type UpdatableSubscription = NonNullable<
   Awaited<ReturnType<typeof findUpdatableSubscription>>
 >;
@@ -55,8 +55,8 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * The session behind a link, made by the first card that is tried: looking at the page writes
- * nothing. Repeating it is safe. Rule: D-33.
+ * Creates the session of an update link. The first card try creates it; opening the page writes
+ * nothing. A repeat is safe. Rule: D-33.
  */
 export async function ensureUpdateSession(
   db: Db,
@@ -78,15 +78,15 @@ export async function ensureUpdateSession(
     .onConflictDoNothing();
 }
 
-/** One card given on an update page. */
+/** One card try on an update page. */
 export interface UpdateTry {
-  /** Why it was declined; null when it was not, or nobody knows. */
+  /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
-  /** What the command came to; null for a card that was never saved. */
+  /** The result of the command; null if the card was never saved. */
   command: { result: CommandResult | null } | null;
 }
 
-/** Every card given on this page, oldest first, with what the subscription made of it. */
+/** All card tries on this page, oldest first, each with the result of its command. */
 export async function updateTriesOf(
   db: Db,
   ref: SessionRef & { subscriptionId: string },
@@ -103,7 +103,7 @@ export async function updateTriesOf(
       and(
         eq(subscriptionCommands.merchantId, checkoutTries.merchantId),
         eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
-        // The command id is the token that the try's key is made of.
+        // The command id is the token. The key of the try is the token's hash.
         eq(sql`sha256(convert_to(${subscriptionCommands.commandId}, 'UTF8'))`, checkoutTries.key),
       ),
     )

@@ -7,19 +7,19 @@ import { eventStreams } from '../schema/event-streams.ts';
 
 export interface EventToStore {
   type: EventType;
-  /** Business instant. */
+  /** Business time. */
   occurredAt: number;
-  /** The payload, made once: its text is what is signed and sent on every attempt. */
+  /** Makes the payload. It runs once: its text is signed and sent on every delivery attempt. */
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
 /**
- * Stores events of one stream in the caller's transaction, in the order given, each with a pending
- * delivery for every active configuration of the merchant that subscribed to its type. The counter's
- * row stays locked until the transaction ends, so sequence order is the order of commits. Two
- * statements; none for no events. Not repeatable: the caller's transaction decides whether it counts.
+ * Stores events of one stream in the caller's transaction, in the given order. Each event gets a
+ * pending delivery for every active configuration of the merchant that subscribed to its type. The
+ * counter's row stays locked until the transaction ends, so the sequence order is the commit order.
  *
- * Rules: D-50, D-52.
+ * It takes two statements, and none without events. It is not idempotent: the caller's transaction
+ * decides whether the events count. Rules: D-50, D-52.
  */
 export async function appendEvents(
   tx: Db,
@@ -36,7 +36,7 @@ export async function appendEvents(
       set: { lastSequence: sql`${eventStreams.lastSequence} + ${events.length}` },
     })
     .returning({ lastSequence: eventStreams.lastSequence });
-  if (!counter) throw new Error(`the counter of ${streamId} answered nothing`);
+  if (!counter) throw new Error(`no event counter of ${streamId}`);
 
   const rows = events.map((event, index) => {
     const sequence = counter.lastSequence - events.length + 1 + index;

@@ -18,8 +18,8 @@ import { findRefund, refundOutcomeOf } from './refunds.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 
 /**
- * What an order is to do now. `goOn`: its attempt is there; `open`: none is yet, and one may be
- * opened; `settled`: its attempt has its outcome; `refused`: it opens none.
+ * The next step for a payment order. `goOn`: the order has an undecided attempt. `open`: it has no
+ * attempt and may open one. `settled`: its attempt is decided. `refused`: it may not open one.
  */
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
@@ -27,7 +27,7 @@ export type PaymentTurn =
   | { kind: 'goOn'; intent: Intent; attempt: Attempt }
   | { kind: 'open'; intent: Intent };
 
-/** Looks without changing anything. `nowAt` is real time. */
+/** Reads the next step of an order and changes nothing. `nowAt` is real time. */
 export async function lookAtPayment(
   db: Db,
   order: PaymentOrder,
@@ -39,9 +39,9 @@ export async function lookAtPayment(
 }
 
 /**
- * Opens the order's attempt under the intent's lock, or says what stands in its way; an attempt that
- * the same order opened before is found again. Whatever decides is looked at here, under the lock.
- * `paymentMethodId` null: the one that the intent names. Rules: D-35, D-36, D-40, D-41.
+ * Opens the order's attempt under the intent's lock, or returns why it cannot. A repeat of the order
+ * finds its first attempt. All conditions are read under the lock. If `paymentMethodId` is null, the
+ * attempt uses the intent's method. Rules: D-35, D-36, D-40, D-41.
  */
 export async function openPaymentAttempt(
   db: Db,
@@ -56,7 +56,7 @@ export async function openPaymentAttempt(
     const turn = turnOf(intent, attempts, order, nowAt);
     if (turn.kind !== 'open') return turn;
     const methodId = paymentMethodId ?? intent.paymentMethodId;
-    if (methodId === null) throw new Error(`${intent.id} names nothing to pay with`);
+    if (methodId === null) throw new Error(`${intent.id} has no payment method`);
     const attempt = await insertAttempt(tx, {
       merchantId: intent.merchantId,
       intentId: intent.id,
@@ -73,8 +73,8 @@ export async function openPaymentAttempt(
 }
 
 /**
- * Records what an attempt came to, once: attempt, intent, the method it paid with, its event. An
- * attempt that was settled before keeps its outcome, which is answered. `nowAt` is real time.
+ * Records the outcome of an attempt once: attempt, intent, payment method and event. If the attempt was
+ * settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real time.
  */
 export async function settlePayment(
   db: Db,
@@ -120,7 +120,7 @@ export async function settlePayment(
   });
 }
 
-/** What an attempt was settled to; null while it is open. */
+/** The outcome of a settled attempt; null while the attempt is undecided. */
 function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   if (attempt.state === 'SUCCEEDED') return { kind: 'succeeded' };
   if (attempt.state === 'DECLINED') {
@@ -129,7 +129,7 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   return null;
 }
 
-/** The command behind an order: what asks twice finds what it asked for. */
+/** The command id of an order. A repeated order has the same id, so it finds its first attempt. */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
 }
@@ -144,7 +144,7 @@ function turnOf(
     return refused('operation_not_allowed', 'This payment is not made on a page.');
   }
   const commandId = commandOf(intent, order);
-  // Nobody's order in particular: the latest attempt is what there is to go on with.
+  // A look-up by a sweep has no command id: it continues the latest attempt.
   const own =
     commandId === null
       ? attempts.at(-1)
@@ -175,7 +175,7 @@ function refused(code: ErrorCode, message: string): PaymentTurn {
   return { kind: 'refused', outcome: { kind: 'refused', code, message } };
 }
 
-/** The rows behind payment workflows, as the process that talks to Temporal needs them. */
+/** The payment rows for the process that talks to Temporal. */
 export function paymentRows(db: Db) {
   return {
     paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {

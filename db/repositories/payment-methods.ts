@@ -9,14 +9,14 @@ export interface NewPaymentMethod {
   id: string;
   customerId: string;
   gateway: string;
-  /** As the gateway tells of it. */
+  /** The card as the gateway describes it. */
   card: EventCard & { gatewayMethodId: string };
   nowAt: number;
 }
 
 /**
- * Keeps what the gateway saved, PENDING. The same gateway method again gives the first one's id; null
- * if that belongs to another customer.
+ * Stores a payment method that the gateway saved, as PENDING. The same gateway method again returns the
+ * first row's id. Null if the method belongs to another customer.
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
   const { merchantId, id, customerId, gateway, card, nowAt } = method;
@@ -43,13 +43,13 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
         eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
       ),
     );
-  // Not stored, and not this merchant's: another merchant has it.
+  // The insert stored nothing and this merchant has no such method: another merchant has it.
   return row?.customerId === customerId ? row.id : null;
 }
 
 export type PaymentMethod = typeof paymentMethods.$inferSelect;
 
-/** What a customer saved, newest first; not what was never used. Rule: D-§7. */
+/** The customer's saved methods, newest first. Methods that were never used are left out. Rule: D-§7. */
 export async function listPaymentMethods(
   db: Db,
   merchantId: string,
@@ -68,7 +68,7 @@ export async function listPaymentMethods(
     .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id));
 }
 
-/** True when this is a method of the merchant's customer that can be charged. Rules: D-21, D-36. */
+/** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */
 export async function hasLiveMethod(
   db: Db,
   method: { merchantId: string; customerId: string; id: string },
@@ -88,7 +88,7 @@ export async function hasLiveMethod(
   return rows.length > 0;
 }
 
-/** A method that is good from now on, or one that is not used any more. */
+/** LIVE: the method can be charged from now on. DELETED: it is no longer used. */
 export async function setMethodStatus(
   tx: Db,
   merchantId: string,

@@ -6,12 +6,12 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Attempt } from './attempts.ts';
 
-/** An intent as merchants read it: its row, what its subscription says of a cycle, its attempts. */
+/** An intent as merchants read it: its row, its attempts, and for a cycle its subscription's order. */
 export interface IntentRecord {
   id: string;
   createdAt: number;
   intent: typeof paymentIntents.$inferSelect;
-  /** Of its subscription; null without one. */
+  /** Order data of the subscription; null without a subscription. */
   order: {
     description: string | null;
     callbackUrl: string | null;
@@ -23,7 +23,7 @@ export interface IntentRecord {
 
 type IntentRow = Omit<IntentRecord, 'attempts'>;
 
-/** Intents as merchants read them, without their attempts; the caller says which. */
+/** Selects intents as merchants read them, without attempts. The caller adds the conditions. */
 export function selectIntents(db: Db) {
   return db
     .select({
@@ -46,7 +46,7 @@ export function selectIntents(db: Db) {
     );
 }
 
-/** The merchant's intent, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
 export async function findIntentRecord(
   db: Db,
   merchantId: string,
@@ -60,7 +60,7 @@ export async function findIntentRecord(
   return record ?? null;
 }
 
-/** The same intents, in the same order, with their attempts. */
+/** Adds the attempts to the intents. The order stays the same. */
 export async function withAttempts(
   db: Db,
   merchantId: string,

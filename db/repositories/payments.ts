@@ -18,16 +18,16 @@ import { appendIntentEvent } from './intent-events.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 type Method = typeof paymentMethods.$inferSelect;
 
-/** A payment outside a cycle, as the request asks for it. What is left out is null or false. */
+/** A payment outside a cycle, as requested. An absent field becomes null or false. */
 export interface NewPayment extends IntentRef, Partial<OptionalTerms> {
   kind: Exclude<IntentKind, 'cycle'>;
   customerId: string;
   amountMinor: number;
   currency: string;
   customerDetails: CustomerDetails;
-  /** Real time. Of a clocked subscription's intent, its clock's is recorded instead. */
+  /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
   nowAt: number;
-  /** The way in to a hosted payment's page; none for a merchant's own charge. */
+  /** The session of a hosted payment's page; absent for a charge without a page. */
   checkout?: NewCheckout & { expiresAt: number };
 }
 
@@ -48,9 +48,9 @@ type OptionalTerms = Pick<
 >;
 
 /**
- * Writes a payment whole, inside the caller's transaction: its intent, `intent.created` and, of a
- * hosted one, its checkout session. False when the intent exists already: then nothing is written.
- * The caller wakes the stream after the transaction. Rules: D-40, D-51.
+ * Writes a payment inside the caller's transaction: its intent, `intent.created` and, for a hosted
+ * payment, its checkout session. False if the intent exists already: then nothing is written. The
+ * caller wakes the stream after the transaction. Rules: D-40, D-51.
  */
 export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolean> {
   const { nowAt, checkout, ...terms } = payment;
@@ -90,11 +90,11 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
 export interface IntentView extends Intent {
   /** Oldest first. */
   attempts: Attempt[];
-  /** Of the latest attempt; of a merchant's own charge also before it. */
+  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
   method: Method | null;
 }
 
-/** The merchant's intent, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
 export async function findIntent(
   db: Db,
   merchantId: string,
@@ -129,19 +129,19 @@ export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {
     .orderBy(asc(paymentAttempts.attemptNumber));
 }
 
-/** The intent as it stands, kept so until the transaction ends; null if there is none. */
+/** Reads the intent and locks it until the transaction ends. Null if the intent does not exist. */
 export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null> {
   const [intent] = await tx.select().from(paymentIntents).where(isIntent(ref)).for('update');
   return intent ?? null;
 }
 
 /**
- * Cancels a merchant's own charge that could not be handed over, unless an attempt on it was opened.
- * True: it will never be charged. Repeating it is safe.
+ * Cancels a charge that could not be handed over to Temporal, unless an attempt was opened. True if the
+ * intent will never be charged. A repeat is safe.
  */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // Whoever opens an attempt holds this lock and leaves the intent PENDING.
+    // Code that opens an attempt holds this lock and sets the intent to PENDING.
     const intent = await lockIntent(tx, ref);
     if (!intent || intent.kind === 'hosted') return false;
     if (intent.status === 'CANCELLED') return true;
@@ -154,8 +154,8 @@ export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> 
 export type Cancelled = { ok: true } | { ok: false; message: string };
 
 /**
- * Cancels a hosted payment inside the caller's transaction: one that was never paid, has no attempt
- * in flight and whose page still takes a card at `nowAt` (real time). Rule: D-41.
+ * Cancels a hosted payment inside the caller's transaction. The payment must be unpaid and have no
+ * attempt in flight. Its page must still accept a card at `nowAt` (real time). Rule: D-41.
  */
 export async function cancelHostedPayment(
   tx: Db,

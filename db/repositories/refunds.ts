@@ -17,9 +17,9 @@ export type Refund = typeof refunds.$inferSelect;
 
 export interface NewRefund extends RefundRef {
   intentId: string;
-  /** Null: all that is left. */
+  /** Null: the whole amount still refundable. */
   amountMinor: number | null;
-  /** Real time. Of a clocked subscription's intent, its clock's is recorded instead. */
+  /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
   nowAt: number;
 }
 
@@ -31,13 +31,14 @@ const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
 const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 
 /**
- * Writes a refund, inside the caller's transaction: only of a paid intent, and with what was refunded
- * or is being refunded never more than was paid. The same id again gives the refund that it named
- * first. Rule: D-§7.
+ * Writes a refund inside the caller's transaction. The intent must be paid. The sum of all refunds,
+ * open ones included, never exceeds the paid amount. The same id again returns the first refund. Rule:
+ * D-§7.
  */
 export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRefund> {
   const { merchantId, refundId, intentId } = order;
-  // Refunds of one intent queue behind its row, so that two never exceed it together.
+  // This lock serialises the refunds of one intent, so two refunds together never exceed the paid
+  // amount.
   const intent = isId('in', intentId) ? await lockIntent(tx, { merchantId, intentId }) : null;
   if (!intent) return { kind: 'refused', code: 'resource_not_found', message: 'No such payment.' };
   const known = await findRefund(tx, merchantId, refundId);
@@ -74,7 +75,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
 
 const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
-/** What was given back of the payment or is on its way: everything that was not refused. */
+/** The sum of all refunds of the payment that were not refused, open ones included. */
 async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
   const [row] = await tx
     .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
@@ -101,11 +102,11 @@ async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise
         eq(paymentAttempts.state, 'SUCCEEDED'),
       ),
     );
-  if (!paid?.gatewayChargeId) throw new Error(`${intentId} was paid by no charge`);
+  if (!paid?.gatewayChargeId) throw new Error(`${intentId} has no successful charge`);
   return paid.gatewayChargeId;
 }
 
-/** The merchant's refund, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's refund, or null. Another merchant's refund is null too. Rule: D-21. */
 export async function findRefund(
   db: Db,
   merchantId: string,
@@ -116,8 +117,8 @@ export async function findRefund(
 }
 
 /**
- * Gives up a refund that could not be handed over, unless it was sent. True: nothing will be given
- * back by it. Repeating it is safe.
+ * Voids a refund that could not be handed over to Temporal, unless it was sent. True if it will never
+ * return money. A repeat is safe.
  */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const reason = WITHDRAWN;
@@ -129,12 +130,12 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   return refund?.state === 'REFUSED' && refund.reason === reason;
 }
 
-/** Why a refund that nobody can ask about again is not carried out. */
+/** The stored reason of a voided refund: no idempotency key exists, so the caller cannot ask again. */
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
- * The request is about to leave the process; from here on only the gateway knows. The row as it is
- * then, or null when it is decided: then nothing may be sent.
+ * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
+ * Returns the row, or null if the refund is decided: then the caller must send nothing.
  */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
@@ -154,8 +155,9 @@ export type RefundSettlement =
   | { kind: 'refused' | 'unknown' | 'review'; reason: string };
 
 /**
- * Records what a refund came to, once: the refund, its intent and its event, in one transaction. One
- * that was settled before keeps its outcome, which is answered. `nowAt` is real time.
+ * Records the outcome of a refund once: the refund, its intent and its event, in one transaction. If
+ * the refund was settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real
+ * time.
  */
 export async function settleRefund(
   db: Db,
@@ -187,7 +189,7 @@ export async function settleRefund(
       })
       .where(isUndecidedRefund(ref));
     await closeReview(tx, { merchantId, subjectId: refund.id });
-    // A late charge paid nothing, so its going back takes nothing away from the intent.
+    // A late charge did not pay the intent, so its refund does not change the intent.
     if (refund.lateAttemptId !== null) return { kind: 'refunded' };
     const refundedMinor = intent.refundedMinor + refund.amountMinor;
     const status = refundedMinor === intent.amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
@@ -232,7 +234,7 @@ async function recordNotGiven(
   }
 }
 
-/** What a refund was settled to; null while it is open. */
+/** The outcome of a settled refund; null while the refund is undecided. */
 export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
   if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
   if (refund.state === 'REFUSED') {

@@ -11,13 +11,13 @@ import { refunds } from '../schema/refunds.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
-/** An attempt or a refund. */
+/** The id of an attempt or of a refund. */
 export interface SubjectRef {
   merchantId: string;
   subjectId: string;
 }
 
-/** A person is needed, inside the caller's transaction. Again is once. */
+/** Opens a manual review, inside the caller's transaction. A repeat changes nothing. */
 export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promise<void> {
   await tx
     .insert(paymentReviews)
@@ -26,8 +26,8 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
 }
 
 /**
- * An attempt that was over before the gateway got it needs nobody, but a charge that arrives late has
- * to be found: as if a person had said that nothing was charged. Inside the caller's transaction.
+ * Starts a late-charge watch for an attempt that was voided before the gateway received it. The row
+ * looks like a review that was decided as "nothing was charged". Inside the caller's transaction.
  */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
   const reason = 'the subscription ended or was paused before the gateway had got the charge';
@@ -44,7 +44,7 @@ export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
     .onConflictDoNothing();
 }
 
-/** Nothing is left to do about it. Of one that never was in review, nothing happens. */
+/** Closes the review. Does nothing if there is none. */
 export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
   await tx
     .update(paymentReviews)
@@ -52,7 +52,7 @@ export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
     .where(and(isReview(ref), isNull(paymentReviews.closedAt)));
 }
 
-/** What a person decided; null while nobody did. */
+/** The decision of a review; null while there is none. */
 export async function findDecision(
   db: Db,
   ref: SubjectRef,
@@ -61,7 +61,7 @@ export async function findDecision(
   return row?.outcome ? { ...row, outcome: row.outcome } : null;
 }
 
-/** Whether a person decided the attempt that is open in `state`, and nobody booked it yet. */
+/** True if the open attempt in `state` has a decision that is not booked yet. */
 export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
   const { merchantId, owed, openAttempt } = state;
   if (!owed || openAttempt?.reviewReason === undefined) return false;
@@ -78,7 +78,7 @@ export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Pr
   return attempt !== undefined && (await findDecision(db, { merchantId, ...attempt })) !== null;
 }
 
-/** Something in REVIEW, or a decision about it, with what a person has to know. */
+/** An attempt or refund in REVIEW, or a decided one, with the data that an operator needs. */
 export interface ListedReview extends Review {
   state: string;
   intentId: string;
@@ -87,11 +87,11 @@ export interface ListedReview extends Review {
   amountMinor: number;
   currency: string;
   gateway: string | null;
-  /** The key that the gateway saw. */
+  /** The idempotency key that the gateway saw. */
   gatewayKey: string;
 }
 
-/** What waits for a person, oldest first; with `settled`, what was settled too. */
+/** The open reviews, oldest first. With `settled`, the settled ones too. */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },
@@ -99,7 +99,7 @@ export async function listReviews(
   return select(db, options.settled ? undefined : isNull(paymentReviews.outcome), options.limit);
 }
 
-/** One of them, by the attempt's or the refund's id. */
+/** One review, by the id of its attempt or refund. */
 export async function findReview(db: Db, subjectId: string): Promise<ListedReview | null> {
   const [found] = await select(db, eq(paymentReviews.subjectId, subjectId), 1);
   return found ?? null;
@@ -135,7 +135,7 @@ async function select(db: Db, which: SQL | undefined, limit: number): Promise<Li
         eq(paymentIntents.id, sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`),
       ),
     )
-    // What the gateway settled by itself meanwhile needs nobody.
+    // If the gateway has answered meanwhile, no manual review is needed.
     .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
     .orderBy(asc(paymentReviews.sinceAt))
     .limit(limit);
@@ -162,9 +162,9 @@ const inReview = () => or(eq(paymentAttempts.state, 'REVIEW'), eq(refunds.state,
 
 export interface Decision {
   outcome: ReviewOutcome;
-  /** The gateway's name for the charge or refund that was found. */
+  /** The gateway's id of the charge or refund that the operator found. */
   gatewayId: string | null;
-  /** Decline code, of `declined`. */
+  /** The decline code, if the outcome is `declined`. */
   code: string | null;
   by: string;
   note: string;
@@ -173,8 +173,8 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Writes what a person found, once: only of what is in REVIEW and nobody decided. Whoever is second,
- * or comes after the gateway's own answer, is refused and told why. The workflow books it.
+ * Writes an operator's decision once. The subject must be in REVIEW and undecided. A second decision,
+ * or one after the gateway's answer, is refused with the reason. The workflow books the decision.
  */
 export async function decideReview(
   db: Db,
@@ -200,7 +200,7 @@ export async function decideReview(
       return refused(`${subjectId} is not in REVIEW any more: the gateway has answered.`);
     }
     const owner = await ownerOf(tx, subjectId, decision);
-    if (owner) return refused(`${decision.gatewayId} is what ${owner} was settled by.`);
+    if (owner) return refused(`${decision.gatewayId} has already settled ${owner}.`);
     const { outcome, gatewayId, code, by, note } = decision;
     await tx
       .update(paymentReviews)
@@ -218,7 +218,7 @@ export async function decideReview(
   });
 }
 
-/** One charge pays once, and one refund gives back once: what it was for, booked or only decided. */
+/** The attempt or refund that this gateway charge or refund settled, by a booking or by a decision. */
 async function ownerOf(
   tx: Db,
   subjectId: string,
@@ -238,8 +238,8 @@ async function ownerOf(
 }
 
 /**
- * Decisions that are not done with, a minute after they were looked at last: not booked yet, or of an
- * attempt that a late charge may still be found for. Marked like open payments.
+ * The decisions that are not complete: not booked yet, or with a late-charge watch that still runs.
+ * Each is taken at most once a minute: taking it sets `updatedAt`, as for open payments.
  */
 export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
   const due = db

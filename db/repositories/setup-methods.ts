@@ -24,13 +24,13 @@ export interface NewSetupMethod extends SetupMethodRef {
   metadata: Record<string, string> | null;
   phoneNumberRequired: boolean;
   createdAt: number;
-  /** Until when its page takes a card. */
+  /** Until this time the page accepts a card. */
   expiresAt: number;
 }
 
 /**
- * Writes a setup session and the way in to its page, inside the caller's transaction. False when it
- * exists already: then nothing is written. Rules: IF-4.13, D-§7.
+ * Writes a setup session and its checkout session, inside the caller's transaction. False if the setup
+ * session exists already: then nothing is written. Rules: IF-4.13, D-§7.
  */
 export async function insertSetupMethod(
   tx: Db,
@@ -56,7 +56,7 @@ export async function insertSetupMethod(
   return true;
 }
 
-/** The merchant's setup session, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's setup session, or null. Another merchant's session is null too. Rule: D-21. */
 export async function findSetupMethod(
   db: Db,
   merchantId: string,
@@ -71,9 +71,9 @@ export async function findSetupMethod(
 }
 
 /**
- * The card of a setup session is good: completes it, once, with its event, and the method counts from
- * here on. A session that is over takes no card; one that this very method completed says so again.
- * Rules: D-50, D-§7.
+ * Completes a setup session once, after its card was saved: the session, its event and the method's
+ * LIVE status. A session that is over accepts no card. If this same method completed it before, the
+ * answer is `saved` again. Rules: D-50, D-§7.
  */
 export async function completeSetupMethod(
   db: Db,
@@ -107,7 +107,7 @@ export async function completeSetupMethod(
   });
 }
 
-/** Why a session that is over takes no card. */
+/** Why a session that is over accepts no card. */
 export function setupIsOver(session: SetupMethod): SetupOutcome {
   const message =
     session.status === 'SUCCESS'

@@ -8,12 +8,12 @@ import type { EventToStore } from './outbox.ts';
 import { rowOf } from './subscription-row.ts';
 
 /**
- * Parts of a `with` list that records a transition in one statement. `moved` is the guard: it has a
- * row only if the subscription's row was at the version before, and every other part reads from it, so
- * a stale caller writes nothing. One statement is one round trip and one commit.
+ * Parts of a `with` list that records a transition in one statement. `moved` is the guard: it has a row
+ * only if the subscription's row was at the previous version. Every other part reads from `moved`, so a
+ * stale caller writes nothing. One statement is one round trip and one commit.
  */
 
-/** `moved`: the subscription's row goes from `fromVersion` to `state`. */
+/** `moved`: updates the subscription's row from `fromVersion` to `state`. */
 export function movedPart(
   state: SubscriptionState,
   fromVersion: number,
@@ -31,7 +31,7 @@ export function movedPart(
     returning merchant_id, id)`;
 }
 
-/** The command that asked for it, with its result if that is known. */
+/** The command that caused the transition, with its result if known. */
 export function commandPart(
   command: { commandId: string; kind: CommandKind; result: CommandResult | null },
   acceptedAt: number,
@@ -43,13 +43,13 @@ export function commandPart(
       ${timestamp(acceptedAt)} from moved)`;
 }
 
-/** Takes the place of the sequence number in an event's text until the counter gives it. */
+/** Placeholder in an event's text until the counter returns the sequence number. */
 const SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /**
- * The events, in order, each with a pending delivery for every active configuration of the merchant
- * that subscribed to its type. As `appendEvents`: the counter's row stays locked until the commit, so
- * sequence order is the order of commits. Empty without events.
+ * Stores the events in order. Each event gets a pending delivery for every active configuration of the
+ * merchant that subscribed to its type. As in `appendEvents`, the counter's row stays locked until the
+ * commit, so the sequence order is the commit order. Empty without events.
  */
 export function outboxParts(events: readonly EventToStore[]): SQL[] {
   if (events.length === 0) return [];
@@ -101,10 +101,10 @@ export function json(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** SQLSTATE codes of a statement that found rows in another state than expected and changed nothing. */
+/** SQLSTATE codes that mean: the rows were not in the expected state, and nothing was changed. */
 const UNDONE_CODES = /^(22012|23503|23505)$/;
 
-/** A statement that the rows refused: nothing was recorded. Any other error passes. */
+/** Handles a statement that recorded nothing because of the rows' state. It rethrows any other error. */
 export function undone(error: unknown): [] {
   const { cause } = error as { cause?: { code?: unknown } };
   if (typeof cause?.code === 'string' && UNDONE_CODES.test(cause.code)) return [];

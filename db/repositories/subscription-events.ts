@@ -8,9 +8,8 @@ import { appendEvents } from './outbox.ts';
 import type { EventToStore } from './outbox.ts';
 
 /**
- * Writes a subscription's events to the outbox, in order, inside the caller's transaction, with the
- * facts as that transaction leaves them: change rows first, then call this. No drafts: no statement.
- * Rules: D-51, D-52.
+ * Writes a subscription's events to the outbox, in order, inside the caller's transaction. It reads the
+ * subscription's row, so the caller changes the rows first. No drafts: no statement. Rules: D-51, D-52.
  */
 export async function appendDrafts(
   tx: Db,
@@ -29,7 +28,7 @@ export async function appendDrafts(
   await appendEvents(tx, { merchantId: ref.merchantId, streamId: ref.subscriptionId }, events);
 }
 
-/** How to store each of `drafts`, with the subscription's facts as they are now. */
+/** Reads the subscription and returns a function that turns a draft into a storable event. */
 async function subscriptionEventsToStore(
   tx: Db,
   { merchantId, subscriptionId }: { merchantId: string; subscriptionId: string },
@@ -45,7 +44,7 @@ async function subscriptionEventsToStore(
             and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
           );
   return (draft) => {
-    if (!row) throw new Error(`no subscription ${subscriptionId} to tell of`);
+    if (!row) throw new Error(`no subscription ${subscriptionId}`);
     return {
       type: draft.type,
       occurredAt: draft.at,

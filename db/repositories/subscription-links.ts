@@ -15,14 +15,14 @@ export async function insertLink(
   await tx.insert(subscriptionLinks).values(link);
 }
 
-/** A link with what its page shows: its merchant, and what is known of its customer, if it has one. */
+/** A link with the data of its page: its merchant and, if it has a customer, the customer's details. */
 export interface Link {
   readonly template: typeof subscriptionLinks.$inferSelect;
   readonly merchant: Pick<typeof merchants.$inferSelect, 'name' | 'mode'>;
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
 }
 
-/** The link of a code, usable or not; null for an unknown code. */
+/** The link of a code, usable or not. Null for an unknown code. */
 export async function findLink(db: Db, code: string): Promise<Link | null> {
   const [row] = await db
     .select({
@@ -43,16 +43,16 @@ export async function findLink(db: Db, code: string): Promise<Link | null> {
   return row ?? null;
 }
 
-/** Whether somebody new may use the link at `nowAt`. {@link takeLinkUse} has the last word. */
+/** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} decides finally. */
 export function isUsable({ template }: Link, nowAt: number): boolean {
   return template.uses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
 /**
- * Takes a use of a link for the checkout that `checkoutToken` will open; the caller creates it in the
- * same transaction. `repeated`: that checkout is there already, nothing was taken. `gone`: used up or
- * expired. The link's row stays locked until the transaction ends, so of two equal tokens the second
- * finds the first's checkout. Rule: D-37.
+ * Counts a use of a link for the checkout of `checkoutToken`. The caller creates that checkout in the
+ * same transaction. `repeated`: the checkout exists already, and no use was counted. `gone`: the link
+ * is used up or expired. The link's row stays locked until the transaction ends, so a second call with
+ * the same token finds the first one's checkout. Rule: D-37.
  */
 export async function takeLinkUse(
   tx: Db,
@@ -85,7 +85,7 @@ export async function takeLinkUse(
   return taken.length > 0 ? 'taken' : 'gone';
 }
 
-/** A subscription of a link ended unpaid: its use is free again. Nothing without a link. Rule: D-37. */
+/** Releases the link use of a subscription that ended unpaid. Does nothing without a link. Rule: D-37. */
 export async function releaseLinkUse(tx: Db, ref: SubscriptionRef): Promise<void> {
   const linkId = tx
     .select({ id: subscriptions.linkId })

@@ -1,7 +1,7 @@
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
-/** The columns that repeat what `state` says. */
+/** The columns that repeat facts of `state`. */
 export function rowOf(state: SubscriptionState) {
   return {
     status: state.status,

@@ -4,10 +4,10 @@ import type { Db } from '../client.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 
-/** A subscription as merchants read it: its row, and the card it pays with. */
+/** A subscription as merchants read it: its row and its card. */
 export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
 
-/** Subscriptions as merchants read them; the caller says which. */
+/** Selects subscriptions as merchants read them. The caller adds the conditions. */
 export function selectSubscriptions(db: Db) {
   return db
     .select({
@@ -38,7 +38,7 @@ export function selectSubscriptions(db: Db) {
     );
 }
 
-/** The merchant's subscription, or null: another merchant's is as unknown as none. Rule: D-21. */
+/** The merchant's subscription, or null. Another merchant's subscription is null too. Rule: D-21. */
 export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;
   const [row] = await selectSubscriptions(db).where(
@@ -47,7 +47,7 @@ export async function findSubscription(db: Db, merchantId: string, subscriptionI
   return row ?? null;
 }
 
-/** True when the merchant has this subscription. Rule: D-21. */
+/** True if the merchant has this subscription. Rule: D-21. */
 export async function hasSubscription(
   db: Db,
   merchantId: string,
@@ -62,8 +62,8 @@ export async function hasSubscription(
 }
 
 /**
- * What a one-time charge needs of the merchant's subscription, kept so until the transaction ends;
- * null for an unknown one. Rules: D-21, D-35.
+ * The subscription data that a one-time charge needs, locked for share until the transaction ends. Null
+ * for an unknown subscription. Rules: D-21, D-35.
  */
 export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;

@@ -16,18 +16,18 @@ import { commandPart, movedPart, outboxParts, undone, withParts } from './statem
 import { appendDrafts } from './subscription-events.ts';
 import { rowOf } from './subscription-row.ts';
 
-/** A transition to record: `change` leads from version `change.state.version - 1` to the next. */
+/** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
 export interface Transition {
   change: Change;
-  /** A command's id, or `<subscription>:<version>` for what time caused. */
+  /** A command's id, or `<subscription>:<version>` if a timer caused it. */
   transitionId: string;
   command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
   nowAt: number;
 }
 
 /**
- * `repeated`: this very transition, or this command, was recorded before. `stale`: the row has moved
- * on without the caller. In both the row's state is the truth to go on from.
+ * `repeated`: this transition or this command was recorded before. `stale`: the row changed without the
+ * caller. In both cases the caller continues from the row's state.
  */
 export type Recorded =
   | { kind: 'recorded' }
@@ -35,9 +35,9 @@ export type Recorded =
   | { kind: 'stale'; state: SubscriptionState };
 
 /**
- * Records a transition whole, in one transaction (the caller's, if `db` is one): the row guarded by
- * its version, the command with its result, what else changes with it, and its events. Changes
- * nothing unless it answers `recorded`.
+ * Records a transition in one transaction, which is the caller's if `db` is one. It writes the row
+ * guarded by its version, the command with its result, the effects, and the events. It changes nothing
+ * unless it returns `recorded`.
  */
 export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
   const { change, command } = transition;
@@ -52,7 +52,7 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
       .set({ ...rowOf(state), lastTransitionId: transition.transitionId, updatedAt: sql`now()` })
       .where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))
       .returning({ id: subscriptions.id });
-    if (moved.length === 0) return whyNot(tx, ref, transition);
+    if (moved.length === 0) return reasonNotRecorded(tx, ref, transition);
     if (command) {
       const { commandId, kind, result } = command;
       await tx
@@ -66,8 +66,8 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
 }
 
 /**
- * The usual transition in two round trips and one commit. False when it recorded nothing: other rows
- * change with it, it is a repeat, or the row has moved on. Then the transaction decides.
+ * Records the usual transition in two round trips and one commit. False if nothing was recorded: other
+ * rows change too, it is a repeat, or the row has changed. Then the transaction decides.
  */
 async function isRecordedAtOnce(
   db: Db,
@@ -108,7 +108,7 @@ async function isRecordedAtOnce(
   return answer?.moved === 1;
 }
 
-/** The outcome that a command was waiting for. Setting it again changes nothing. */
+/** Stores the outcome of a pending command. A repeat changes nothing. */
 export async function settleCommand(
   tx: Db,
   ref: SubscriptionRef,
@@ -121,7 +121,7 @@ export async function settleCommand(
     .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
 }
 
-/** What is known of a command: null when it was never carried out. */
+/** A command with its result; null if it was never carried out. The result is null while it is unknown. */
 export async function findCommand(
   db: Db,
   ref: SubscriptionRef,
@@ -139,7 +139,7 @@ export interface Snapshot {
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
 }
 
-/** What a workflow is started from. Null for an unknown subscription. */
+/** The start state of a workflow. Null for an unknown subscription. */
 export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
   const [row] = await db
     .select({
@@ -161,12 +161,12 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
   const { state, targetAt } = row;
   if (targetAt === null) return { state, clock: null };
   const reachedAt = row.reachedAt ?? row.createdAt;
-  // On its way to the target it may be further than where it last said to be.
+  // While the clock advances, the subscription may be further than the time that it last recorded.
   const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
   return { state, clock: { nowAt, targetAt, reachedAt } };
 }
 
-/** How many subscriptions of the merchant were created before this one; `most` for more. */
+/** Number of the merchant's subscriptions created before this one, at most `most`. */
 export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): Promise<number> {
   const { merchantId, createdAt, id } = subscriptions;
   const own = db.select({ createdAt, id }).from(subscriptions).where(isRow(ref));
@@ -181,8 +181,8 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 }
 
 /**
- * The gateway was asked once more in vain: when to ask again is no transition, but the row says it,
- * so that no sweep takes the subscription for one that is stuck.
+ * Records the next look-up time after a look-up without a result. This is no transition. The sweep
+ * reads the row, so it does not take the subscription for a stuck one.
  */
 export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
@@ -192,7 +192,10 @@ export async function recordLookup(db: Db, state: SubscriptionState): Promise<vo
     .where(and(isRow(ref), eq(subscriptions.version, state.version)));
 }
 
-/** A clocked subscription has done everything due up to `reachedAt`. Never goes back. Rule: D-60. */
+/**
+ * Records that a subscription on a test clock has done everything due up to `reachedAt`. The value
+ * never decreases. Rule: D-60.
+ */
 export async function recordClockReached(
   db: Db,
   ref: SubscriptionRef,
@@ -209,7 +212,7 @@ export async function recordClockReached(
     );
 }
 
-/** Temporal confirmed that the workflow exists. */
+/** Records that Temporal confirmed the workflow. */
 async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
   await db
     .update(subscriptions)
@@ -226,7 +229,11 @@ async function loadState(tx: Db, ref: SubscriptionRef): Promise<SubscriptionStat
   return row.state;
 }
 
-async function whyNot(tx: Db, ref: SubscriptionRef, transition: Transition): Promise<Recorded> {
+async function reasonNotRecorded(
+  tx: Db,
+  ref: SubscriptionRef,
+  transition: Transition,
+): Promise<Recorded> {
   const [row] = await tx
     .select({ state: subscriptions.state, lastTransitionId: subscriptions.lastTransitionId })
     .from(subscriptions)
@@ -277,7 +284,7 @@ function isCommand(ref: SubscriptionRef, commandId: string) {
   );
 }
 
-/** The rows behind subscription workflows, as the process that talks to Temporal needs them. */
+/** The subscription rows for the process that talks to Temporal. */
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),

@@ -13,7 +13,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
-/** Subscriptions whose workflow was never confirmed, a while after they were created. */
+/** Subscriptions created more than 10 s ago whose workflow start was never confirmed. */
 export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return db
     .select(ref)
@@ -35,8 +35,8 @@ const IS_OVERDUE = and(
 );
 
 /**
- * Subscriptions in real time that should have moved a minute ago and did not, ended ones with an
- * open attempt included.
+ * Subscriptions without a test clock whose wake-up is overdue by a minute. Ended subscriptions with an
+ * open attempt are included.
  */
 export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return db
@@ -61,9 +61,9 @@ export async function isOverdue(
 }
 
 /**
- * Subscriptions that should be on their way to their test clock's target, and have not moved for 30 s,
- * with the target. One with an open attempt stands where it is until that is decided, and is behind
- * when its look-up is. Rule: D-60.
+ * Subscriptions that have not reached their test clock's target and have not changed for 30 s, with the
+ * target. A subscription with an open attempt waits for the attempt's outcome. It counts only when its
+ * look-up is overdue. Rule: D-60.
  */
 export function behindTheirClock(
   db: Db,
@@ -87,7 +87,7 @@ export function behindTheirClock(
         lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
         or(
           sql`${subscriptions.state} ->> 'openAttempt' is null`,
-          // An open attempt is due in real time, whatever clock the subscription lives by.
+          // An open attempt is due in real time, also for a subscription with a test clock.
           lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
         ),
       ),
@@ -96,9 +96,9 @@ export function behindTheirClock(
 }
 
 /**
- * Payments outside a cycle that should be decided and made no progress for a minute: a merchant's own
- * charge that was not handed over, and every one with an attempt open. They are marked as looked at,
- * so that the same ones do not come up again for a minute and crowd out others.
+ * Undecided payments outside a cycle without progress for a minute: charges that were not handed over
+ * to Temporal, and all payments with an open attempt. Taking them sets `updatedAt`, so the same rows do
+ * not return within a minute and displace others.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const open = db
@@ -108,7 +108,7 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
       and(
         ne(paymentIntents.kind, 'cycle'),
         inArray(paymentIntents.status, ['CREATED', 'PENDING']),
-        // A hosted one without an attempt waits for its payer.
+        // A hosted payment without an attempt waits for its payer.
         or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
         lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
       ),
@@ -123,7 +123,10 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
     .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
 }
 
-/** No Idempotency-Key leads to the command that made it: nobody can ask for it again. */
+/**
+ * True if no idempotency key refers to the command that created the record: then its caller cannot
+ * repeat the request.
+ */
 function isUnkeyed(id: SQL, merchantId: SQL): SQL {
   return sql`not exists (
     select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
@@ -131,8 +134,8 @@ function isUnkeyed(id: SQL, merchantId: SQL): SQL {
 }
 
 /**
- * Charges that a merchant asked for without a key, and that have not begun a minute later: unless a
- * workflow has them, whoever asked was never answered. Rule: D-17.
+ * Charges requested without a key that have no attempt after a minute. If no workflow has them either,
+ * the caller never got an answer. Rule: D-17.
  */
 export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
   return db
@@ -149,7 +152,10 @@ export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
     .limit(limit);
 }
 
-/** The same of refunds. Nobody asks for a late charge to go back, with a key or without: it goes. */
+/**
+ * Refunds requested without a key that were not sent after a minute. The refund of a late charge is
+ * always carried out, so it is left out.
+ */
 export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   return db
     .select({ merchantId: refunds.merchantId, refundId: refunds.id })
@@ -165,7 +171,7 @@ export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
     .limit(limit);
 }
 
-/** Refunds that should be decided and made no progress for a minute. Marked like open payments. */
+/** Undecided refunds without progress for a minute. Taking them sets `updatedAt`, as for open payments. */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   const open = db
     .select({ row: sql`${refunds}.ctid` })
@@ -186,7 +192,7 @@ export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[
     .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
 }
 
-/** Removes idempotency keys past their time, at most `limit`. Real time. Rule: D-17. */
+/** Deletes expired idempotency keys, at most `limit`. `nowAt` is real time. Rule: D-17. */
 export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
   const expired = db
     .select({ row: sql`${idempotencyKeys}.ctid` })

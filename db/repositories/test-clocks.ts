@@ -7,7 +7,7 @@ import { testClocks } from '../schema/test-clocks.ts';
 export interface TestClock {
   merchantId: string;
   id: string;
-  /** Where the clock was last sent. */
+  /** The target of the clock's last advance. */
   targetAt: number;
   createdAt: number;
 }
@@ -17,8 +17,8 @@ export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
 }
 
 /**
- * The merchant's clock, or null. With a lock it stands still for the rest of the transaction:
- * `share` for a subscription that is born on it, `update` for moving it.
+ * The merchant's clock, or null. With a lock its row does not change until the transaction ends:
+ * `share` for a new subscription on the clock, `update` for an advance.
  */
 export async function findTestClock(
   db: Db,
@@ -35,13 +35,13 @@ export async function findTestClock(
   return row ?? null;
 }
 
-/** How many subscriptions of the clock have not reached its target. Rule: D-60. */
+/** Number of subscriptions on the clock that have not reached its target. Rule: D-60. */
 export async function countBehind(db: Db, clock: TestClock): Promise<number> {
   const [row] = await db.select({ behind: count() }).from(subscriptions).where(isBehind(clock));
   return row?.behind ?? 0;
 }
 
-/** Sends the clock to `targetAt`. The caller holds its row. */
+/** Sets the clock's target. The caller holds the lock on its row. */
 export async function sendTestClock(db: Db, clock: TestClock, targetAt: number): Promise<void> {
   await db
     .update(testClocks)
@@ -67,7 +67,7 @@ function isBehind(clock: TestClock) {
   );
 }
 
-/** Of a subscription that goes on and has not come to `targetAt`, an instant or a clock's own. */
+/** True for a subscription that is not ENDED and has not reached `targetAt`. */
 export function hasToReach(targetAt: number | typeof testClocks.targetAt) {
   return and(
     ne(subscriptions.status, 'ENDED'),

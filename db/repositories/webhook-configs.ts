@@ -12,7 +12,7 @@ export interface ConfigRef {
   configId: string;
 }
 
-/** How long `webhook-signature` lists the secret before the last change too. Rule: D-53. */
+/** How long `webhook-signature` also lists the previous secret. Rule: D-53. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) =>
@@ -34,7 +34,7 @@ export async function createWebhookConfig(
     .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
 }
 
-/** A merchant's configurations, oldest first; deleted ones are gone. Rules: IF-4.14, D-55. */
+/** A merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */
 export async function listWebhookConfigs(
   db: Db,
   merchantId: string,
@@ -50,17 +50,20 @@ export async function listWebhookConfigs(
     .orderBy(asc(webhookConfigs.createdAt), asc(webhookConfigs.id));
 }
 
-/** A new secret for a configuration; one that nobody can read any more is not listed beside it. */
+/**
+ * A new secret of a configuration. If the stored secret cannot be opened, it is not kept as the
+ * previous secret.
+ */
 export interface Resealed {
   readonly sealedSigner: Buffer;
   readonly isStoredReadable: boolean;
 }
 
 /**
- * Replaces URL, secret and event types, activates the configuration again and closes its breaker. `reseal` gets the
- * stored secret and answers the new one sealed, or null when it is the same one: a different one
- * leaves the old one listed for 24 h more. False when the merchant has no such configuration. Rules:
- * IF-4.15, D-53, D-55.
+ * Replaces URL, secret and event types. It also reactivates the configuration and closes its circuit
+ * breaker. `reseal` gets the stored secret. It returns the new secret sealed, or null if the secret did
+ * not change. A changed secret stays listed for 24 h more. False if the merchant has no such
+ * configuration. Rules: IF-4.15, D-53, D-55.
  */
 export async function updateWebhookConfig(
   db: Db,
@@ -102,8 +105,8 @@ export async function updateWebhookConfig(
 }
 
 /**
- * Takes a configuration away for good, with what was still to be delivered to it. False when the
- * merchant has no such configuration (any more). Rules: D-54, D-55.
+ * Deletes a configuration and drops its pending deliveries. False if the merchant has no such
+ * configuration. Rules: D-54, D-55.
  */
 export async function deleteWebhookConfig(
   db: Db,
@@ -122,8 +125,8 @@ export async function deleteWebhookConfig(
 }
 
 /**
- * Stops events to a configuration until the merchant updates it, and drops what was pending. One
- * that was given another URL since `url` was tried is left alone. Rule: D-54.
+ * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does
+ * nothing if the URL changed since `url` was tried. Rule: D-54.
  */
 export async function deactivateWebhookConfig(
   db: Db,
@@ -139,7 +142,7 @@ export async function deactivateWebhookConfig(
   });
 }
 
-/** Gives up what is pending for a configuration that takes no more events. Rule: D-54. */
+/** Drops the pending deliveries of a configuration that accepts no more events. Rule: D-54. */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },

@@ -144,7 +144,7 @@ test('a charge that a person found pays for one thing only, also before that is 
   expect(await decide(first, gatewayId)).toMatchObject({ ok: true });
   expect(await decide(second, gatewayId)).toEqual({
     ok: false,
-    message: `${gatewayId} is what ${first} was settled by.`,
+    message: `${gatewayId} has already settled ${first}.`,
   });
   const paid = await payments.tokenised();
   await world.payments.pay({ ...paid, token: null });
@@ -154,7 +154,7 @@ test('a charge that a person found pays for one thing only, also before that is 
     .where(eq(paymentAttempts.intentId, paid.intentId));
   expect(await decide(second, booked?.gatewayChargeId ?? '')).toEqual({
     ok: false,
-    message: `${booked?.gatewayChargeId} is what ${booked?.id} was settled by.`,
+    message: `${booked?.gatewayChargeId} has already settled ${booked?.id}.`,
   });
 });
 
