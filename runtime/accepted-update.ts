@@ -3,8 +3,8 @@ import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
 import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './temporal.ts';
 import { WORKFLOW_QUEUES } from './worker-options.ts';
 
-/** An update of a subscription's workflow; the same id is the same update. */
-interface Offer {
+/** An update of a subscription's workflow. The same id means the same update. */
+interface UpdateRequest {
   workflowId: string;
   name: string;
   updateId: string;
@@ -12,16 +12,16 @@ interface Offer {
 }
 
 /**
- * The update, once a worker has accepted it: within 4.5 s, or within 17 s while workers take tasks from
- * the queue, because then it only waits for its turn.
+ * Sends an update and returns its handle once a worker has accepted it. The limit is 4.5 s. While
+ * workers take tasks from the queue, the update only waits for its turn there, and the limit is 17 s.
  *
- * @throws WorkflowUpdateRPCTimeoutOrCancelledError when nothing accepted it in time: it may still be
- * carried out, once, and offering it again finds out.
+ * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted it in time. The update may
+ * still be carried out, once. Sending it again returns its outcome.
  */
 export async function acceptedUpdate<Result>(
   client: Client,
   taskQueuePrefix: string,
-  { workflowId, name, updateId, input }: Offer,
+  { workflowId, name, updateId, input }: UpdateRequest,
 ): Promise<WorkflowUpdateHandle<Result>> {
   const handle = client.workflow.getHandle(workflowId);
   const offer = (ms: number) =>
@@ -36,13 +36,13 @@ export async function acceptedUpdate<Result>(
     return await offer(ACCEPT_WITHIN_MS);
   } catch (error) {
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
-    if (!(await isAnyMoving(client, taskQueuePrefix))) throw error;
+    if (!(await isAnyQueueMoving(client, taskQueuePrefix))) throw error;
     return offer(ACCEPT_QUEUED_WITHIN_MS);
   }
 }
 
-/** Whether workers take tasks from a queue on which the workflow may run. False when nothing tells. */
-async function isAnyMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
+/** True if workers take tasks from a queue on which the workflow may run. False if Temporal cannot tell. */
+async function isAnyQueueMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
   try {
     for (const queue of WORKFLOW_QUEUES) {
       if (await isQueueMoving(client, `${taskQueuePrefix}${queue}`)) return true;

@@ -1,5 +1,5 @@
-// node --import tsx runtime/bundle-workflows.ts <file>: the workflows in one file for WORKFLOW_BUNDLE,
-// so that a worker that starts does not have to bundle them first.
+// node --import tsx runtime/bundle-workflows.ts <file>: bundles the workflows into one file for
+// WORKFLOW_BUNDLE, so a starting worker does not bundle them itself.
 
 import { writeWorkflowBundle } from './workflow-bundle.ts';
 

@@ -2,12 +2,13 @@ import type { Client } from '@temporalio/client';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
 
-/** For all pages of a list. */
+/** Limit for all pages of the list. */
 const LIST_WITHIN_MS = 10_000;
 
 /**
- * Subscriptions whose workflow closed since `sinceAt` (real time) other than by its own end. Those that
- * Temporal lists within 10 s, the latest first; throws when it lists none.
+ * Subscriptions whose workflow closed since `sinceAt` (real time) as failed, terminated, timed out or
+ * cancelled. The result holds those that Temporal lists within 10 s, latest first. Throws if an error
+ * occurs before the first one.
  */
 export async function closedSince(
   client: Client,
@@ -33,7 +34,7 @@ export async function closedSince(
   try {
     await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
   } catch (error) {
-    // The next sweep finds the others, when these run again.
+    // The next sweep finds the rest, because the subscriptions found now then run again.
     if (found.size === 0) throw error;
   }
   return [...found.values()];

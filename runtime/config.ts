@@ -5,12 +5,12 @@ import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { FAILPOINTS } from './failpoints.ts';
 
-/** Variables as a process finds them: an empty one counts as absent. */
+/** The variables of a process. An empty variable counts as absent. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Settings that a process cannot start with. The message names every variable that is wrong and
- * what it should be, one a line; it never contains a value.
+ * Wrong or missing settings at the start of a process. The message names every wrong variable and its
+ * expected form, one a line. It never contains a value.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -19,7 +19,7 @@ export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
     super(['Cannot start: the settings are incomplete or wrong.', ...problems].join('\n  - '));
     this.problems = problems;
-    // An uncaught one shows its message and nothing else: the stack helps nobody here.
+    // An uncaught error shows only its message: the stack is no help with wrong settings.
     this.stack = `${this.name}: ${this.message}`;
   }
 }
@@ -42,8 +42,8 @@ const failpoint = z
   .transform(([name, time]) => ({ name, time }));
 
 /**
- * Every variable this project reads, with its form and default. Temporal's own connection variables
- * beyond address and namespace are read by its `envconfig` package.
+ * Every variable this project reads, with its form and default. Temporal's `envconfig` package reads
+ * Temporal's other connection variables.
  */
 const variables = {
   NODE_ENV: z.string().optional(),
@@ -101,26 +101,26 @@ const variables = {
 
 export type VariableName = keyof typeof variables;
 
-/** Names of every variable of {@link variables}; tests compare documents with it. */
+/** The name of every variable in {@link variables}. Tests compare the documents with this list. */
 export const VARIABLE_NAMES = Object.keys(variables) as readonly VariableName[];
 
 type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variables)[Key]> };
 
 /**
- * The process's own variables over those of `.env` in the working directory. This file is the only
- * reader of `process.env`; everything else gets its settings from here.
+ * The process's own variables, and below them those of `.env` in the working directory. Only this file
+ * reads `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
   return { ...dotEnv, ...process.env };
 }
 
-/** Variables for a child process: this process's own, with `overrides` on top. */
+/** Variables for a child process: this process's variables, with `overrides` on top. */
 export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...overrides };
 }
 
-/** True when this process should end with the one that started it (its stdin is a pipe of it). */
+/** True if this process must end with its parent. Its stdin is a pipe of the parent. */
 export function exitsWithParent(environment: Environment = processEnvironment()): boolean {
   return read(['PERENNIAL_EXIT_WITH_PARENT'], environment).PERENNIAL_EXIT_WITH_PARENT;
 }
@@ -136,7 +136,7 @@ const HOSTED_PAGES = [
 ] as const;
 const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
 
-/** The variables that must be kept secret and have no default. */
+/** The secret variables. They have no default. */
 export const SECRETS = [
   'GATEWAY_KEY',
   'CREDENTIAL_PEPPER',
@@ -145,13 +145,15 @@ export const SECRETS = [
 ] as const;
 
 /**
- * Settings of the API process. `host`/`port`: where it listens; `publicUrl`: base of hosted pages as
- * a payer's browser sees them; `gatewayUrl`: the sandbox gateway as this process reaches it;
- * `gatewayPublicUrl`: the tokeniser's origin as the browser reaches it; `requestsPerSecond`: of one
- * merchant to this process; `trustedProxies`: how many of ours add to `X-Forwarded-For`. URLs have no
- * trailing slash.
+ * Settings of the API process. URLs have no trailing slash.
+ * - `host`, `port`: the listening address.
+ * - `publicUrl`: base URL of the hosted pages in a payer's browser.
+ * - `gatewayUrl`: the sandbox gateway, for this process.
+ * - `gatewayPublicUrl`: the tokeniser's origin, for a browser.
+ * - `requestsPerSecond`: the rate limit of one merchant in this process.
+ * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
  *
- * @throws ConfigError naming every problem at once.
+ * @throws ConfigError with every problem at once.
  */
 export function loadApiConfig(environment: Environment = processEnvironment()) {
   const names = [
@@ -189,11 +191,12 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 }
 
 /**
- * Settings of a worker process. `queues` picks which task queues it serves; `workflowBundle` is the
- * file of the bundled workflows, which it bundles itself without one; `isMaintenanceOn` is false where
- * nobody wants the sweeps (the time-skipping test server).
+ * Settings of a worker process.
+ * - `queues`: the task queues that it serves.
+ * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
+ * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
  *
- * @throws ConfigError naming every problem at once.
+ * @throws ConfigError with every problem at once.
  */
 export function loadWorkerConfig(environment: Environment = processEnvironment()) {
   const names = [
@@ -223,10 +226,10 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
 }
 
 /**
- * Settings of the sandbox gateway's own process. `publicUrl` is the tokeniser's origin as a browser
- * sees it; `apiPublicUrl` is where the tokeniser may send the browser back to.
+ * Settings of the sandbox gateway's process. `publicUrl` is the tokeniser's origin in a browser. The
+ * tokeniser may redirect the browser only to `apiPublicUrl`.
  *
- * @throws ConfigError naming every problem at once.
+ * @throws ConfigError with every problem at once.
  */
 export function loadGatewayConfig(environment: Environment = processEnvironment()) {
   const names = [...SHARED, ...SERVER, 'PUBLIC_URL', 'GATEWAY_PUBLIC_URL'] as const;
@@ -245,10 +248,10 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /**
- * Settings of `npm start` and of the servers the tests start. `databaseUrl` or `temporalAddress`,
- * when given, replace the embedded server of that kind. Paths are absolute.
+ * Settings of `npm start` and of the tests' servers. A given `databaseUrl` or `temporalAddress`
+ * replaces the embedded server of that kind. Paths are absolute.
  *
- * @throws ConfigError naming every problem at once.
+ * @throws ConfigError with every problem at once.
  */
 export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
   const names = [
@@ -298,7 +301,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
     chromiumPath: env.CHROMIUM_PATH,
     logLevel: env.LOG_LEVEL,
-    /** Secrets that are given and need not be made, as text. */
+    /** Secrets from the environment, as text. The missing ones are generated. */
     givenSecrets: Object.fromEntries(
       SECRETS.flatMap((name) => {
         const value = present(environment[name]);
@@ -309,10 +312,10 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
 }
 
 /**
- * Settings of an operator's commands. `databaseUrl` is undefined where none is given: then they work
- * on what `npm start` left in `dataDir`.
+ * Settings of the operator's commands. If `databaseUrl` is undefined, the commands use the servers of
+ * the `npm start` that runs on `dataDir`.
  *
- * @throws ConfigError naming every problem at once.
+ * @throws ConfigError with every problem at once.
  */
 export function loadOperatorConfig(environment: Environment = processEnvironment()) {
   const env = read([...TEMPORAL, 'DATA_DIR'], environment);
@@ -331,7 +334,7 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
-/** A wildcard address is not one to visit; anything else is named as it is. */
+/** The host part of a URL. A wildcard address becomes loopback, because no client can connect to it. */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
@@ -362,7 +365,7 @@ function read<Name extends VariableName>(
     const raw = present(environment[name]);
     const result = variables[name].safeParse(raw);
     if (result.success) values[name] = result.data;
-    else if (raw === undefined) problems.push(`${name}: is not set, and has no default`);
+    else if (raw === undefined) problems.push(`${name}: is not set and has no default`);
     else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join('; ')}`);
   }
   for (const check of checks) {
@@ -373,7 +376,7 @@ function read<Name extends VariableName>(
   return values as Read<Name>;
 }
 
-/** As {@link read}, but an absent variable is undefined, whatever its default. */
+/** Like {@link read}, but an absent variable is undefined even if it has a default. */
 function readOptional<Name extends VariableName>(
   names: readonly Name[],
   environment: Environment,

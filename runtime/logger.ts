@@ -6,8 +6,8 @@ export type { Logger } from 'pino';
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /**
- * Fields whose values never reach a log line, however deep they are. Card numbers and secrets should
- * not be logged in the first place; this is the second lock.
+ * Fields whose values never reach a log line, at any depth. Code should not log card numbers and
+ * secrets anyway; this list is the second protection.
  */
 export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -32,12 +32,12 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'billingDetails',
 ]);
 
-/** Deeper than this a record is cut off: nobody reads it, and it may be a cycle. */
+/** A record is cut off below this depth: it may be cyclic. */
 const DEEPEST = 5;
 
 /**
- * A logger that writes one JSON object a line to stdout, with `name` on each line, ISO times and
- * {@link SECRET_FIELDS} blanked. Give `destination` only in tests.
+ * A logger that writes one JSON object a line to stdout. Each line has `name` and an ISO time. The
+ * values of {@link SECRET_FIELDS} are blanked. Pass `destination` only in tests.
  */
 export function createLogger(
   options: { name: string; level?: LogLevel },
@@ -48,9 +48,9 @@ export function createLogger(
     level: options.level ?? 'info',
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
-    // Those of a child logger's own fields, which no formatter sees.
+    // For a child logger's own fields, which no formatter sees.
     redact: { paths: [...SECRET_FIELDS].map(asPath), censor: '[redacted]' },
-    // By hand: pino's own redaction of wildcard paths takes 70 µs a line, this takes 2.
+    // Custom code: pino's own redaction of wildcard paths takes 70 µs a line, this takes 2 µs.
     formatters: {
       level: (label: string) => ({ level: label }),
       log: (record: object) => withoutSecrets(record, 0),
@@ -71,7 +71,7 @@ function loggable(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > DEEPEST) return '[cut off]';
   if (Array.isArray(value)) return value.map((item: unknown) => loggable(item, depth + 1));
-  // Errors, dates and the like have forms of their own.
+  // Errors, dates and similar objects have their own text form.
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
   return withoutSecrets(value, depth);

@@ -8,18 +8,20 @@ const CHECK_EVERY_MS = 60_000;
 
 export interface MaintenanceChecksDeps {
   client: Client;
-  /** `<prefix>billing` is where workflows run. */
+  /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
-  /** Between two checks. Default: a minute. */
+  /** Time between two checks. Default: 60,000 ms. */
   checkEveryMs?: number;
 }
 
 /**
- * Starts the sweeps at once, and again at the next check if somebody terminated them. However many
- * processes do so, one workflow runs. Never throws: a start that fails is logged, and the next check
- * tries again. Answers how to end the checks, which resolves when none is under way, after some
- * seconds at most: no connection may be closed under one. The workflow goes on without. Design §5.
+ * Starts the maintenance workflow, which runs the sweeps, and checks it every minute. A check starts it
+ * again if it was terminated. Several processes may do this: one workflow runs. Never throws: a failed
+ * start is logged, and the next check tries again.
+ *
+ * The returned function ends the checks; the workflow continues. It resolves when no check is under
+ * way, after 4.5 s at most. Close the connection only after that.
  */
 export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promise<void> {
   const { client, taskQueuePrefix, logger, checkEveryMs = CHECK_EVERY_MS } = deps;
@@ -36,7 +38,7 @@ export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promi
       );
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.warn({ error: reason }, 'the sweeps were not started');
+      logger.warn({ error: reason }, 'the maintenance workflow was not started');
     }
   };
   const checks = (async (): Promise<void> => {

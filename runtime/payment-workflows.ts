@@ -26,39 +26,46 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from './failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
 
-/** What is read of rows here. Both answer null while there is something to do. */
+/** The rows that this module reads. Both functions return null while the outcome is open. */
 export interface PaymentRows {
-  /** What an order came to, or why it cannot be carried out, as the rows say at `nowAt`. */
+  /** The outcome of an order, or why it cannot be carried out, according to the rows at `nowAt`. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
   refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
 }
 
 /**
- * The way of the API to payments outside a cycle, whose rows exist. Each waits at most 25 s for the
- * outcome and answers `pending` then; the same call later finds it. Each throws
- * `DomainError('service_unavailable')` within 5 s when it could not be handed over: it is carried out
- * once or not at all, and the same call again finds out.
+ * Runs payments outside a cycle for the API. Their rows exist already. Each call waits at most 25 s for
+ * the outcome, then returns `pending`. The same call later returns the outcome.
+ *
+ * Each call throws `DomainError('service_unavailable')` within 5 s if Temporal did not accept it. Then
+ * it is carried out once or not at all, and the same call again shows which.
  */
 export interface PaymentWorkflows {
-  /** Pays an intent once per order, however often the order is given. Rules: D-35, D-36, D-40. */
+  /** Pays an intent once per order. A repeated order does not pay again. Rules: D-35, D-36, D-40. */
   pay(order: PaymentOrder): Promise<PaymentOutcome>;
-  /** Gives a refund back once. */
+  /** Carries out a refund once. */
   refund(ref: RefundRef): Promise<RefundOutcome>;
   /** Saves a card for a setup session, once per token. */
   saveMethod(order: SetupOrder): Promise<SetupOutcome>;
 }
 
-/** What sweeps need: true when a workflow was started, false when one runs. Throws like the above. */
+/**
+ * Operations for the sweeps. The two `resume…` functions return true if they started a workflow, false
+ * if one runs. All throw like {@link PaymentWorkflows}.
+ */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
-  /** Whether a workflow has it in hand. */
+  /** True if a workflow runs for the payment. */
   isPaymentRunning(ref: IntentRef): Promise<boolean>;
   isRefundRunning(ref: RefundRef): Promise<boolean>;
-  /** Has it ask now, started if need be: a person decided what was in review. */
+  /**
+   * Makes the payment's workflow look up the outcome now, and starts it if it is missing. Used after a
+   * decision in manual review.
+   */
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
-  /** Looks for a while whether an attempt that was settled as not paid was charged after all. */
+  /** Starts the late-charge watch of an attempt that was settled as not paid. False if it runs already. */
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
@@ -77,7 +84,7 @@ export function createPaymentWorkflows(
 
 const MERCHANT_ID = defineSearchAttributeKey('MerchantId', SearchAttributeType.KEYWORD);
 
-/** A workflow to be started, or found running. */
+/** A workflow to start, or to join if it runs. */
 interface Start {
   type: string;
   workflowId: string;
@@ -86,7 +93,7 @@ interface Start {
   input: PaymentInput | RefundInput | SetupMethodInput | LateChargeInput;
 }
 
-/** What every one of them ends with; `paymentToken` says whose order it was. */
+/** The result of each of these workflows. `paymentToken` identifies the order that it carried out. */
 interface Result<Outcome> {
   outcome: Outcome;
   paymentToken?: string | null;
@@ -100,13 +107,13 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   constructor({ client, rows, taskQueuePrefix }: PaymentWorkflowsDeps) {
     this.client = client;
     this.rows = rows;
-    // A payer or a merchant waits for each: not behind renewals.
+    // A payer or a merchant waits for these workflows, so they do not queue behind renewals.
     this.taskQueue = `${taskQueuePrefix}checkout`;
   }
 
   async pay(order: PaymentOrder): Promise<PaymentOutcome> {
     const { token } = order;
-    const outcome = await this.untilOwn<PaymentOutcome>(
+    const outcome = await this.resultForOrder<PaymentOutcome>(
       paymentStart(order),
       ({ paymentToken }) => paymentToken === (token?.paymentToken ?? null),
       () => this.rows.paymentOutcome(order, Date.now()),
@@ -115,7 +122,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   async refund(ref: RefundRef): Promise<RefundOutcome> {
-    const outcome = await this.untilOwn<RefundOutcome>(
+    const outcome = await this.resultForOrder<RefundOutcome>(
       refundStart(ref),
       () => true,
       () => this.rows.refundOutcome(ref),
@@ -125,7 +132,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
 
   async saveMethod(order: SetupOrder): Promise<SetupOutcome> {
     const { merchantId, setupMethodId, paymentToken, checkoutSessionId } = order;
-    const outcome = await this.untilOwn<SetupOutcome>(
+    const outcome = await this.resultForOrder<SetupOutcome>(
       {
         type: SETUP_METHOD_WORKFLOW,
         workflowId: setupMethodWorkflowId(setupMethodId),
@@ -181,10 +188,10 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Starts the workflow, or joins the one that runs, until one has carried out this very order. What
-   * the rows know is asked first, so that a repeat needs no workflow. Null after 25 s.
+   * Starts the workflow, or joins a running one, until one has carried out this order. The rows are
+   * read first, so a repeat needs no workflow. Null after 25 s.
    */
-  private async untilOwn<Outcome>(
+  private async resultForOrder<Outcome>(
     start: Start,
     isOwn: (result: Result<Outcome>) => boolean,
     known: () => Promise<Outcome | null>,
@@ -197,7 +204,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
       try {
         await this.start(start, 'USE_EXISTING');
       } catch (error) {
-        // It may have been handed over all the same, and be over by now.
+        // Temporal may have accepted the call despite the error, and the workflow may have ended.
         const after = await known();
         if (after !== null) return after;
         if (!(error instanceof ServiceError)) throw error;
@@ -250,7 +257,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     }
   }
 
-  /** Null when it has none in time, or ended without one: then the rows are the truth. */
+  /** Null if there is no result in time, or the workflow ended without one. Then the rows decide. */
   private async resultOf<Outcome>(
     workflowId: string,
     answerBy: number,

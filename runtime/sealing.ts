@@ -1,23 +1,23 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
-/** Keeps secrets that must be read again (a webhook's signing secret) unreadable in the database. */
+/** Encrypts secrets that must be readable again, such as a webhook's signing secret, for the database. */
 export interface Sealing {
   /**
-   * Encrypts a text. `boundTo` names the record it belongs to: a sealed secret copied into another
-   * record cannot be opened there. Sealing the same text again gives other bytes.
+   * Encrypts a text. `boundTo` names the text's record. In another record the result cannot be opened.
+   * Sealing the same text again returns different bytes.
    */
   seal(secret: string, boundTo: string): Buffer;
-  /** The text again. Throws {@link SealingError}, without the text, when it cannot be trusted. */
+  /** Decrypts a text. Throws {@link SealingError}, without the text, if authentication fails. */
   open(sealed: Uint8Array, boundTo: string): string;
 }
 
-/** A sealed secret that this process's key does not open. Never holds the secret. */
+/** A sealed secret that this process's key does not open. The error never contains the secret. */
 export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
 
 const CIPHER = 'aes-256-gcm';
-/** First byte of every record: version of the layout version, key id, nonce, tag, ciphertext. */
+/** First byte of every record: the layout's version. Layout: version, key id, nonce, tag, ciphertext. */
 const LAYOUT = 1;
 const KEY_ID_BYTES = 8;
 const NONCE_BYTES = 12;
@@ -25,8 +25,8 @@ const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /**
- * Sealing with AES-256-GCM under one 32-byte key. Each record carries the id of its key (a hash
- * that does not reveal it), so that a wrong key is told from a damaged record. Rule: D-55.
+ * Sealing with AES-256-GCM under one 32-byte key. Each record carries its key's id, a hash that does
+ * not reveal the key. The id tells a wrong key from a damaged record. Rule: D-55.
  */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');
@@ -62,7 +62,9 @@ export function createSealing(key: Buffer): Sealing {
       try {
         return decipher.update(record.subarray(offset), undefined, 'utf8') + decipher.final('utf8');
       } catch (error) {
-        throw new SealingError('the record was changed or belongs elsewhere', { cause: error });
+        throw new SealingError('the sealed record was changed or belongs to another record', {
+          cause: error,
+        });
       }
     },
   };

@@ -1,17 +1,17 @@
 import { exitsWithParent } from './config.ts';
 import type { Logger } from './logger.ts';
 
-/** One thing to close when the process ends. */
+/** A resource to close when the process ends. */
 export interface Closer {
   readonly name: string;
   readonly close: () => unknown;
-  /** Longest wait in ms before the next closer has its turn. Default 5,000. */
+  /** Longest wait in ms before the next closer runs. Default 5,000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * A process has ended by itself this long after it was told to stop, in ms. What starts processes must
- * give them longer before it kills them.
+ * Longest time in ms from the stop signal to the end of the process. A process manager must wait longer
+ * before it kills the process.
  */
 export const STOP_WITHIN_MS = 60_000;
 
@@ -19,26 +19,28 @@ export interface ShutdownOptions {
   readonly logger: Pick<Logger, 'info' | 'error'>;
   /** Longest time for all closers together in ms. Default {@link STOP_WITHIN_MS}. */
   readonly withinMs?: number;
-  /** Test seam; default `process.exit`. */
+  /** For tests. Default `process.exit`. */
   readonly exit?: (code: number) => void;
 }
 
 const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 
 /**
- * A terminal's Ctrl-C reaches a process twice (from the terminal and from npm), so a second signal
- * counts as impatience only after this long.
+ * One Ctrl-C reaches a process twice: from the terminal and from npm. A second signal within this time
+ * is therefore ignored.
  */
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**
- * Closes the given things in order when SIGTERM, SIGINT or SIGHUP arrives (or, with
- * `PERENNIAL_EXIT_WITH_PARENT=1`, when stdin ends because the parent is gone) and then exits: 0, or
- * 1 when a closer threw or did not finish in its time. Each closer is bounded, and all of them
- * together, so the process always ends, even while the Temporal Runtime traps the same signals. A
- * second signal more than 2 s later exits at once with 1.
+ * Closes the given resources in order on SIGTERM, SIGINT or SIGHUP, and then exits. With
+ * `PERENNIAL_EXIT_WITH_PARENT=1` it also does so when stdin ends, because the parent has ended. The
+ * exit code is 0, or 1 if a closer threw or exceeded its time.
  *
- * Returns the same shutdown as a function; calling it again while it runs changes nothing.
+ * Each closer has a time limit, and so have all together. The process therefore always ends, although
+ * the Temporal runtime traps the same signals. A second signal more than 2 s later exits at once with
+ * 1.
+ *
+ * Returns the same shutdown as a function. Calling it again while it runs changes nothing.
  */
 export function onShutdown(
   closers: readonly Closer[],
@@ -67,7 +69,7 @@ export function onShutdown(
   return shutdown;
 }
 
-/** Calls back once when stdin, a pipe held by the parent, ends. */
+/** Calls back once when stdin, a pipe of the parent, ends. */
 function onParentGone(callback: () => void): void {
   let isGone = false;
   const gone = (): void => {
@@ -81,13 +83,10 @@ function onParentGone(callback: () => void): void {
   process.stdin.resume();
 }
 
-/**
- * Tells the process that started this one that it now does its work. Without such a parent (no IPC
- * channel) it does nothing.
- */
+/** Tells the parent process that this process is ready. Does nothing without a parent (no IPC channel). */
 export function announceReady(): void {
   if (process.send === undefined) return;
-  // The parent may be gone; then nobody waits for the message.
+  // The parent may have ended; then a failed send does not matter.
   process.send({ ready: true }, undefined, undefined, () => undefined);
 }
 
@@ -111,7 +110,7 @@ async function closeInOrder(
   return allClosed;
 }
 
-/** What went wrong, or undefined. */
+/** The error of a failed close, or undefined. */
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {

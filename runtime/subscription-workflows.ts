@@ -35,44 +35,44 @@ import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from '.
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
-/** What is read and written of rows here. */
+/** The rows that this module reads and writes. */
 export interface SubscriptionRows {
-  /** What is known of a command: null when it was never carried out. */
+  /** A command with its result; null if it was never carried out. */
   findCommand(
     ref: SubscriptionRef,
     commandId: string,
   ): Promise<{ result: CommandResult | null } | null>;
-  /** What a workflow is started from; null for an unknown subscription. */
+  /** The start state of a workflow. Null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
-  /** How many subscriptions of the merchant were created before this one; `most` for more. */
+  /** Number of the merchant's subscriptions created before this one, at most `most`. */
   countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
-  /** Temporal confirmed that the workflow exists. */
+  /** Records that Temporal confirmed the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
 }
 
-/** What became of a command that was accepted. */
+/** The answer to a command. */
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Accepted, and undecided after 25 s: the same command id gives the outcome later. */
+  /** Accepted, but undecided after 25 s. The same command id returns the outcome later. */
   | { kind: 'pending' };
 
-/** The way of the API and of the sweeps to subscription workflows. */
+/** Subscription workflows for the API and the sweeps. */
 export interface SubscriptionWorkflows {
   /**
-   * Starts the workflow of a row that was just created. Resolves to false, within about a second,
-   * when Temporal is out of reach: the sweep starts it then. Never throws; starting twice is once.
+   * Starts the workflow of a row that was just created. Resolves to false within about 1 s if Temporal
+   * is unreachable; the sweep starts the workflow later. Never throws. A second start changes nothing.
    */
   start(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Makes sure that a subscription that is not over has a running workflow, starting one from its
-   * row if need be, and has it look at what is due. Throws when Temporal is out of reach.
+   * Ensures that a subscription that is not over has a running workflow, and makes the workflow check
+   * what is due. Throws if Temporal is unreachable.
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
-   * The same for a subscription that seems late, with two exceptions: a task or an activity of its workflow
-   * is waiting or running, so it is in a queue and not lost; or it was served meanwhile, which
-   * `isStillLate` is asked last. True when it did. Throws when Temporal is out of reach.
+   * Rechecks a subscription that seems late, and returns true. It does nothing and returns false in two
+   * cases: a task or an activity of its workflow waits or runs, so the workflow is only queued; or
+   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
@@ -80,35 +80,36 @@ export interface SubscriptionWorkflows {
   ): Promise<boolean>;
   /**
    * Carries out a command once, however often it is sent with the same `commandId`. Throws
-   * `DomainError('service_unavailable')` when it could not be handed over within 5 s; then it was
-   * applied once or not at all, and sending it again finds out.
+   * `DomainError('service_unavailable')` if Temporal did not accept it within 5 s, or within 17 s while
+   * workers take tasks. Then it was applied once or not at all, and sending it again shows which.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
-   * Starts a workflow from its row if the subscription is not over and none runs; true when it did.
-   * Unlike `recheck` it leaves a running one alone. Throws when Temporal is out of reach.
+   * Starts a workflow from the subscription's row if none runs and the subscription is not over. True
+   * if it did. Unlike `recheck`, it does not signal a running workflow. Throws if Temporal is
+   * unreachable.
    */
   ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Subscriptions whose workflow closed since `sinceAt` (real time) other than by its own end:
-   * terminated, failed, timed out. It may run again. Those that Temporal tells of within 10 s, the
-   * latest first; throws when it tells of none.
+   * Subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed, timed out or
+   * cancelled. A new run may have started since. The result holds those that Temporal lists within 10
+   * s, latest first. Throws if an error occurs before the first one.
    */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
-  /** Tells a subscription where its clock was sent. Starts the workflow if it is missing. */
+  /** Sends the target of its test clock to a subscription. Starts the workflow if it is missing. */
   advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
   /**
-   * The next charges, at most `limit`, as the workflow sees them; null when there is no workflow to
-   * ask, and the row says what one would. Throws `DomainError('service_unavailable')` when none has
-   * answered within 5 s.
+   * The next charges, at most `limit`, as the workflow computes them. Null if there is no workflow;
+   * then the caller computes them from the row. Throws `DomainError('service_unavailable')` if the
+   * workflow does not answer within 4.5 s.
    */
   upcoming(subscription: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null>;
-  /** What happened last, oldest first. Null and errors as `upcoming`. */
+  /** The latest log entries, oldest first. Null and errors as for `upcoming`. */
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
 const START_WITHIN_MS = 1_000;
-/** As long as a charge may take inside a workflow task. */
+/** Longest time of a charge inside a workflow task. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
@@ -146,7 +147,10 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
       await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
       return true;
     } catch (error) {
-      this.logger.warn({ ...ref, error: messageOf(error) }, 'workflow not started yet');
+      this.logger.warn(
+        { ...ref, error: messageOf(error) },
+        'workflow not started; the sweep will start it',
+      );
       return false;
     }
   }
@@ -186,7 +190,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     try {
       return await this.sendUpdate(ref, command);
     } catch (error) {
-      // It may have been applied all the same, by this call or by an earlier one.
+      // The command may have been applied despite the error, by this call or by an earlier one.
       const known = await this.knownAnswer(ref, command.commandId);
       if (known) return known;
       if (error instanceof WorkflowNotFoundError) return this.retryOnNewRun(ref, command);
@@ -238,17 +242,17 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
         this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
       );
     } catch (error) {
-      // It ran and is closed: whether it should run again is the sweep's question.
+      // The workflow ran and is closed. The sweep decides whether to start it again.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
     await this.rows.markWorkflowStarted(ref);
   }
 
-  /** A workflow that should be there and is not: from its row. False when it is over. */
+  /** Starts a missing workflow from its row. False if the subscription is over. */
   private async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.rows.loadSnapshot(ref);
     if (!snapshot || isOver(snapshot)) return false;
-    this.logger.warn({ ...ref }, 'starting a workflow again from its row');
+    this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
     await this.startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);
     return true;
   }
@@ -266,7 +270,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     }
   }
 
-  /** Hands the command over, then waits for its outcome. */
+  /** Sends the command, then waits for its outcome. */
   private async sendUpdate(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
     const { kind, ...input } = command;
     const startedAt = performance.now();
@@ -294,14 +298,14 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     } catch (error) {
       return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
-    // The subscription is over: its own rules give the refusal.
+    // The subscription is over: the domain's rules give the refusal.
     const snapshot = await this.rows.loadSnapshot(ref);
     const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
     if (!decision || decision.ok) throw new DomainError('service_unavailable');
     return { kind: 'refused', code: decision.code, message: decision.message };
   }
 
-  /** The same command is being carried out for another call: most are over within a moment. */
+  /** Another call is carrying out the same command. Most commands end within this short wait. */
   private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
     const waitUntil = performance.now() + UNDER_WAY_MS;
     let answer = await this.knownAnswer(ref, commandId);
@@ -334,7 +338,7 @@ function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
   };
   return {
     workflowId: subscriptionWorkflowId(state.subscriptionId),
-    // A payer waits for what follows: not behind renewals.
+    // A payer waits for the next steps of a CREATED subscription, so they do not queue behind renewals.
     taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
     args: [input],
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
@@ -344,12 +348,12 @@ function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
   };
 }
 
-/** Ended, and nothing sent whose outcome is open. */
+/** True if the subscription is ENDED and no attempt is open. */
 function isOver({ state }: Snapshot): boolean {
   return state.status === 'ENDED' && state.openAttempt === null;
 }
 
-/** A refusal is an answer; everything else means that nobody knows yet. */
+/** A refusal is an answer. Any other error means that the outcome is unknown. */
 function answerOf(error: unknown): CommandAnswer {
   if (error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure) {
     const { type, message } = error.cause;

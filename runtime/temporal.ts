@@ -5,11 +5,11 @@ import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from './logger.ts';
 
-/** How long Temporal may take to accept what it is handed: its refusal is told within 5 s. */
+/** Time limit for Temporal to accept a call. The caller's refusal within 5 s depends on it. */
 export const ACCEPT_WITHIN_MS = 4_500;
-/** The same while workers take tasks from the queue: it only waits for its turn. */
+/** Extra time while workers take tasks from the queue: the call then only waits in the queue. */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
-/** How long a caller waits for the outcome of what was accepted, from the start of the call. */
+/** How long a caller waits for the outcome, from the start of the call. */
 export const ANSWER_WITHIN_MS = 25_000;
 
 export interface TemporalSettings {
@@ -18,8 +18,8 @@ export interface TemporalSettings {
 }
 
 /**
- * How to reach Temporal: address and namespace from our settings, everything else (API key, TLS,
- * profiles) from Temporal's own variables, so that the same processes run against a local server, a
+ * Connection options for Temporal. Address and namespace come from our settings; API key, TLS and
+ * profiles come from Temporal's own variables. So the same processes run against a local server, a
  * cluster and Temporal Cloud.
  */
 export function temporalConnectionOptions(settings: TemporalSettings) {
@@ -32,26 +32,26 @@ export interface TemporalClient {
   close(): Promise<void>;
 }
 
-/** A client that connects with its first call: the API starts and answers without Temporal. */
+/** A client that connects with its first call, so the API starts and answers without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
   const connection = Connection.lazy(temporalConnectionOptions(settings));
   const client = new Client({ connection, namespace: settings.temporalNamespace });
   return { client, close: () => connection.close() };
 }
 
-/** Whether a workflow runs, as Temporal says within 4.5 s; one that it does not know does not. */
+/** True if the workflow runs. False if Temporal does not know it. Temporal must answer within 4.5 s. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describe(client, workflowId))?.status.name === 'RUNNING';
 }
 
-/** Whether a task or an activity of the workflow waits for a worker or runs on one. */
+/** True if a task or an activity of the workflow waits for a worker or runs. */
 export async function hasWorkPending(client: Client, workflowId: string): Promise<boolean> {
   const { pendingWorkflowTask, pendingActivities } =
     (await describe(client, workflowId))?.raw ?? {};
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 
-/** Null for a workflow that Temporal does not know. */
+/** Null if Temporal does not know the workflow. */
 async function describe(
   client: Client,
   workflowId: string,
@@ -66,10 +66,10 @@ async function describe(
   }
 }
 
-/** A queue whose workers asked for a task in this time moves, however long it is. */
+/** A queue counts as moving if a worker polled it within this time, however long the queue is. */
 const POLLED_WITHIN_MS = 3_000;
 
-/** Whether workers take tasks of workflows from this queue now. */
+/** True if workers take workflow tasks from this queue now. */
 export async function isQueueMoving(client: Client, taskQueue: string): Promise<boolean> {
   const { pollers } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
     client.workflowService.describeTaskQueue({
@@ -92,7 +92,7 @@ const LEVELS = {
   ERROR: 'error',
 } as const satisfies Record<LogLevel, keyof Logger>;
 
-/** Our logger in the form the Temporal SDK writes to. */
+/** Adapts our logger to the Temporal SDK. */
 export function temporalLogger(logger: Logger): TemporalLogger {
   const write = (level: LogLevel, message: string, meta?: object): void => {
     logger[LEVELS[level]](plain(meta), message);
@@ -107,7 +107,7 @@ export function temporalLogger(logger: Logger): TemporalLogger {
   };
 }
 
-/** The SDK's fields hold bigints and errors, which JSON cannot write. */
+/** The SDK's fields hold bigints and errors, which JSON cannot represent. */
 function plain(meta: object | undefined): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(meta ?? {}).map(([key, value]: [string, unknown]) => [

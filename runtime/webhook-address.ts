@@ -12,20 +12,20 @@ export interface AddressRules {
 const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** Public by their number, and yet a cloud's own host service. */
+/** Public addresses by their range that are a cloud's host service. */
 const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 
-/** Everything of IPv6 that is assigned to hosts on the Internet. */
+/** The IPv6 range of public unicast addresses. */
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * What is wrong with the URL of a webhook endpoint, as the rest of a sentence that starts with the
- * field's name ("must be …"), or undefined. Says nothing about where a name points to: that is
- * judged when it is connected to, by {@link createGuardedConnector}. Rule: D-55.
+ * Describes what is wrong with the URL of a webhook endpoint, or returns undefined. The text continues
+ * a sentence that starts with the field's name ("must be …"). A host name is not resolved here: {@link
+ * createGuardedConnector} checks its addresses at connect time. Rule: D-55.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (endpoint.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`;
-  // The URL parser would quietly drop line breaks and outer blanks.
+  // The URL parser would silently drop line breaks and outer blanks.
   if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);
   const isLoopback = isLoopbackHost(url.hostname);
@@ -39,10 +39,10 @@ export function endpointProblem(endpoint: string, rules: AddressRules): string |
   return isRefused ? 'must have a public address' : undefined;
 }
 
-/** True for an address that events may be sent to. Takes IPv4 and IPv6 in text form. */
+/** True if events may be sent to the address. Takes IPv4 and IPv6 in text form. */
 export function isAllowedAddress(text: string, rules: AddressRules): boolean {
   if (!ipaddr.isValid(text)) return false;
-  // An IPv4 address dressed as IPv6 is judged as what it is.
+  // An IPv4-mapped IPv6 address is checked as IPv4.
   const address = ipaddr.process(text);
   if (address.range() === 'loopback') return rules.allowLoopback;
   if (address.range() !== 'unicast' || NOT_PUBLIC_DESPITE_RANGE.has(address.toString()))
@@ -51,15 +51,15 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * A connector for undici that connects to allowed addresses only, within 3 s. Names are judged by
- * the very addresses that are then connected to, so a name that changes its mind between check and
- * use gains nothing; one refused address refuses the name. The TLS certificate is still checked
- * against the name. A refusal is an error with code `EBLOCKED`.
+ * A connector for undici that connects only to allowed addresses, within 3 s. It checks the addresses
+ * that it then connects to, so a DNS change between check and connect has no effect. One refused
+ * address refuses the whole name. The TLS certificate is still checked against the name. A refusal is
+ * an error with code `EBLOCKED`.
  */
 export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
   const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) => {
-    // The look-up is called for names only; a literal address would pass it by.
+    // Node resolves only names, so a literal address must be checked here.
     const host = withoutBrackets(options.hostname);
     if (isIP(host) && !isAllowedAddress(host, rules)) callback(blocked(), null);
     else connect(options, callback);

@@ -10,19 +10,19 @@ import {
 import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
 import type { Logger } from './logger.ts';
 
-/** The way to the delivery queues of webhook endpoints. */
+/** Signals to the workflows that drain the endpoints' delivery queues. */
 export interface WebhookQueues {
-  /** Has an endpoint's queue look soon, started if need be. Never throws: the sweep wakes it later. */
+  /** Wakes an endpoint's queue, and starts it if it is missing. Never throws: the sweep wakes it later. */
   wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
-  /** The endpoint's breaker was closed by a change of its configuration. Never throws. */
+  /** Tells the queue that a configuration change closed the circuit breaker. Never throws. */
   breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;
-  /** Wakes the queue of each endpoint that a stream has events for. Never throws. */
+  /** Wakes the queue of each endpoint that has pending events of the stream. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
 export interface WebhookQueuesDeps {
   client: Client;
-  /** `<prefix>billing` is where workflows run. */
+  /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
   /** The endpoints to wake for a stream. */
@@ -53,7 +53,10 @@ export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
         }),
       );
     } catch (error) {
-      logger.warn({ merchantId, configId, error: messageOf(error) }, 'endpoint not woken yet');
+      logger.warn(
+        { merchantId, configId, error: messageOf(error) },
+        'endpoint queue not woken; the sweep will wake it',
+      );
     }
   };
 
@@ -65,7 +68,10 @@ export function createWebhookQueues(deps: WebhookQueuesDeps): WebhookQueues {
         const endpoints = await deps.endpointsOf(stream);
         await Promise.all(endpoints.map((endpoint) => signal(endpoint, wake)));
       } catch (error) {
-        logger.warn({ ...stream, error: messageOf(error) }, 'stream not woken yet');
+        logger.warn(
+          { ...stream, error: messageOf(error) },
+          'endpoint queues of the stream not woken; the sweep will wake them',
+        );
       }
     },
   };

@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
 
-/** Where workflows run. A process that serves `billing` serves both. */
+/** The task queues of workflows. A process that serves `billing` serves both. */
 export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
 export type TaskQueueName = QueueName | (typeof WORKFLOW_QUEUES)[number];
 
@@ -13,38 +13,40 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
   );
 }
 
-/** How long running activities may take to finish after a stop: as long as a turn of deliveries. */
+/** Time that running activities have to finish after a stop. It covers one delivery window. */
 export const GRACE_MS = 40_000;
 
 /**
- * Workflow tasks in hand at once, each with a local activity that mostly waits for the gateway. With a
- * gateway that takes 1 s it bounds a worker to as many charges a second.
+ * Concurrent workflow tasks of a worker. Each has a local activity that mostly waits for the gateway.
+ * If the gateway takes 1 s, a worker makes at most this many charges a second.
  */
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,
-  /** The other polls are for runs that no worker has cached. */
+  /** The other polls serve runs that no worker has cached. */
   nonStickyToStickyPollRatio: 0.3,
 } as const;
 
 /**
- * A task for a cached run waits this long for the worker that has it; then any worker may replay the run.
- * It is how long a killed worker's tasks wait, and what a wave that takes longer pays with replays.
+ * How long a task for a cached run waits for the worker with the cache. After that, any worker may
+ * replay the run. A killed worker's tasks wait this long. If a wave of tasks takes longer, its runs are
+ * replayed.
  */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**
- * A cached run takes about 450 kB of a workflow thread's heap (5,000 measured). A run that is not cached is
- * replayed for each task, so a worker caches as many as fit with a reserve; the SDK would cache a third.
+ * A cached run takes about 450 kB of a workflow thread's heap, measured with 5,000 runs. A run that is
+ * not cached is replayed for each task. So a worker caches as many runs as fit, with a reserve. The
+ * SDK's default is a third of that.
  */
 const HEAP_BYTES_PER_CACHED_RUN = 750_000;
 
-/** What the queues of one process share, and what differs by queue. */
+/** Settings shared by all queues of a process, and settings for each kind of queue. */
 export interface QueueSettings {
   taskQueuePrefix: string;
-  /** For the queues of activities. */
+  /** For the activity task queues. */
   activities: object;
-  /** For workflows: the same activities, as local ones. */
+  /** For the workflow task queues: the same activities, as local activities. */
   localActivities: object;
   workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
 }
@@ -65,7 +67,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),
     activities: settings.localActivities,
-    // Nothing sends activities to a queue of workflows.
+    // No activity is scheduled on a workflow task queue.
     enableNonLocalActivities: false,
   };
 }

@@ -2,10 +2,10 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 
-/** Where workers find the workflows that they bundle themselves. */
+/** The folder of the workflows, for workers that bundle them themselves. */
 export const WORKFLOWS_FOLDER = fileURLToPath(new URL('../workflows/', import.meta.url));
 
-/** Bundles the workflows into `file`, which has the old content or the new, and never half of it. */
+/** Bundles the workflows into `file`. The rename is atomic: the file is never incomplete. */
 export async function writeWorkflowBundle(file: string): Promise<void> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: WORKFLOWS_FOLDER,

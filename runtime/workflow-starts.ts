@@ -1,24 +1,30 @@
 import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
-/** More at once only make each other, and the callers of the API, wait. */
+/** Maximum number of concurrent starts. More would only slow down each other and the API's callers. */
 const AT_ONCE = 4;
-/** How many may wait: they have to be started before the sweep takes them for lost, after 10 s. */
-const WAITING_MOST = 200;
+/**
+ * Maximum length of the queue. The sweep takes a subscription for lost after 10 s, so its workflow must
+ * start before that.
+ */
+const MAX_WAITING = 200;
 
-/** Starts the workflows of subscriptions that were just created, behind the answers to their callers. */
+/** Starts the workflows of new subscriptions after their callers have been answered. */
 export interface WorkflowStarts {
   /**
-   * Has the workflow of a committed row started soon, once. Resolves at once; while 200 wait, when fewer
-   * do. Never throws. What waits while a start fails, or when the process ends, is left alone: its first
-   * command or the sweep `neverStarted` starts it.
+   * Queues the start of the workflow of a committed row. Resolves at once, or when fewer than 200
+   * starts wait. Never throws. If a start fails or the process ends, the waiting starts are dropped.
+   * Then the subscription's first command or the sweep `neverStarted` starts the workflow.
    */
   begin(subscription: SubscriptionRef): Promise<void>;
-  /** Leaves what waits to others and resolves when nothing is being started any more. */
+  /** Drops the waiting starts. Resolves when no start is running. */
   stop(): Promise<void>;
 }
 
-/** `start` must not throw; false says that nothing can be started now. Starting twice must be once. */
+/**
+ * `start` must not throw, and a repeated start must have no effect. If it returns false, no workflow
+ * can be started now.
+ */
 export function createWorkflowStarts(
   start: (subscription: SubscriptionRef) => Promise<boolean>,
 ): WorkflowStarts {
@@ -28,7 +34,7 @@ export function createWorkflowStarts(
   };
   return {
     begin: async (subscription) => {
-      await queue.onSizeLessThan(WAITING_MOST);
+      await queue.onSizeLessThan(MAX_WAITING);
       void queue.add(() => startNext(subscription));
     },
     stop: () => {

@@ -186,7 +186,7 @@ test('a start that fails is told, ends no process, and is made up for [design §
   relay.cut();
   await maintenance().terminate('somebody clicked');
   await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
-  expect(failures[0]).toBe('the sweeps were not started');
+  expect(failures[0]).toBe('the maintenance workflow was not started');
 
   // One process leaves in the middle of a check: it closes no connection under it.
   await vi.waitFor(() => expect(first.isChecking()).toBe(true), SOON);
