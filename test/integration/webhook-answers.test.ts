@@ -164,7 +164,7 @@ describe('a configuration', () => {
       .set({ sealedSigner: world().sealing.seal(SECRET, 'elsewhere') })
       .where(eq(webhookConfigs.id, brokenId));
     await world().emit(1_000);
-    await expect(world().deliver()).rejects.toThrow('belongs elsewhere');
+    await expect(world().deliver()).rejects.toThrow('belongs to another record');
     expect(await world().progress(aliveId)).toEqual(['1 DELIVERED 1']);
     expect(await world().progress(brokenId)).toEqual(['1 PENDING 0']);
 

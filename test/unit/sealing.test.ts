@@ -23,7 +23,7 @@ describe('sealing', () => {
     const sealing = createSealing(KEY);
     const sealed = sealing.seal(SECRET, 'whc_1');
     expect(() => sealing.open(sealed, 'whc_2')).toThrow(
-      new SealingError('the record was changed or belongs elsewhere'),
+      new SealingError('the sealed record was changed or belongs to another record'),
     );
   });
 
