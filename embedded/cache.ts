@@ -5,16 +5,18 @@ import { identify, isRunning } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 import type { Report } from './progress.ts';
 
-/** Age in ms after which a half-made entry belongs to nobody. */
+/** Age in ms after which an unfinished entry counts as abandoned. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
 const LOCK_POLL_MS = 500;
 
 /**
- * The folder `<root>/<entry>`, made by `build` if it is not there. `build` gets an empty folder; only
- * when it has succeeded does that folder get its name, so an entry is whole or absent, whoever dies.
- * Of several processes asking at once one builds and the others wait for it; should two build after
- * all (a folder shared between machines), the first to finish wins and both get the same path.
+ * Returns the folder `<root>/<entry>`, and lets `build` create it if it is missing. `build` gets an
+ * empty folder. That folder gets its final name only after `build` has succeeded, so an entry is
+ * complete or absent, even if the process dies.
+ *
+ * If several processes ask at once, one builds and the others wait for it. If two build all the same (a
+ * folder shared between machines), the first one to finish wins, and both get the same path.
  */
 export async function cachedFolder(
   root: string,
@@ -43,7 +45,7 @@ export async function cachedFolder(
   }
 }
 
-/** Waits for the right to build; returns at once when the entry has appeared meanwhile. */
+/** Waits for the build lock. Returns at once if the entry has appeared meanwhile. */
 async function lock(
   root: string,
   entry: string,
@@ -52,7 +54,7 @@ async function lock(
 ): Promise<() => Promise<void>> {
   const lockFile = join(root, `.${entry}.lock`);
   const self = identify(process.pid);
-  let hasSaidSo = false;
+  let hasReported = false;
   for (;;) {
     try {
       await writeFile(lockFile, JSON.stringify(self), { flag: 'wx' });
@@ -66,13 +68,16 @@ async function lock(
       continue;
     }
     if (existsSync(target)) return async () => undefined;
-    if (!hasSaidSo) report(`another process is preparing ${entry}; waiting for it`);
-    hasSaidSo = true;
+    if (!hasReported) report(`another process is preparing ${entry}; waiting for it`);
+    hasReported = true;
     await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
   }
 }
 
-/** Who holds the lock; undefined while it is being written or is gone again. */
+/**
+ * The process that holds the lock. Undefined while the lock file is being written or is already
+ * removed.
+ */
 async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined> {
   try {
     return JSON.parse(await readFile(lockFile, 'utf8')) as ProcessIdentity;
@@ -81,7 +86,7 @@ async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined
       ({ mtimeMs }) => Date.now() - mtimeMs,
       () => 0,
     );
-    // Its maker died between creating and filling it.
+    // Its creator died between creating and filling the file.
     return age > 10_000 ? { pid: 0, startedAs: 'never' } : undefined;
   }
 }

@@ -7,22 +7,22 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'] as const;
 
-/** About 100 MB of packages on a slow line, in ms. */
+/** Time limits in ms. The packages are about 100 MB, and the line may be slow. */
 const LISTS_WITHIN_MS = 2 * 60_000;
 const INSTALL_WITHIN_MS = 8 * 60_000;
 const VERSION_WITHIN_MS = 20_000;
 
 type ChromiumConfig = Pick<EmbeddedConfig, 'chromiumPath'> & {
-  /** Whether packages may be installed on this machine. Default: when we are root. */
+  /** True if packages may be installed on this machine. Default: true for root. */
   readonly mayInstall?: boolean;
 };
 
 /**
- * Path of a Chromium (or Chrome), for tests in a real browser. Looked for in this order:
- * `CHROMIUM_PATH`; `chromium`, `chromium-browser`, `google-chrome` on PATH; installed with apt-get,
- * as root where there is one. Safe to call from several processes at once.
+ * Path of a Chromium or Chrome for tests in a real browser. The search order is: `CHROMIUM_PATH`;
+ * `chromium`, `chromium-browser`, `google-chrome` on PATH; an installation with apt-get, as root. Safe
+ * to call from several processes at once.
  *
- * @throws ComponentMissingError when every way failed; its message names the ways to get one.
+ * @throws ComponentMissingError if every way failed. The message lists the ways to get one.
  */
 export async function chromium(config: ChromiumConfig, report: Report): Promise<string> {
   if (config.chromiumPath !== undefined) {
@@ -36,15 +36,15 @@ export async function chromium(config: ChromiumConfig, report: Report): Promise<
   if (installed !== undefined) return installed;
   throw new ComponentMissingError(
     [
-      'No browser. Any one of these gives it one:',
-      `  - install Chromium or Chrome, so that one of ${PROGRAMS.join(', ')} is on PATH;`,
-      '  - set CHROMIUM_PATH to one.',
-      `What was tried: ${failure ?? 'apt-get, and the package it installed has no such program'}`,
+      'No browser found. Do one of these:',
+      `  - install Chromium or Chrome so that ${PROGRAMS.join(' or ')} is on PATH;`,
+      '  - set CHROMIUM_PATH to its path.',
+      `Failed attempt: ${failure ?? 'apt-get installed a package without such a program'}`,
     ].join('\n'),
   );
 }
 
-/** Some distributions have a program of that name that only says how to install it. */
+/** On some distributions the program only prints how to install the browser, so it must run once. */
 async function chromiumOnPath(): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     const path = await onPath(program);
@@ -59,12 +59,12 @@ async function chromiumOnPath(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Why it could not be installed, or undefined. */
+/** Why the installation failed, or undefined. */
 async function install(config: ChromiumConfig, report: Report): Promise<string | undefined> {
   const { mayInstall = userInfo().uid === 0 } = config;
-  if (!mayInstall) return 'nothing; only root can install packages';
-  if ((await onPath('apt-get')) === undefined) return 'nothing; there is no apt-get here';
-  report('no browser; installing Chromium with apt-get, once: a minute or two');
+  if (!mayInstall) return 'no installation: only root can install packages';
+  if ((await onPath('apt-get')) === undefined) return 'no installation: apt-get is not on PATH';
+  report('no browser found; installing Chromium once with apt-get (1 to 2 minutes)');
   const aptGet = (args: readonly string[], timeoutMs: number) =>
     runCommand('apt-get', ['-q', '-y', '-o', 'DPkg::Lock::Timeout=300', ...args], {
       timeoutMs,

@@ -9,22 +9,22 @@ export interface CommandOptions {
   readonly gid?: number;
 }
 
-/** A command that could not be started, failed, or ran out of time; the message says which. */
+/** A command that could not start, failed, or exceeded its time. The message says which. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** As much of a failing command's output as its error shows. */
+/** How much of a failed command's output the error shows. */
 const OUTPUT_TAIL_CHARACTERS = 1_500;
 
-/** After SIGTERM, how long a command has before SIGKILL, in ms. */
+/** Time in ms between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 3_000;
 
 /**
- * Runs a program to its end and returns what it wrote to stdout.
+ * Runs a program to its end and returns its stdout.
  *
- * @throws CommandError when it is not there, ends with another code than 0, or takes longer than
- * `timeoutMs` (then it is ended first).
+ * @throws CommandError if the program is missing, ends with another code than 0, or takes longer than
+ * `timeoutMs`. In the last case the program is killed first.
  */
 export async function runCommand(
   command: string,
@@ -55,7 +55,7 @@ export async function runCommand(
     child.kill('SIGTERM');
     killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
   };
-  // A long build must not go on after the process that wanted it.
+  // A long build must end with the process that started it.
   const onExit = (): void => void child.kill('SIGTERM');
   const timer = setTimeout(
     () => end(`took longer than ${options.timeoutMs} ms`),

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeForOwner } from './secrets.ts';
 
-/** What `npm start` leaves in `demo.json` of its data folder for scripts and people. */
+/** The content of `demo.json`, which `npm start` writes into its data folder for scripts and people. */
 export interface DemoFile {
   readonly apiUrl: string;
-  /** Basic credentials of the demo merchant: user and password. Test mode. */
+  /** Basic credentials of the demo merchant, in test mode: user and password. */
   readonly keyId: string;
   readonly secret: string;
   readonly temporalUiUrl: string;
@@ -13,13 +13,13 @@ export interface DemoFile {
   readonly temporalNamespace: string;
   readonly databaseUrl: string;
   readonly gatewayUrl: string;
-  /** Bearer of the sandbox gateway's server-to-server and control endpoints. */
+  /** Bearer token of the sandbox gateway's server-to-server and control endpoints. */
   readonly gatewayKey: string;
 }
 
 const path = (dataDir: string): string => join(dataDir, 'demo.json');
 
-/** Writes `demo.json`, readable by its owner only. */
+/** Writes `demo.json`, readable only by its owner. */
 export function writeDemoFile(dataDir: string, content: DemoFile): void {
   writeForOwner(path(dataDir), content);
 }
@@ -27,7 +27,7 @@ export function writeDemoFile(dataDir: string, content: DemoFile): void {
 /**
  * Reads `demo.json` of a data folder.
  *
- * @throws Error saying to run `npm start` first when it is not there.
+ * @throws Error if the file is missing. The message says to run `npm start` first.
  */
 export function readDemoFile(dataDir: string): DemoFile {
   try {

@@ -3,14 +3,13 @@ import { temporalConnectionOptions } from '../runtime/temporal.ts';
 import type { Report } from './progress.ts';
 import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 
-/** Numbers of Temporal's `IndexedValueType`. */
+/** Numbers of Temporal's enum `IndexedValueType`. */
 const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
 /**
- * Sees to it that a Temporal server of somebody else's knows our search attributes, and registers those
- * it lacks.
+ * Registers our missing search attributes on an existing Temporal server.
  *
- * @throws Error saying what to do when the server does not answer or does not let us.
+ * @throws Error if the server does not answer or refuses. The message says what to do.
  */
 export async function prepareGivenServer(
   address: string,
@@ -29,7 +28,7 @@ export async function prepareGivenServer(
   try {
     const missing = await missingAttributes(connection, namespace);
     if (missing.length === 0) return;
-    report(`registering search attributes at ${address}: ${missing.join(', ')}`);
+    report(`registering search attributes on ${address}: ${missing.join(', ')}`);
     await connection.withDeadline(Date.now() + 10_000, () =>
       connection.operatorService.addSearchAttributes({
         namespace,

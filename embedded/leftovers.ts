@@ -2,24 +2,23 @@ import { endProcess, waitUntilGone } from './process-identity.ts';
 import type { ProcessRecord, ProcessTable } from './process-table.ts';
 import type { Report } from './progress.ts';
 
-/** The starter's own name in the process table. */
+/** The starter's name in the process table. */
 export const STARTER = 'start';
 
-/** How long an earlier starter that is just stopping has for it, in ms. */
+/** Time in ms that an earlier starter has to finish its stop. */
 const EARLIER_START_WAIT_MS = 15_000;
 
 /**
- * Ends what an earlier `npm start` on the same data folder left running because it was killed, with
- * a line for each. A record whose pid belongs to another process by now is nobody of ours and is left
- * alone.
+ * Stops the processes that a killed `npm start` on the same data folder left running, and reports each.
+ * If another process has the recorded pid now, the record is ignored.
  *
- * @throws Error when that start is alive and stays so.
+ * @throws Error if the earlier starter is still running after the wait.
  */
 export async function clearEarlierStart(table: ProcessTable, report: Report): Promise<void> {
   const records = table.running();
   const starter = records.find(({ name }) => name === STARTER);
   if (starter !== undefined) await waitForEarlierStart(starter, report);
-  // Those started last depend on those started first.
+  // Later processes depend on earlier ones, so the last one stops first.
   for (const record of table.running().toReversed()) {
     report(
       `stopping ${record.name} (pid ${record.pid}), left behind by an earlier start that was killed`,
@@ -34,7 +33,7 @@ export async function clearEarlierStart(table: ProcessTable, report: Report): Pr
 }
 
 async function waitForEarlierStart(starter: ProcessRecord, report: Report): Promise<void> {
-  report(`an earlier start (pid ${starter.pid}) is still there; waiting for it to end`);
+  report(`an earlier start (pid ${starter.pid}) is still running; waiting for it to end`);
   if (await waitUntilGone(starter, EARLIER_START_WAIT_MS)) return;
   throw new Error(
     `npm start already runs on this data folder (pid ${starter.pid}). Stop it first, or give this ` +

@@ -3,29 +3,29 @@ import { createServer } from 'node:net';
 
 export interface WantedPort {
   readonly port: number;
-  /** What would listen there, for the message. */
+  /** The purpose of the port, for the message. */
   readonly purpose: string;
-  /** The variable that moves it. */
+  /** The variable that sets the port. */
   readonly variable: string;
 }
 
-/** Ports that something else holds; the message names each and the variable that moves it. */
+/** Ports used by other processes. The message names each port and the variable that changes it. */
 class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 
   constructor(taken: readonly WantedPort[]) {
     const lines = taken.map(
       ({ port, purpose, variable }) =>
-        `  port ${port} (${purpose}) is taken: set ${variable} to a free one, or stop what listens there`,
+        `  port ${port} (${purpose}) is taken: set ${variable} to a free port, or stop the other process`,
     );
-    super(['Cannot start: something else listens where this would.', ...lines].join('\n'));
+    super(['Cannot start: other processes use the ports.', ...lines].join('\n'));
   }
 }
 
 /**
  * Checks that every port is free on `host`.
  *
- * @throws PortTakenError naming all that are not.
+ * @throws PortTakenError with all ports that are not free.
  */
 export async function requireFreePorts(host: string, wanted: readonly WantedPort[]): Promise<void> {
   const taken: WantedPort[] = [];
@@ -45,8 +45,8 @@ async function isFree(host: string, port: number): Promise<boolean> {
 }
 
 /**
- * A port on 127.0.0.1 that was free a moment ago, below those the system gives to outgoing
- * connections: with one of these, the caller's own clients might take it before the server does.
+ * A free port on 127.0.0.1, below the range that the system uses for outgoing connections. Otherwise
+ * the caller's own clients might take the port before the server does.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {

@@ -5,11 +5,11 @@ import { dirname, join, relative } from 'node:path';
 import { userInfo } from 'node:os';
 import type { Program } from './services.ts';
 
-/** How a Postgres program is run by whoever started us. */
+/** The Postgres programs and the account that runs them. */
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
-  /** The account it runs as when we are root, which Postgres refuses to be. */
+  /** The account if this process runs as root, because Postgres refuses to run as root. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -25,8 +25,8 @@ export function postgresPrograms(): PostgresPrograms {
 }
 
 /**
- * The command that runs `program` on `dataFolder` as the right account. As root, when that account
- * cannot reach the checkout (in a home of root's own, say), it is given the one capability that lets it.
+ * The command that runs `program` on `dataFolder` with the right account. If that account cannot reach
+ * the checkout (for example, below root's home), the process gets the one capability that allows it.
  */
 export function postgresCommand(
   programs: PostgresPrograms,
@@ -44,7 +44,8 @@ export function postgresCommand(
       `--reuid=${owner.uid}`,
       `--regid=${owner.gid}`,
       '--clear-groups',
-      // Postgres asks access(2) about its own files, which forgets capabilities without this.
+      // Without this flag the kernel drops the capabilities when Postgres checks its own files with
+      // access(2).
       '--securebits=+no_setuid_fixup',
       '--inh-caps=-all,+dac_override',
       '--ambient-caps=-all,+dac_override',
@@ -70,8 +71,8 @@ function nativeFolder(): string {
 }
 
 /**
- * Packages cannot hold symlinks, so this one lists them and makes them in an install script. Where
- * install scripts are off they are made here.
+ * Packages cannot contain symlinks, so this package lists them and creates them in an install script.
+ * If install scripts are disabled, this function creates them.
  */
 function restoreSymlinks(native: string): void {
   const list = join(native, 'pg-symlinks.json');
@@ -84,7 +85,7 @@ function restoreSymlinks(native: string): void {
     try {
       symlinkSync(relative(dirname(link), join(root, source)), link);
     } catch {
-      // Another process made it in between; if it is really missing, Postgres says so.
+      // Another process created it meanwhile. If it is really missing, Postgres reports it.
     }
   }
 }
@@ -94,7 +95,7 @@ function unprivilegedAccount(): { uid: number; gid: number } {
     try {
       return { uid: idOf('-u', name), gid: idOf('-g', name) };
     } catch {
-      // No such account; the next one.
+      // The account does not exist: try the next one.
     }
   }
   throw new Error(

@@ -11,12 +11,12 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 
 export interface PostgresSettings {
-  /** Absolute; made when it is not there. */
+  /** Absolute path; created if missing. */
   readonly dataFolder: string;
   readonly logFile: string;
   readonly port: number;
   readonly password: string;
-  /** False only for tests: a power cut may then lose data, a killed process does not. */
+  /** False only for tests: then a power failure may lose data, but a killed process does not. */
   readonly isDurable: boolean;
 }
 
@@ -24,14 +24,14 @@ const USER = 'postgres';
 const INITDB_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 60_000;
 
-/** Fast shutdown first; then immediate, which recovers at the next start; then the hard way. */
+/** Fast shutdown, then immediate shutdown (it recovers at the next start), then SIGKILL. */
 const STOP_STEPS = [
   { signal: 'SIGINT', waitMs: 5_000 },
   { signal: 'SIGQUIT', waitMs: 2_000 },
   { signal: 'SIGKILL', waitMs: 2_000 },
 ] as const;
 
-/** Address of a database on the embedded server. */
+/** URL of a database on the embedded server. */
 export function postgresUrl(
   settings: Pick<PostgresSettings, 'port' | 'password'>,
   database: string,
@@ -41,9 +41,8 @@ export function postgresUrl(
 }
 
 /**
- * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch it makes
- * the data folder if there is none, and deals with a server or a lock file that an earlier, killed
- * start left behind.
+ * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch it creates
+ * a missing data folder. It also removes the server or lock file that a killed start left behind.
  */
 export function postgresService(settings: PostgresSettings, report: Report): Service {
   const programs = postgresPrograms();
@@ -79,7 +78,7 @@ export function postgresService(settings: PostgresSettings, report: Report): Ser
   };
 }
 
-/** Makes the database of `url` when its server does not have it yet. */
+/** Creates the database of `url` if its server does not have it. */
 export async function ensureDatabase(url: string): Promise<void> {
   const target = new URL(url);
   const name = decodeURIComponent(target.pathname.slice(1));
@@ -93,7 +92,11 @@ export async function ensureDatabase(url: string): Promise<void> {
   }
 }
 
-/** @throws Error naming host and database, never the password, when they cannot be used. */
+/**
+ * Checks that the database can be used.
+ *
+ * @throws Error with host and database, never the password.
+ */
 export async function requireDatabase(url: string): Promise<void> {
   const { host, pathname } = new URL(url);
   await answers(url).catch((cause: unknown) => {
@@ -112,7 +115,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Made under another name first, so that a data folder is whole or not there. */
+/** Creates the folder under another name first, so that the data folder is complete or absent. */
 async function createDataFolder(
   programs: PostgresPrograms,
   settings: PostgresSettings,
@@ -156,9 +159,9 @@ async function createDataFolder(
 }
 
 /**
- * After `kill -9` of the starter its Postgres lives on and holds the folder: it is stopped. After
- * `kill -9` of Postgres its lock file stays, and when a stranger has got the pid in it since,
- * Postgres would refuse to start: the file is removed.
+ * Stops the Postgres of a killed starter, because it still uses the folder. A killed Postgres leaves
+ * its lock file. If another process has the pid in that file now, Postgres would refuse to start, so
+ * the file is removed.
  */
 async function clearLeftovers(dataFolder: string, report: Report): Promise<void> {
   const lockFile = join(dataFolder, 'postmaster.pid');
@@ -170,13 +173,13 @@ async function clearLeftovers(dataFolder: string, report: Report): Promise<void>
     await rm(lockFile, { force: true });
     return;
   }
-  report(`stopping the Postgres (pid ${pid}) that an earlier start left behind on this folder`);
+  report(`stopping Postgres (pid ${pid}), left running on this folder by an earlier start`);
   if (!(await endProcess(holder, STOP_STEPS))) {
     throw new Error(
       `Postgres (pid ${pid}) holds ${dataFolder} and cannot be stopped. Stop it first.`,
     );
   }
-  // A killed one leaves the file; whoever had it is gone.
+  // A killed Postgres leaves the file, and its process is gone.
   await rm(lockFile, { force: true });
 }
 

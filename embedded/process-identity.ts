@@ -1,27 +1,25 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-/**
- * Which process a pid means: the pid alone is reused by strangers, pid and moment of start are not.
- */
+/** Identifies a process. The system reuses a pid; the pid together with the start time is unique. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque; equal for the same process and no other. */
+  /** Opaque text, unique for each process. */
   readonly startedAs: string;
 }
 
-/** The process with this pid now, or undefined when there is none (a zombie counts as none). */
+/** The process with this pid, or undefined if there is none. A zombie counts as none. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const startedAs = existsSync('/proc/self/stat') ? startInProc(pid) : startFromPs(pid);
   return startedAs === undefined ? undefined : { pid, startedAs };
 }
 
-/** True while exactly this process, and not a later one with its pid, runs. */
+/** True while exactly this process runs, and not a later one with the same pid. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAs === identity.startedAs;
 }
 
-/** The command line of a running process, its parts joined by blanks, or undefined. */
+/** The command line of a running process, joined by blanks, or undefined. */
 export function commandLineOf(pid: number): string | undefined {
   try {
     if (existsSync('/proc/self/cmdline')) {
@@ -34,8 +32,8 @@ export function commandLineOf(pid: number): string | undefined {
 }
 
 /**
- * Sends the signals in turn, each after the one before it had its time, until the process is gone.
- * Never signals a later process with the same pid. Returns false when it outlived all of them.
+ * Sends the signals one after another until the process has ended. Each signal has its own waiting
+ * time. Never signals a later process with the same pid. False if the process survived all signals.
  */
 export async function endProcess(
   identity: ProcessIdentity,
@@ -46,7 +44,7 @@ export async function endProcess(
     try {
       process.kill(identity.pid, signal);
     } catch {
-      // Gone in between, or not ours to signal; the check below tells which.
+      // The process has ended meanwhile, or this process may not signal it. The check below decides.
     }
     if (await waitUntilGone(identity, waitMs)) return true;
   }
@@ -55,7 +53,7 @@ export async function endProcess(
 
 const POLL_MS = 50;
 
-/** Waits until the process is gone; false when it is still there after `waitMs`. */
+/** Waits until the process has ended. False if it still runs after `waitMs`. */
 export async function waitUntilGone(identity: ProcessIdentity, waitMs: number): Promise<boolean> {
   const deadline = performance.now() + waitMs;
   while (isRunning(identity)) {
@@ -68,8 +66,8 @@ export async function waitUntilGone(identity: ProcessIdentity, waitMs: number): 
 function startInProc(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // After the name in parentheses, which may itself hold blanks: state is the first field,
-    // the start in clock ticks since boot the twentieth.
+    // The name in parentheses may contain blanks. After it, field 1 is the state, and field 20 is the
+    // start time in clock ticks since boot.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

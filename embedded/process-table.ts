@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { commandLineOf, identify, isRunning } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 
-/** A process started for this data folder, as `processes.json` records it. */
+/** A process started for this data folder, as recorded in `processes.json`. */
 export interface ProcessRecord extends ProcessIdentity {
   /** `start` is the starter itself. */
   readonly name: string;
@@ -13,17 +13,17 @@ export interface ProcessRecord extends ProcessIdentity {
 }
 
 /**
- * The record of which processes belong to a data folder, kept in a file so that the next start
- * recognises what a killed one left behind, and scripts find the worker's or the API's pid.
+ * The processes of a data folder, recorded in a file. The next start finds there the processes that a
+ * killed start left running. Scripts find there the pid of the worker or of the API.
  */
 export interface ProcessTable {
-  /** Records that still run. */
+  /** The records whose process still runs. */
   running(): ProcessRecord[];
   add(name: string, pid: number): void;
   remove(name: string): void;
 }
 
-/** Opens the table in `file`; a missing or unreadable file is an empty table. */
+/** Opens the table in `file`. A missing or unreadable file is an empty table. */
 export function openProcessTable(file: string): ProcessTable {
   const records = (): ProcessRecord[] => {
     try {

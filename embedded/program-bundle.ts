@@ -4,10 +4,10 @@ import { pathToFileURL } from 'node:url';
 import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
-/** What a process that runs workflows loads first; see there. */
+/** The first import of a process that runs workflows. The file explains why. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs that are started again and again: three servers, and two commands of `npm run`. */
+/** The programs that start often: three servers and two commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
@@ -17,15 +17,15 @@ const PROGRAMS = [
   'scripts/review.ts',
 ] as const;
 
-/** A program of this project, by its source file. */
+/** A program of this project, named by its source file. */
 export type ProgramFile = Exclude<(typeof PROGRAMS)[number], typeof WORKFLOW_THREADS>;
 
 /**
  * Compiles our programs into `folder`, which may be anywhere. A process then starts without compiling
- * TypeScript, which costs 0.5 to 1.9 s of CPU each time. Packages are not compiled: they are imported
- * from this checkout's `node_modules`. Call it in the checkout's root folder.
+ * TypeScript, which saves 0.5 to 1.9 s of CPU. Packages are not compiled: they are imported from this
+ * checkout's `node_modules`. Call it in the checkout's root folder.
  *
- * @throws Error when a source file does not compile.
+ * @throws Error if a source file does not compile.
  */
 export async function bundlePrograms(folder: string): Promise<void> {
   await build({
@@ -36,7 +36,7 @@ export async function bundlePrograms(folder: string): Promise<void> {
     bundle: true,
     splitting: true,
     platform: 'node',
-    // As Node resolves packages: without `module`, which esbuild adds by itself.
+    // Resolves packages like Node: without the condition `module`, which esbuild adds by default.
     conditions: [],
     format: 'esm',
     target: 'node20',
@@ -44,11 +44,11 @@ export async function bundlePrograms(folder: string): Promise<void> {
     logLevel: 'silent',
     plugins: [packagesByPath, ownFileUrl],
   });
-  // Otherwise esbuild's own process runs until this process ends.
+  // Without this call, esbuild's process runs until this process ends.
   await stop();
 }
 
-/** Arguments of Node that run a program of {@link bundlePrograms}. */
+/** The arguments of Node that run a program of {@link bundlePrograms}. */
 export function bundledProgram(folder: string, file: ProgramFile): string[] {
   const compiled = (source: string): string => join(folder, source.replace(/\.ts$/, '.mjs'));
   const first =
@@ -56,10 +56,10 @@ export function bundledProgram(folder: string, file: ProgramFile): string[] {
   return ['--enable-source-maps', ...first, compiled(file)];
 }
 
-/** Marks the inner resolution of `packagesByPath`, which must not start another one. */
+/** Marks a nested resolution of `packagesByPath`, which must not start another one. */
 const INNER = 'inner';
 
-/** Imports packages by their absolute path: Node looks for `node_modules` beside the importing file. */
+/** Imports packages by absolute path, because Node looks for `node_modules` next to the importing file. */
 const packagesByPath: Plugin = {
   name: 'packages-by-path',
   setup(bundler) {
@@ -73,7 +73,7 @@ const packagesByPath: Plugin = {
   },
 };
 
-/** Lets a source file find what lies beside it: `import.meta.url` stays the source file's. */
+/** Keeps `import.meta.url` the URL of the source file, so that it finds its neighbouring files. */
 const ownFileUrl: Plugin = {
   name: 'own-file-url',
   setup(bundler) {

@@ -6,7 +6,7 @@ import type { Service } from './services.ts';
 export interface ProgramSettings {
   readonly environment: Readonly<Record<string, string>>;
   readonly logFolder: string;
-  /** Where `bundlePrograms` put them. */
+  /** The folder that `bundlePrograms` wrote. */
   readonly programFolder: string;
   readonly apiUrl: string;
   readonly gatewayUrl: string;
@@ -14,7 +14,7 @@ export interface ProgramSettings {
 
 const READY_WITHIN_MS = 90_000;
 
-/** Gateway, API and worker of this project as services, in the order in which they are stopped last. */
+/** Gateway, API and worker as services. The last one stops first. */
 export function ourPrograms(settings: ProgramSettings): {
   gateway: Service;
   api: Service;

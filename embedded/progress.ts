@@ -1,9 +1,9 @@
-/** Where the lines about what is being prepared go: the terminal, or a test's log. */
+/** Receives progress messages: the terminal, or a test's log. */
 export type Report = (line: string) => void;
 
 /**
- * Runs `work` and reports every `everyMs` that it is still at it, with the seconds so far, so that
- * a long preparation is never a silent one.
+ * Runs `work` and reports every `everyMs` that it still runs, with the seconds so far. So a long
+ * preparation is never silent.
  */
 export async function withStillWorking<T>(
   report: Report,

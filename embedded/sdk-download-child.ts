@@ -1,7 +1,7 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { SdkServer } from './sdk-download.ts';
 
-/** Arguments: which server, and the folder to download it into. Starts the server, then stops it. */
+/** Arguments: the server, and the folder for the download. Starts the server, then stops it. */
 const [server, downloadDir] = process.argv.slice(2) as [SdkServer, string];
 const executable = { type: 'cached-download', downloadDir } as const;
 

@@ -5,27 +5,27 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../runtime/config.ts';
 
-/** The two servers the Temporal SDK can download for itself. */
+/** The two servers that the Temporal SDK can download. */
 export type SdkServer = 'dev-server' | 'time-skipping';
 
-/** Within this the download must have begun, or there is no way to the outside, in ms. */
+/** Time limit in ms for the start of the download. After it, the machine counts as offline. */
 const BEGIN_WITHIN_MS = 15_000;
 
-/** Within this it must be done, in ms: 100 MB at 3 Mbit/s. */
+/** Time limit in ms for the whole download: 100 MB at 3 Mbit/s. */
 const DONE_WITHIN_MS = 300_000;
 
 const CHILD = fileURLToPath(new URL('sdk-download-child.ts', import.meta.url));
 
-/** The version that decides which server the SDK downloads. */
+/** The version of the SDK. It determines which server the SDK downloads. */
 export function sdkVersion(): string {
   const packageFile: unknown = createRequire(import.meta.url)('@temporalio/common/package.json');
   return (packageFile as { version: string }).version;
 }
 
 /**
- * Has the Temporal SDK download a server and puts the program at `target`. Returns why that did not
- * work, or undefined when it did. The SDK downloads only as part of starting a server and cannot be
- * interrupted, so a process of its own does it and is ended when it takes too long.
+ * Lets the Temporal SDK download a server and moves the program to `target`. Returns the reason of a
+ * failure, or undefined. The SDK downloads only while it starts a server, and it cannot be interrupted.
+ * So a separate process does it and is killed after the time limit.
  */
 export async function downloadWithSdk(
   server: SdkServer,
@@ -36,7 +36,7 @@ export async function downloadWithSdk(
     const failure = await runChild(server, folder);
     const program = (await readdir(folder)).find((name) => !name.endsWith('.downloading'));
     if (program === undefined) return failure ?? 'nothing was downloaded';
-    // The SDK gives the file its name only when it is whole; starting it is not needed here.
+    // The SDK names the file only when it is complete. The server need not have started.
     await rename(join(folder, program), target);
     return undefined;
   } finally {

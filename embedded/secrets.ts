@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The secrets of one `npm start` data folder. The first four are named as their variables. */
+/** The secrets of one `npm start` data folder. The first four have the names of their variables. */
 export interface EmbeddedSecrets {
   readonly GATEWAY_KEY: string;
   readonly CREDENTIAL_PEPPER: string;
@@ -14,8 +14,8 @@ export interface EmbeddedSecrets {
 const newKey = (): string => randomBytes(32).toString('base64url');
 
 /**
- * The secrets in `file`, readable by its owner only; made once and kept, because credentials and
- * webhook secrets in the database depend on them. One that is missing in the file is added.
+ * Reads the secrets in `file`, which only its owner can read. Missing secrets are created. They never
+ * change afterwards, because credentials and webhook secrets in the database depend on them.
  */
 export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   const kept = existsSync(file)
@@ -33,7 +33,7 @@ export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   return secrets;
 }
 
-/** Writes JSON that only the owner can read, whole or not at all. */
+/** Writes JSON that only the owner can read. The rename is atomic. */
 export function writeForOwner(file: string, content: object): void {
   mkdirSync(dirname(file), { recursive: true });
   const temporary = `${file}.${process.pid}.tmp`;

@@ -8,7 +8,7 @@ import type { ProcessIdentity } from './process-identity.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { Report } from './progress.ts';
 
-/** What to run, and as which account when it is not our own. */
+/** The program to run, and its account if it is not the current one. */
 export interface Program {
   readonly command: string;
   readonly args: readonly string[];
@@ -16,34 +16,37 @@ export interface Program {
   readonly gid?: number;
 }
 
-/** A server that this machine runs for us as a child process. */
+/** A server that runs as a child process on this machine. */
 export interface Service {
   readonly name: string;
-  /** Asked before each launch. */
+  /** Called before each launch. */
   readonly program: () => Program;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Everything it writes goes here. */
+  /** Receives all output of the process. */
   readonly logFile: string;
-  /** True once it serves. Called every 100 ms; `saysReady` is its own message over IPC. */
+  /**
+   * True once the service is ready. Called every 100 ms. `saysReady` is true after its message over
+   * IPC.
+   */
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
-  /** Done before each launch, also before a restart. */
+  /** Runs before each launch and each restart. */
   readonly beforeLaunch?: () => Promise<void>;
-  /** Signals that end it, in turn, each with the time it has for that. */
+  /** The signals that end it, one after another, each with its waiting time. */
   readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
-  /** True for our own programs: they end when this process, which holds their stdin, is gone. */
+  /** True for our own programs. They end when this process, which holds their stdin, has ended. */
   readonly isOurProgram: boolean;
 }
 
 export interface SupervisedService {
   readonly name: string;
   /**
-   * Resolves when it serves; from then on it is started again whenever it dies.
+   * Resolves when the service is ready. From then on a dead service is restarted.
    *
-   * @throws ServiceFailedError when it dies or is not ready in time.
+   * @throws ServiceFailedError if it dies or is not ready in time.
    */
   start(): Promise<void>;
-  /** Ends it, whatever its state, and does not start it again. Resolves when it is gone. */
+  /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
   stop(): Promise<void>;
 }
 
@@ -52,28 +55,29 @@ export interface ServiceSurroundings {
   readonly report: Report;
 }
 
-/** A service that did not come up; the message has the end of its log. */
+/** A service that did not start. The message has the end of its log. */
 class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }
 
-/** First wait before a restart in ms; doubled for each death that follows closely. */
+/** First wait in ms before a restart. Each death that follows soon doubles it. */
 const RESTART_FIRST_MS = 250;
 const RESTART_MOST_MS = 5_000;
-/** A service that lived this long has recovered: the next restart is quick again. */
+/** A service that ran this long has recovered: the next wait is the first one again. */
 const RECOVERED_AFTER_MS = 60_000;
 
 const READY_POLL_MS = 100;
 
 /**
- * Launches of a server that is not ours, as long as it dies before it serves: it may have lost one of
- * the ports it picks for itself to another process. What our own programs die of stays.
+ * Number of launches of a foreign server that dies before it is ready. It may have lost a port, which
+ * it chooses itself, to another process. Our own programs get one launch, because their cause of death
+ * remains.
  */
 const FOREIGN_LAUNCHES = 3;
 
 /**
- * A service that is started again whenever it dies, after a wait that doubles from 0.25 s to 5 s
- * while deaths follow each other, each with a line that says so.
+ * Supervises a service: restarts it after each death, and reports it. The wait before a restart doubles
+ * from 0.25 s to 5 s while deaths follow each other closely.
  */
 export function supervise(
   service: Service,
@@ -162,15 +166,15 @@ export function supervise(
 
 function spawnService(service: Service): ChildProcess {
   mkdirSync(dirname(service.logFile), { recursive: true });
-  turnOver(service.logFile);
+  rotateLog(service.logFile);
   const { command, args, ...account } = service.program();
   const log = openSync(service.logFile, 'a');
   try {
     const child = spawn(command, [...args], {
       ...account,
       cwd: service.isOurProgram ? process.cwd() : '/',
-      // Its own process group: a Ctrl-C in the terminal is for the starter, which stops the others
-      // in order.
+      // A process group of its own: Ctrl-C in the terminal reaches only the starter, which stops the
+      // services in order.
       detached: true,
       stdio: service.isOurProgram ? ['pipe', log, log, 'ipc'] : ['ignore', log, log],
       env: childEnvironment({
@@ -178,7 +182,7 @@ function spawnService(service: Service): ChildProcess {
         ...(service.isOurProgram ? { PERENNIAL_EXIT_WITH_PARENT: '1' } : {}),
       }),
     });
-    // Writing to a child that is just dying must not end this process.
+    // A write to a dying child must not end this process.
     child.stdin?.on('error', () => undefined);
     return child;
   } finally {
@@ -210,7 +214,7 @@ function failed(service: Service, what: string): ServiceFailedError {
   );
 }
 
-/** Its last lines; before them the one in which a program in Go says why it ends with a trace. */
+/** The last 12 lines. If a Go program reported a panic before them, that line comes first. */
 function endOf(file: string): string {
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const reason = lines.slice(-200, -12).findLast((line) => /^(panic|fatal error):/.test(line));
@@ -222,10 +226,10 @@ function errorLine(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Size in bytes at which a log becomes `<log>.1` before the next launch. */
-const TURN_OVER_BYTES = 20_000_000;
+/** Log size in bytes. A larger log is renamed to `<log>.1` before the next launch. */
+const ROTATE_ABOVE_BYTES = 20_000_000;
 
-function turnOver(logFile: string): void {
+function rotateLog(logFile: string): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > TURN_OVER_BYTES) renameSync(logFile, `${logFile}.1`);
+  if (size > ROTATE_ABOVE_BYTES) renameSync(logFile, `${logFile}.1`);
 }

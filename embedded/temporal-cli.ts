@@ -11,25 +11,25 @@ import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
 
 type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
 
-/** The newest version that installs from the module proxy without a replace directive. */
+/** The newest version that the module proxy serves without a replace directive. */
 const GO_CLI_VERSION = '1.5.1';
 
 const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
 
-/** Downloading 300 modules and compiling them, on a slow machine, in ms. */
+/** Time limit in ms to download 300 modules and compile them on a slow machine. */
 const GO_INSTALL_TIMEOUT_MS = 30 * 60_000;
 
-/** A component that could not be had; the message names the ways to get it. */
+/** A missing component. The message lists the ways to get it. */
 export class ComponentMissingError extends Error {
   override readonly name = 'ComponentMissingError';
 }
 
 /**
- * Path of a Temporal CLI, whose `server start-dev` is the embedded Temporal server. Looked for in
- * this order: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from
- * Go modules. The last two end in the cache. Safe to call from several processes at once.
+ * Path of a Temporal CLI. Its command `server start-dev` is the embedded Temporal server. The search
+ * order is: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from Go
+ * modules. The last two are stored in the cache. Safe to call from several processes at once.
  *
- * @throws ComponentMissingError when every way failed.
+ * @throws ComponentMissingError if every way failed.
  */
 export async function temporalCli(config: CliConfig, report: Report): Promise<string> {
   if (config.temporalCliPath !== undefined) {
@@ -39,10 +39,14 @@ export async function temporalCli(config: CliConfig, report: Report): Promise<st
   return (await onPath('temporal')) ?? inCache(config.cacheDir) ?? (await prepare(config, report));
 }
 
-/** @throws ComponentMissingError when `path`, given by `variable`, cannot be run. */
+/**
+ * Checks that `path`, the value of `variable`, can be executed.
+ *
+ * @throws ComponentMissingError if not.
+ */
 export async function requireExecutable(path: string, variable: string): Promise<void> {
   await access(path, constants.X_OK).catch(() => {
-    throw new ComponentMissingError(`${variable} is ${path}, and that is not a program.`);
+    throw new ComponentMissingError(`${variable} is ${path}, which is not an executable file.`);
   });
 }
 
@@ -77,11 +81,11 @@ async function prepare({ cacheDir }: CliConfig, report: Report): Promise<string>
   }
   throw new ComponentMissingError(
     [
-      'No Temporal server. Any one of these gives it one:',
-      '  - install the Temporal CLI, so that `temporal` is on PATH, or set TEMPORAL_CLI_PATH to it;',
-      `  - install Go 1.25 or newer, so that it can be built (${GO_MODULE});`,
-      '  - set TEMPORAL_ADDRESS to a Temporal server that runs already.',
-      'What was tried:',
+      'No Temporal server found. Do one of these:',
+      '  - install the Temporal CLI so that `temporal` is on PATH, or set TEMPORAL_CLI_PATH;',
+      `  - install Go 1.25 or newer, which can build it (${GO_MODULE});`,
+      '  - set TEMPORAL_ADDRESS to a running Temporal server.',
+      'These attempts failed:',
       ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
     ].join('\n'),
   );
@@ -103,14 +107,14 @@ async function fromGo(cacheDir: string, report: Report): Promise<string> {
     throw new CommandError('build from Go modules: `go` is not on PATH');
   }
   const folder = await cachedFolder(cacheDir, goEntry, report, async (building) => {
-    report('no download; building the Temporal server from Go modules, once:');
+    report('download failed; building the Temporal server once from Go modules:');
     report('  about 3 minutes on two cores, longer on a slow line');
     const binFolder = await mkdtemp(join(tmpdir(), 'perennial-go-'));
     try {
       await withStillWorking(report, 'building the Temporal server', () =>
         runCommand('go', ['install', '-ldflags=-s -w', GO_MODULE], {
           timeoutMs: GO_INSTALL_TIMEOUT_MS,
-          // Outside the checkout, so that no go.mod or go.work of somebody's counts.
+          // Outside the checkout, so that no go.mod or go.work of another project applies.
           cwd: binFolder,
           environment: { GOBIN: building, CGO_ENABLED: '0' },
         }),

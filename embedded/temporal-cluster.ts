@@ -12,24 +12,24 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/** The newest server that installs from the module proxy without a replace directive. */
+/** The newest version that the module proxy serves without a replace directive. */
 const VERSION = '1.32.1';
 const MODULE = 'go.temporal.io/server/cmd';
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 const SCHEMA_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 90_000;
 const NAMESPACE_KNOWN_AFTER_MS = 12_000;
-/** What the production cluster runs with, too. */
+/** The production cluster of docker-compose.yml uses the same file. */
 const DYNAMIC_CONFIG = fileURLToPath(
   new URL('../docker/temporal-dynamic-config.yaml', import.meta.url),
 );
-/** How long the cluster keeps closed workflows. */
+/** Retention of closed workflows. */
 const RETENTION = '3 days';
 
-/** A Temporal cluster on Postgres, all four of its services in one process. */
+/** A Temporal cluster on Postgres. One process runs all four services. */
 export interface TemporalClusterSettings {
   readonly programs: { readonly server: string; readonly sqlTool: string };
-  /** Of the Postgres that holds its two databases. */
+  /** URL of the Postgres that holds its two databases. */
   readonly databaseUrl: string;
   readonly host: string;
   readonly port: number;
@@ -37,9 +37,10 @@ export interface TemporalClusterSettings {
 }
 
 /**
- * Paths of the Temporal server and of its schema tool, built once from Go modules into the cache.
+ * Paths of the Temporal server and of its schema tool. They are built once from Go modules into the
+ * cache.
  *
- * @throws ComponentMissingError when they cannot be built.
+ * @throws ComponentMissingError if they cannot be built.
  */
 export async function temporalClusterPrograms(
   { cacheDir }: Pick<EmbeddedConfig, 'cacheDir'>,
@@ -48,7 +49,7 @@ export async function temporalClusterPrograms(
   if ((await onPath('go')) === undefined) {
     throw new ComponentMissingError(
       'A Temporal cluster is built from Go modules, and `go` is not on PATH. Install Go 1.26, or set ' +
-        'TEMPORAL_ADDRESS to a cluster that runs already.',
+        'TEMPORAL_ADDRESS to a running cluster.',
     );
   }
   const folder = await cachedFolder(
@@ -73,7 +74,7 @@ async function build(folder: string): Promise<void> {
         ['install', '-ldflags=-s -w', '-tags', 'disable_grpc_modules', module],
         {
           timeoutMs: BUILD_TIMEOUT_MS,
-          // Outside the checkout, so that no go.mod or go.work of somebody's counts.
+          // Outside the checkout, so that no go.mod or go.work of another project applies.
           cwd: empty,
           environment: { GOBIN: empty, CGO_ENABLED: '0' },
         },
@@ -85,7 +86,7 @@ async function build(folder: string): Promise<void> {
   }
 }
 
-/** Makes the cluster's two databases and brings them to this version's schema. Safe to run again. */
+/** Creates the cluster's two databases and migrates them to this version's schema. Safe to repeat. */
 export async function prepareClusterSchema(settings: TemporalClusterSettings): Promise<void> {
   const { hostname, port, username, password } = new URL(settings.databaseUrl);
   const environment = {
@@ -108,7 +109,7 @@ export async function prepareClusterSchema(settings: TemporalClusterSettings): P
         cwd: '/',
         environment,
       }).catch((error: unknown) => {
-        // The first two fail where they were done before.
+        // The first two steps fail if they were done before.
         if (step[0] === 'update-schema' || !(error instanceof CommandError)) throw error;
       });
     }
@@ -126,13 +127,13 @@ const INNER_PORTS = [
   'WORKER_MEMBERSHIP_PORT',
 ] as const;
 const INNER_PORTS_FROM = 2_001;
-/** The cluster keeps the ports of its members in a column of two bytes. */
+/** The cluster stores the ports of its members in a column of two bytes. */
 const PORT_MAX = 32_767;
 
 /**
- * The ports on which the services of a cluster at `port` talk to each other.
+ * The ports for the traffic between the services of a cluster at `port`.
  *
- * @throws Error when they would be higher than the cluster can remember.
+ * @throws Error if they exceed the cluster's limit.
  */
 export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], number> {
   const last = port + INNER_PORTS_FROM + INNER_PORTS.length - 1;
@@ -144,7 +145,7 @@ export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], n
   ) as Record<(typeof INNER_PORTS)[number], number>;
 }
 
-/** The cluster as a service, ready when its frontend answers. Its schema has to be there. */
+/** The cluster as a service. It is ready when its frontend answers. Its schema must exist. */
 export function temporalClusterService(settings: TemporalClusterSettings): Service {
   const { hostname, port, username, password } = new URL(settings.databaseUrl);
   const ports = Object.entries(innerPorts(settings.port)).map(([name, inner]) => [
@@ -166,7 +167,7 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
       DYNAMIC_CONFIG_FILE_PATH: DYNAMIC_CONFIG,
       NUM_HISTORY_SHARDS: '4',
       LOG_LEVEL: 'warn',
-      // Of two members that die together the first to come back must not wait for the other.
+      // If two members die together, the first one to restart must not wait for the other.
       TEMPORAL_BROADCAST_ADDRESS: settings.host,
     },
     logFile: settings.logFile,
@@ -181,8 +182,8 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
 }
 
 /**
- * Registers the namespace and waits until every part of the cluster knows it; one that is there
- * already is left as it is.
+ * Registers the namespace and waits until every service of the cluster knows it. An existing namespace
+ * is not changed.
  */
 export async function ensureNamespace(address: string, namespace: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: 5_000 });
@@ -193,14 +194,18 @@ export async function ensureNamespace(address: string, namespace: string): Promi
       namespace,
       workflowExecutionRetentionPeriod: msToTs(RETENTION),
     });
-    // Its parts read the list of namespaces every few seconds.
+    // The cluster's services reload the list of namespaces every few seconds.
     await new Promise((resolve) => setTimeout(resolve, NAMESPACE_KNOWN_AFTER_MS));
   } finally {
     await connection.close();
   }
 }
 
-/** True when it answers. @throws Error while nothing does. */
+/**
+ * True if the server answers.
+ *
+ * @throws Error if no server answers.
+ */
 export async function isServing(address: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {

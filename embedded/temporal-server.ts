@@ -9,14 +9,14 @@ export interface TemporalServerSettings {
   readonly host: string;
   readonly port: number;
   readonly namespace: string;
-  /** The Web UI's port; without one there is no Web UI. */
+  /** Port of the Web UI. Without it there is no Web UI. */
   readonly uiPort?: number;
-  /** Where its state is kept; without one it is in memory and ends with the server. */
+  /** File for its state. Without it the state is in memory and ends with the server. */
   readonly stateFile?: string;
   readonly logFile: string;
 }
 
-/** Search attributes the workflows set. A server that lacks one refuses them. */
+/** The search attributes that the workflows set. A server without one of them rejects the workflows. */
 export const SEARCH_ATTRIBUTES = {
   MerchantId: 'Keyword',
   SubscriptionStatus: 'Keyword',
@@ -26,22 +26,25 @@ export const SEARCH_ATTRIBUTES = {
 const READY_WITHIN_MS = 60_000;
 
 /**
- * The write-ahead log, synced at its checkpoints: 3.5 times the throughput of the default, and a
- * killed server loses nothing (a power cut may lose the last moments).
+ * Write-ahead log, synced at its checkpoints: 3.5 times the throughput of the default. A killed server
+ * loses no data. A power failure may lose the last moments.
  */
 const SQLITE_PRAGMAS = ['journal_mode=wal', 'synchronous=1'] as const;
 
 const DYNAMIC_CONFIG = [
-  // It would ask on the internet for newer versions.
+  // Without this the server would look for newer versions on the internet.
   'frontend.enableServerVersionCheck=false',
   'frontend.enableUpdateWorkflowExecution=true',
   'frontend.enableUpdateWorkflowExecutionAsyncAccepted=true',
-  // Priority and fairness keys: this server is older than those that have them switched on.
+  // Enables priority and fairness keys, which are off by default in this server version.
   'matching.useNewMatcher=true',
   'matching.enableFairness=true',
 ] as const;
 
-/** The Temporal dev server as a service, ready when it knows namespace and search attributes. */
+/**
+ * The Temporal dev server as a service. It is ready when it knows the namespace and the search
+ * attributes.
+ */
 export function temporalService(settings: TemporalServerSettings): Service {
   const { cli, host, port, namespace, uiPort, stateFile } = settings;
   const flag = (name: string, values: readonly string[]): string[] =>
@@ -78,12 +81,12 @@ export function temporalService(settings: TemporalServerSettings): Service {
   };
 }
 
-/** `host:port` at which clients of this machine reach the server. */
+/** `host:port` of the server for clients on this machine. */
 export function temporalAddress({ host, port }: { host: string; port: number }): string {
   return `${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
 }
 
-/** True when the server answers and knows the namespace with every one of our search attributes. */
+/** True if the server answers and its namespace has all our search attributes. */
 async function isServing(address: string, namespace: string): Promise<boolean> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {

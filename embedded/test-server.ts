@@ -12,7 +12,10 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
-/** Keeps memo over continue-as-new and suggests it from 4,096 events on; older ones do not. */
+/**
+ * This version keeps the memo over continue-as-new and suggests continue-as-new from 4,096 events on.
+ * Older versions do not.
+ */
 const TEST_SERVER_VERSION = '1.38.0';
 
 const SLF4J_VERSION = '1.7.36';
@@ -24,11 +27,11 @@ const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
 
 /**
  * Path of Temporal's time-skipping test server, for an `existing-path` executable of the SDK's test
- * environment. Looked for in this order: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download;
- * the Java server from Maven. The last two end in the cache. Safe to call from several processes at
+ * environment. The search order is: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download; the
+ * Java server from Maven. The last two are stored in the cache. Safe to call from several processes at
  * once.
  *
- * @throws ComponentMissingError when every way failed.
+ * @throws ComponentMissingError if every way failed.
  */
 export async function temporalTestServer(
   config: TestServerConfig,
@@ -58,11 +61,11 @@ async function prepare({ cacheDir }: TestServerConfig, report: Report): Promise<
   }
   throw new ComponentMissingError(
     [
-      'No time-skipping Temporal test server. Any one of these gives it one:',
-      '  - set TEMPORAL_TEST_SERVER_PATH to one;',
-      '  - let this machine reach the download server of the Temporal SDK;',
-      '  - install Java 11 or newer and Maven, so that it can be fetched.',
-      'What was tried:',
+      'No time-skipping Temporal test server found. Do one of these:',
+      '  - set TEMPORAL_TEST_SERVER_PATH to its path;',
+      '  - give this machine access to the download server of the Temporal SDK;',
+      '  - install Java 11 or newer and Maven, which can download it.',
+      'These attempts failed:',
       ...failures.map((failure) => `  - ${failure.replaceAll('\n', '\n    ')}`),
     ].join('\n'),
   );
@@ -86,10 +89,8 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
     }
   }
   const folder = await cachedFolder(cacheDir, mavenEntry, report, async (building) => {
-    report(
-      'no download; fetching the time-skipping test server with Maven, once: about 15 seconds',
-    );
-    await withStillWorking(report, 'fetching the test server', () =>
+    report('download failed; getting the time-skipping test server once with Maven (about 15 s)');
+    await withStillWorking(report, 'getting the test server', () =>
       copyJars(join(building, 'lib')),
     );
     const wrapper = join(building, 'temporal-test-server');
@@ -100,8 +101,8 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
 }
 
 /**
- * The SDK ends the server by killing the pid it started, so the shell must become the JVM: without
- * `exec` the JVM would live on. The flags bring it up well within the SDK's limit of 5 s.
+ * The SDK kills the pid that it started, so `exec` must replace the shell by the JVM: otherwise the JVM
+ * would stay. The flags make it start well within the SDK's limit of 5 s.
  */
 const WRAPPER = `#!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$(dirname "$0")/lib/*" io.temporal.testserver.TestServer "$@"
@@ -121,7 +122,7 @@ async function copyJars(libFolder: string): Promise<void> {
   }
   const jars = await readdir(libFolder).catch(() => []);
   if (!jars.some((jar) => jar.startsWith(`temporal-test-server-${TEST_SERVER_VERSION}`))) {
-    throw new CommandError('Maven: the test server is not among the jars it fetched');
+    throw new CommandError('Maven: the test server is not among the downloaded jars');
   }
 }
 

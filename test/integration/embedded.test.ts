@@ -233,7 +233,7 @@ describe('the embedded Postgres', () => {
     await query(url, 'create table kept (n int); insert into kept values (8)');
     await run(postgresService(server, report)).start();
     expect(lines).toEqual([
-      `stopping the Postgres (pid ${orphan.pid}) that an earlier start left behind on this folder`,
+      `stopping Postgres (pid ${orphan.pid}), left running on this folder by an earlier start`,
     ]);
     expect([...(await query(url, 'select n from kept'))]).toEqual([{ n: 8 }]);
   });
@@ -353,8 +353,8 @@ describe('ports', () => {
       { port: await freePort(), purpose: 'Postgres', variable: 'POSTGRES_PORT' },
     ];
     await expect(requireFreePorts('127.0.0.1', wanted)).rejects.toThrow(
-      'Cannot start: something else listens where this would.\n' +
-        `  port ${port} (API) is taken: set API_PORT to a free one, or stop what listens there`,
+      'Cannot start: other processes use the ports.\n' +
+        `  port ${port} (API) is taken: set API_PORT to a free port, or stop the other process`,
     );
     server.close();
     await once(server, 'close');

@@ -35,7 +35,7 @@ test('the browser of CHROMIUM_PATH comes first, and must be a program', async ()
   program('chromium', 'echo Chromium 1');
   const own = join(folder, 'own-browser');
   await expect(find(false, own)).rejects.toThrow(
-    `CHROMIUM_PATH is ${own}, and that is not a program.`,
+    `CHROMIUM_PATH is ${own}, which is not an executable file.`,
   );
   writeFileSync(own, '');
   chmodSync(own, 0o755);
@@ -59,23 +59,25 @@ test('then it is installed with apt-get where that is possible, and that is said
      echo "$*" >> ${folder}/asked`,
   );
   expect(await find(true)).toBe(path);
-  expect(lines).toEqual(['no browser; installing Chromium with apt-get, once: a minute or two']);
+  expect(lines).toEqual([
+    'no browser found; installing Chromium once with apt-get (1 to 2 minutes)',
+  ]);
 });
 
 test('else one message names the ways to get one, and what was tried', async () => {
   const ways = [
-    'No browser. Any one of these gives it one:',
-    '  - install Chromium or Chrome, so that one of chromium, chromium-browser, google-chrome is on PATH;',
-    '  - set CHROMIUM_PATH to one.',
+    'No browser found. Do one of these:',
+    '  - install Chromium or Chrome so that chromium or chromium-browser or google-chrome is on PATH;',
+    '  - set CHROMIUM_PATH to its path.',
   ].join('\n');
   await expect(find(false)).rejects.toThrow(
-    `${ways}\nWhat was tried: nothing; only root can install packages`,
+    `${ways}\nFailed attempt: no installation: only root can install packages`,
   );
   await expect(find(true)).rejects.toThrow(
-    `${ways}\nWhat was tried: nothing; there is no apt-get here`,
+    `${ways}\nFailed attempt: no installation: apt-get is not on PATH`,
   );
   program('apt-get', 'echo "E: Unable to locate package chromium"; exit 100');
   await expect(find(true)).rejects.toThrow(
-    `${ways}\nWhat was tried: apt-get ended with 100\nE: Unable to locate package chromium`,
+    `${ways}\nFailed attempt: apt-get ended with 100\nE: Unable to locate package chromium`,
   );
 });
