@@ -1,7 +1,7 @@
-// npm run chaos: a whole system of its own, its processes killed and frozen at random, its gateway
-// losing answers, its receivers failing, its clients repeating, while subscriptions fall due all the
-// time. Then everybody is given time to recover, and the books are judged. Exits with 1 and names
-// what is wrong otherwise.
+// npm run chaos: starts a separate system and charges subscriptions all the time. Meanwhile it kills
+// and freezes processes at random. The gateway loses answers, the webhook receivers fail, and the
+// clients repeat their requests. Afterwards it lets the system recover and verifies the books. Exits
+// with 1 and lists the faults if the books are wrong.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,23 +23,30 @@ interface Options extends RunOptions {
 }
 
 const program = new Command('chaos')
-  .description(
-    'Kills, freezes, loses and declines while subscriptions are charged; judges the books.',
+  .description('Injects faults while subscriptions are charged, then verifies the books.')
+  .option('--cycles <count>', 'stop after this number of paid cycles', wholeNumber, 2_000)
+  .option('--subscriptions <count>', 'number of subscriptions at the start', wholeNumber, 120)
+  .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)
+  .option(
+    '--seed <number>',
+    'random seed: repeats the same subscriptions and kills',
+    wholeNumber,
+    1,
   )
-  .option('--cycles <count>', 'go on until so many cycles are paid', wholeNumber, 2_000)
-  .option('--subscriptions <count>', 'how many there are at first', wholeNumber, 120)
-  .option('--minutes <count>', 'stop after so long, whatever is paid', wholeNumber, 60)
-  .option('--seed <number>', 'the same subscriptions and the same kills again', wholeNumber, 1)
-  .option('--pause <seconds>', 'at most so long from recovery to the next kill', wholeNumber, 24)
-  .option('--temporal-away <seconds>', 'put it out of reach in the middle', wholeNumber)
-  .option('--port <number>', 'first of its five ports', wholeNumber, 21_400)
+  .option('--pause <seconds>', 'longest time from recovery to the next kill', wholeNumber, 24)
+  .option(
+    '--temporal-away <seconds>',
+    'make Temporal unreachable for this time during the run',
+    wholeNumber,
+  )
+  .option('--port <number>', 'first of five ports', wholeNumber, 21_400)
   .option('--report <file>', 'write the report as Markdown')
   .option('--keep', 'keep the data folder');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
   const folder = mkdtempSync(join(tmpdir(), 'perennial-chaos-'));
-  print(`\n  starting a system of its own, Temporal on Postgres (data and logs in ${folder})`);
+  print(`\n  starting a separate system with Temporal on Postgres (data and logs in ${folder})`);
   const stack = await startStack({
     dataDir: folder,
     temporal: 'cluster',

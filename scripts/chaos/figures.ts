@@ -3,14 +3,14 @@ import type { OrderedFault } from '../client/running-start.ts';
 import { grouped } from '../client/terminal.ts';
 import type { Load } from './load.ts';
 
-/** Renewals and first payments that are booked as paid. */
+/** Number of cycles, first payments included, that are booked as paid. */
 export async function countCycles(sql: postgres.Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(cycles_charged), 0)::int as n from subscription`;
   return row?.n ?? 0;
 }
 
-/** What a run came to, a label and a text each. */
+/** The results of a run, as pairs of label and text. */
 export async function figuresOf(
   sql: postgres.Sql,
   load: Load,
@@ -32,20 +32,20 @@ export async function figuresOf(
     ['one-time charges paid', count('one_time')],
     ['attempts', count('attempts')],
     ['declined', count('declined')],
-    ['sent more than once, under one key', count('resent')],
+    ['attempts sent more than once with one key', count('resent')],
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
     ['checkouts that expired unpaid', grouped(load.tooLate)],
     ['commands of clients', grouped(load.commands)],
     ['requests, and repeats of them', `${grouped(asked)}, ${grouped(repeated)}`],
-    ['without a definite answer', String(unanswered.length)],
+    ['requests without a definite answer', String(unanswered.length)],
     ['pages reloaded', grouped(load.pagesRepeated)],
     ['repairs by sweeps', repairs],
   ];
 }
 
-/** How often each fault of the gateway hit. */
+/** Number of hits for each gateway fault. */
 export function faultFigures(faults: readonly OrderedFault[]): [label: string, text: string][] {
   return faults.map(({ operation, fault, effect, hits }) => {
     const before = fault === 'lose_answer' && effect === 'none' ? 'request lost' : fault;
@@ -53,7 +53,7 @@ export function faultFigures(faults: readonly OrderedFault[]): [label: string, t
   });
 }
 
-/** What the sweeps had to repair until now. */
+/** The repairs of the sweeps so far. */
 export async function repairsOf(sql: postgres.Sql): Promise<string> {
   const rows = await sql<{ kind: string; repaired: number }[]>`
     select kind, repaired::int as repaired from sweep_count where repaired > 0 order by kind`;

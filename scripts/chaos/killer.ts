@@ -9,7 +9,7 @@ import type { Random } from './random.ts';
 const PROGRAMS = ['worker', 'api', 'temporal', 'postgres'] as const;
 type Program = (typeof PROGRAMS)[number];
 
-/** What is done to whom. `freeze` stops a worker for ten seconds and lets it go on, none the wiser. */
+/** The targets of each kind of fault. `freeze` stops a worker for 10 s and then lets it continue. */
 const KILLS = {
   worker: ['worker'],
   api: ['api'],
@@ -28,17 +28,20 @@ export interface Kill {
 }
 
 export interface WatchedSystem {
-  /** Whether it answers at all. */
+  /** True if the system answers. */
   isServing(): Promise<boolean>;
-  /** Whether a charge was settled after that instant, in epoch ms. False while nobody can tell. */
+  /**
+   * True if a charge was settled after this time, in epoch ms. False also if the database does not
+   * answer.
+   */
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/** When nothing is charged for so long, there is nothing to charge. */
+/** If no charge is settled within this time, there is nothing to charge. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
-/** Each look goes through all attempts. */
+/** Interval of the query, which reads all attempts. */
 const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {
@@ -46,18 +49,18 @@ export class Killer {
   private readonly table: ProcessTable;
   private readonly random: Random;
   private readonly system: WatchedSystem;
-  private readonly mostPauseMs: number;
+  private readonly maxPauseMs: number;
   private upcoming: KillKind[] = [];
 
   /**
-   * A kill comes a quarter of `mostPauseMs` to all of it after everything works again: time to begin
-   * something that it can interrupt.
+   * A kill follows between a quarter of `maxPauseMs` and all of it after the recovery. In this time
+   * new work begins, which the kill can interrupt.
    */
-  constructor(dataDir: string, random: Random, system: WatchedSystem, mostPauseMs: number) {
+  constructor(dataDir: string, random: Random, system: WatchedSystem, maxPauseMs: number) {
     this.table = openProcessTable(join(dataDir, 'processes.json'));
     this.random = random;
     this.system = system;
-    this.mostPauseMs = mostPauseMs;
+    this.maxPauseMs = maxPauseMs;
     for (const program of PROGRAMS) {
       if (this.find(program) === undefined) throw new Error(`There is no ${program} to kill.`);
     }
@@ -67,17 +70,17 @@ export class Killer {
     return this.kills.filter((kill) => kill.kind === kind).length;
   }
 
-  /** Kills at random moments until `signal` says that it is enough. */
+  /** Kills at random moments until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.waitUntilUp(signal);
-      await this.waitUntilAtWork(signal);
-      await pause(this.random.between(this.mostPauseMs / 4, this.mostPauseMs), signal);
+      await this.waitUntilCharging(signal);
+      await pause(this.random.between(this.maxPauseMs / 4, this.maxPauseMs), signal);
       if (!signal.aborted) await this.strike(this.nextKind());
     }
   }
 
-  /** Resolves when everything runs and serves again, or when `signal` says not to wait any longer. */
+  /** Resolves when all processes run and serve, or when `signal` aborts. */
   async waitUntilUp(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const areThere = PROGRAMS.every((program) => this.find(program) !== undefined);
@@ -86,8 +89,8 @@ export class Killer {
     }
   }
 
-  /** Each kill hits a system that works: its worker, too, has recovered from the one before. */
-  private async waitUntilAtWork(signal: AbortSignal): Promise<void> {
+  /** Waits until the system charges again: a kill must hit a system whose worker has recovered. */
+  private async waitUntilCharging(signal: AbortSignal): Promise<void> {
     const last = this.kills.at(-1)?.at ?? 0;
     const giveUpAt = performance.now() + WORKS_WITHIN_MS;
     while (!signal.aborted && performance.now() < giveUpAt) {
@@ -97,9 +100,9 @@ export class Killer {
   }
 
   /**
-   * Keeps a program out of reach for `ms`: for the first half it is frozen, so that it takes
-   * connections and never answers; for the second it is killed whenever it is back, so that it
-   * refuses them. Counts as no kill.
+   * Makes a program unreachable for `ms`. In the first half it is frozen, so it accepts connections and
+   * never answers. In the second half every new process is killed, so it refuses connections. It does
+   * not count as a kill.
    */
   async keepAway(program: Program, ms: number): Promise<void> {
     const target = this.find(program);
@@ -113,7 +116,7 @@ export class Killer {
     }
   }
 
-  /** Every kind comes once in each round, in an order of chance. */
+  /** Each round contains every kind once, in random order. */
   private nextKind(): KillKind {
     if (this.upcoming.length === 0) {
       this.upcoming = KILL_KINDS.map((kind) => ({ kind, at: this.random.next() }))
@@ -125,7 +128,7 @@ export class Killer {
 
   private async strike(kind: KillKind): Promise<void> {
     const targets = KILLS[kind].map((program) => this.find(program));
-    // One of them died by itself just now: another time.
+    // One target has just died by itself: skip this kill.
     if (!targets.every((target) => target !== undefined)) return;
     this.kills.push({ kind, at: Date.now() });
     if (kind !== 'freeze') {
@@ -135,7 +138,7 @@ export class Killer {
     for (const { pid } of targets) await freeze(pid, FROZEN_MS);
   }
 
-  /** The process, if it is certainly ours to kill. */
+  /** The process, if this run owns it and may kill it. */
   private find(program: Program): ProcessRecord | undefined {
     const records = this.table.running();
     const starter = records.find(({ name }) => name === 'start');
@@ -154,7 +157,7 @@ async function freeze(pid: number, ms: number): Promise<void> {
   }
 }
 
-/** Where /proc tells: a child of the starter. Elsewhere the record says so. */
+/** On Linux, checks that the starter is the parent. Elsewhere the record decides. */
 function isChildOf(pid: number, starterPid: number): boolean {
   if (process.platform !== 'linux') return true;
   try {

@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PAYING_CARD } from '../../test/support/payer.ts';
 import { payUntilAnswered } from '../client/insistent-payer.ts';
-import { PATIENCE_MS } from './insistent-client.ts';
-import type { InsistentClient } from './insistent-client.ts';
+import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
+import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';
 
 const DAY_MS = 86_400_000;
-/** Some monthly dates do not exist in every month. */
+/** A start date such that some monthly dates do not exist in every month. */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
-/** Subscriptions of one clock that are being made at the same time. */
-const MADE_TOGETHER = 8;
-/** One subscription in ten lives in real time, where a cycle falls due when a command gave it a date. */
+/** Number of subscriptions of one clock that are created concurrently. */
+const CREATED_TOGETHER = 8;
+/** One subscription in ten has no clock. Its cycles fall due by edits that set a near date. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
-/** Mostly short ones: a clock waits for the subscription with the most cycles. */
+/** Mostly short intervals, because a clock waits for the subscription with the most cycles. */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
   { interval: 'DAY', intervalCount: 1 },
@@ -28,11 +28,11 @@ const INTERVALS = [
   { interval: 'MONTH', intervalCount: 1 },
 ] as const;
 
-/** Some end during the run, most do not. */
+/** Some subscriptions end during the run, most do not. */
 const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
 
 export interface Load {
-  readonly client: InsistentClient;
+  readonly client: RetryingClient;
   readonly random: Random;
   made: number;
   paid: number;
@@ -42,14 +42,14 @@ export interface Load {
   commands: number;
 }
 
-/** A group of subscriptions that live by one clock; without one, in real time. */
+/** The subscriptions of one test clock, or those in real time. */
 export interface Group {
   readonly testClockId: string | null;
   readonly subscriptionIds: string[];
   nowAt: number;
 }
 
-/** Makes all subscriptions and pays for them. */
+/** Creates all subscriptions and pays for them. */
 export async function makeGroups(load: Load, count: number, clocks: number): Promise<Group[]> {
   const inRealTime: Group = { testClockId: null, subscriptionIds: [], nowAt: Date.now() };
   const groups: Group[] = [inRealTime];
@@ -64,7 +64,7 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   const waiting = Array.from({ length: count }, (_, index) =>
     index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1
       ? inRealTime
-      : // Each clock in turn: none is left without a subscription.
+      : // Each clock in turn, so that every clock has a subscription.
         (clocked[(index - Math.floor(index / REAL_TIME_EVERY)) % clocks] ?? inRealTime),
   );
   const makeNext = async (): Promise<void> => {
@@ -72,45 +72,48 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
       await make(load, group);
     }
   };
-  await Promise.all(Array.from({ length: MADE_TOGETHER }, makeNext));
+  await Promise.all(Array.from({ length: CREATED_TOGETHER }, makeNext));
   return groups;
 }
 
-/** What was begun when enough is paid has to end: far moves make a run long at its end. */
+/**
+ * Range of days of one advance. Work that has begun must end after the fault phase, so far advances
+ * would make the run longer.
+ */
 const ADVANCE_DAYS = [3, 21] as const;
-/** Between two moves of a clock, in ms. */
+/** Range of the wait between two advances of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
-/** How long a group's merchant does nothing between two commands, in ms. */
+/** Range of the wait between two commands of a group's merchant, in ms. */
 const BETWEEN_COMMANDS = [8_000, 35_000] as const;
-/** With each command, so that subscriptions that end are replaced. */
+/** Chance of a new subscription after each command. It replaces subscriptions that end. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
-/** Sends the clock on and on, with commands and new customers at the same time, until `enough`. */
-export async function live(load: Load, group: Group, enough: AbortSignal): Promise<void> {
-  await Promise.all([advanceOn(load, group, enough), askOn(load, group, enough)]);
+/** Advances the group's clock and sends commands and new subscriptions, until `enough` aborts. */
+export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+  await Promise.all([keepAdvancing(load, group, enough), keepCommanding(load, group, enough)]);
 }
 
-async function advanceOn(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
-    // One whose subscriptions have all ended is there at once.
+    // A clock whose subscriptions have all ended reaches its target at once, so a wait is needed.
     await rest(load.random.between(...BETWEEN_ADVANCES), enough);
   }
 }
 
-/** One after the other, each until it is answered. */
-async function askOn(load: Load, group: Group, enough: AbortSignal): Promise<void> {
+/** Sends one command after another, each after the answer of the one before. */
+async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
   while (!enough.aborted) {
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
     if (id !== undefined) await command(load, group, id);
-    if (random.isLucky(NEW_CUSTOMER_CHANCE)) await make(load, group);
+    if (random.isTrue(NEW_CUSTOMER_CHANCE)) await make(load, group);
     await rest(random.between(...BETWEEN_COMMANDS), enough);
   }
 }
 
-/** So long, unless it is enough before. */
+/** Waits for `ms`, or until `enough` aborts. */
 async function rest(ms: number, enough: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: enough }).catch(() => undefined);
 }
@@ -129,14 +132,14 @@ async function make(load: Load, group: Group): Promise<void> {
   load.made += 1;
   const isOnClock = group.testClockId !== null;
   const trial =
-    isOnClock && random.isLucky(TRIAL_CHANCE)
+    isOnClock && random.isTrue(TRIAL_CHANCE)
       ? { trialPeriodCount: random.between(1, 10), trialPeriodInterval: 'DAY' }
       : {};
   const { subscriptionId, fwdUrl } = await answerOf<{ subscriptionId: string; fwdUrl: string }>(
     load,
     '/subscription/create',
     {
-      // All differ, so that no charge can pass for another's.
+      // Every amount differs, so that no charge can be mistaken for another one.
       amount: 1_000 + load.made,
       currency: 'USD',
       ...random.pick(INTERVALS),
@@ -147,7 +150,7 @@ async function make(load: Load, group: Group): Promise<void> {
       callbackUrl: 'https://shop.example/thanks',
     },
   );
-  if ((await payWithPatience(load, fwdUrl)) === 'too late') {
+  if ((await payUntilPaid(load, fwdUrl)) === 'too late') {
     load.tooLate += 1;
     return;
   }
@@ -155,7 +158,7 @@ async function make(load: Load, group: Group): Promise<void> {
   group.subscriptionIds.push(subscriptionId);
 }
 
-/** More of what is refused least often: a retry needs an unpaid subscription. */
+/** A manual retry has the highest chance, because it is refused unless the subscription is unpaid. */
 function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
   const dice = random.next();
   if (dice < 0.3) return ['/subscription/manual-retry', {}];
@@ -167,19 +170,19 @@ function pickCommand(random: Random, amount: number, date: number): [path: strin
   return ['/subscription/merchant/cancel', {}];
 }
 
-/** Whatever a merchant may ask of a subscription, refusals included. */
+/** Sends a random command for a subscription. Refusals are expected. */
 async function command(load: Load, group: Group, subscriptionId: string): Promise<void> {
   const { random, client } = load;
   const amount = random.between(101, 90_000);
   const far = random.between(2, 40);
-  // In real time so soon that it falls due during the run.
+  // In real time the date is so near that it falls due during the run.
   const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
   const [path, body] = pickCommand(random, amount, date);
   load.commands += 1;
   const key = `${subscriptionId}:${load.commands}`;
   const answer = await client.post(path, { subscriptionId, ...body }, key);
-  // What a client that did not hear the answer would do.
-  if (answer !== null && random.isLucky(0.3)) {
+  // Repeats the request, as a client does that did not receive the answer.
+  if (answer !== null && random.isTrue(0.3)) {
     await client.post(path, { subscriptionId, ...body }, key);
   }
 }
@@ -195,13 +198,13 @@ async function answerOf<Answer>(
   return JSON.parse(answer.body) as Answer;
 }
 
-/** Too late when the clock passed the end of the checkout meanwhile. */
-async function payWithPatience(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
+/** Pays the checkout. `too late`: the clock passed the end of the checkout meanwhile. */
+async function payUntilPaid(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
   const { end } = await payUntilAnswered(fwdUrl, {
     address: addressOf(load.random),
-    withinMs: PATIENCE_MS,
+    withinMs: DEFINITE_WITHIN_MS,
     betweenLooksMs: BETWEEN_LOOKS_MS,
-    reloadsBrokenPage: () => load.random.isLucky(0.5),
+    reloadsBrokenPage: () => load.random.isTrue(0.5),
     onRepeat: () => (load.pagesRepeated += 1),
   });
   return end;

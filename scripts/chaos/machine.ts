@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** Time of all cores since the machine started, in its ticks, and what other machines took of it. */
+/** Time of all cores since the machine started, in ticks, and the part that the hypervisor took (steal). */
 export interface CoreTime {
   readonly all: number;
   readonly stolen: number;
 }
 
-/** Null where the system does not tell. */
+/** Null if the system does not report it. */
 export function coreTime(): CoreTime | null {
   if (process.platform !== 'linux') return null;
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
@@ -16,7 +16,7 @@ export function coreTime(): CoreTime | null {
   return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0 };
 }
 
-/** How many cores there were, and how much of them a machine that is shared did not get. */
+/** Number of cores, and the share of their time that other machines on the same hardware took. */
 export function coresSince(before: CoreTime | null): string {
   const cores = String(availableParallelism());
   const now = coreTime();

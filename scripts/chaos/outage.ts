@@ -3,37 +3,37 @@ import { waitFor } from '../client/patience.ts';
 import type { Killer } from './killer.ts';
 import type { Load } from './load.ts';
 
-/** What became of the time without Temporal. */
+/** Measurements of an outage of Temporal. */
 export interface Outage {
-  /** Of the outage itself, with the server's own start after it. */
+  /** Length of the outage, with the server's restart. */
   readonly seconds: number;
-  /** Cycles that were paid in it all the same. */
+  /** Cycles paid during the outage. */
   readonly cyclesMeanwhile: number;
-  /** Orders of clients that waited for their answer when it ended. */
+  /** Orders of clients that waited for an answer when the outage ended. */
   readonly waiting: number;
-  /** From when Temporal was back until the last of those had its definite answer. */
+  /** Seconds from the end of the outage until the last of these orders had its definite answer. */
   readonly drainSeconds: number;
-  /** Cycles that were paid in that time. */
+  /** Cycles paid in that time. */
   readonly cyclesDrained: number;
 }
 
 const BACK_WITHIN_MS = 120_000;
 
 /**
- * Temporal is out of reach for a while under full load; then measures how long the backlog takes. An
- * advanced test clock has its answer when every cycle up to its new date is decided, so the answers
- * are the backlog.
+ * Makes Temporal unreachable under full load, then measures the time to process the backlog. An
+ * advanced test clock is answered when every cycle up to its new date is decided. So the backlog is
+ * processed when all orders are answered.
  */
-export async function sitOut(
+export async function measureOutage(
   seconds: number,
-  world: {
+  system: {
     readonly killer: Killer;
     readonly load: Load;
     readonly temporalAddress: string;
     readonly cycles: () => Promise<number>;
   },
 ): Promise<Outage> {
-  const { killer, load, temporalAddress, cycles } = world;
+  const { killer, load, temporalAddress, cycles } = system;
   const startedAt = performance.now();
   const cyclesBefore = await cycles();
   await killer.keepAway('temporal', seconds * 1_000);

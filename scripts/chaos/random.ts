@@ -1,4 +1,4 @@
-/** The same numbers for the same seed: a small, well-known generator (mulberry32). */
+/** Random numbers that repeat for the same seed: the generator mulberry32. */
 export class Random {
   private state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.state = seed >>> 0;
   }
 
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let mixed = this.state;
@@ -24,7 +24,8 @@ export class Random {
     return items[this.between(0, items.length - 1)];
   }
 
-  isLucky(chance: number): boolean {
+  /** True with this chance, from 0 to 1. */
+  isTrue(chance: number): boolean {
     return this.next() < chance;
   }
 }

@@ -5,33 +5,33 @@ import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 import type { Outage } from './outage.ts';
 
-/** What a run came to. */
+/** The results of a run. */
 export interface RunReport {
   readonly commit: string;
   readonly command: string;
   readonly startedAt: number;
   readonly seconds: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
-  /** Null without one. */
+  /** Null if there was no outage. */
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
   readonly verdicts: readonly Verdict[];
-  /** What is wrong beside the verdicts, a line each. */
+  /** Faults beside the verdicts, one line each. */
   readonly wrong: readonly string[];
 }
 
 export interface Recovery {
   readonly kind: KillKind;
   readonly kills: number;
-  /** Seconds from the kill to the next charge that was settled; null without one. */
+  /** Seconds from the kill to the next settled charge; null if there was none. */
   readonly p50: number | null;
   readonly p99: number | null;
 }
 
-/** What was on its way at the moment of a kill may still be settled; that is no recovery. */
+/** A charge in flight at a kill may still be settled within this time. That is not a recovery. */
 const AFTERMATH_MS = 250;
 
-/** When the first charge was settled after a kill, in epoch ms; null when none was. */
+/** Time of the first charge settled after a kill, in epoch ms; null if there was none. */
 export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise<number | null> {
   const [row] = await sql<{ settled_at: Date | null }[]>`
     select min(settled_at) as settled_at from payment_attempt
@@ -39,7 +39,7 @@ export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise
   return row?.settled_at?.getTime() ?? null;
 }
 
-/** How long after each kind of kill the next charge was settled, from the attempts themselves. */
+/** Time from each kind of kill to the next settled charge, from the attempts' rows. */
 export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
   const seconds = new Map<KillKind, number[]>();
   for (const { kind, at } of kills) {
@@ -71,7 +71,7 @@ export function isRight(report: RunReport): boolean {
 export function outageText(outage: Outage): string {
   const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
   return (
-    `Temporal out of reach for ${seconds.toFixed(0)} s: ${grouped(cyclesMeanwhile)} cycles paid ` +
+    `Temporal unreachable for ${seconds.toFixed(0)} s: ${grouped(cyclesMeanwhile)} cycles paid ` +
     `meanwhile, ${waiting} orders of clients waiting at its end; all answered ` +
     `${drainSeconds.toFixed(1)} s after it was back, with ${grouped(cyclesDrained)} cycles paid.`
   );
@@ -82,12 +82,12 @@ export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
   return `${kind}: ${kills} times, next charge after ${p50.toFixed(1)} s (p50), ${p99.toFixed(1)} s (p99)`;
 }
 
-/** The report as a page for docs/. */
+/** The report as a Markdown page for docs/. */
 export function toMarkdown(report: RunReport): string {
   const day = new Date(report.startedAt).toISOString().slice(0, 10);
   const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);
   const verdicts = report.verdicts.map(({ invariant, title, counted, wrong }) => {
-    const looked = counted === null ? 'not judged' : grouped(counted);
+    const looked = counted === null ? 'not checked' : grouped(counted);
     return `| ${invariant} | ${title} | ${looked} | ${wrong.length} |`;
   });
   const recovery = report.recovery.map(

@@ -4,7 +4,7 @@ import { openBooks } from '../verify/books.ts';
 import { judgeBooks } from '../verify/invariants.ts';
 import type { Verdict } from '../verify/invariants.ts';
 import { countCycles, faultFigures, figuresOf, repairsOf } from './figures.ts';
-import { underFire, UP_WITHIN_MS } from './fire.ts';
+import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
 import type { Group } from './load.ts';
 import { coresSince, coreTime } from './machine.ts';
@@ -14,7 +14,7 @@ import { settle } from './settle.ts';
 import { prepare } from './surroundings.ts';
 import type { RunOptions, Surroundings } from './surroundings.ts';
 
-/** One run on a system of its own, whose data is in `folder`: fire, recovery and judgement. */
+/** Runs fault phase, recovery and verification on a separate system whose data is in `folder`. */
 export async function run(
   start: RunningStart,
   options: RunOptions,
@@ -31,11 +31,11 @@ export async function run(
 async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const { options, startedAt, sql, load, killer, receiver } = surroundings;
   const coresBefore = coreTime();
-  const { groups, faults, outage } = await underFire(surroundings);
-  const secondsUnderFire = (Date.now() - startedAt) / 1_000;
+  const { groups, faults, outage } = await runFaultPhase(surroundings);
+  const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
-  const verdicts = await judge(surroundings);
+  const verdicts = await verifyBooks(surroundings);
   const paid = await countCycles(sql);
   if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('nothing was killed');
@@ -48,7 +48,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faultFigures(faults),
-      ['under fire', `${secondsUnderFire.toFixed(0)} s`],
+      ['length of the fault phase', `${faultPhaseSeconds.toFixed(0)} s`],
       ['cores', cores],
     ],
     outage,
@@ -58,7 +58,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/** Everybody works again: what was left behind has to come right by itself. */
+/** Lets the system recover: the open work must be repaired without help. */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
@@ -66,14 +66,15 @@ async function recover(
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
   receiver.recover();
   await Promise.all(groups.map((group) => advance(load, group, 7)));
-  // Deliveries whose waits are cut short after this are found by a sweep, too.
+  // Read before `settle`, because `settle` shortens waits of deliveries, and a sweep then counts them
+  // too.
   const repairs = await repairsOf(sql);
   const wrong: string[] = [];
   await settle(sql).catch((error: unknown) => wrong.push(messageOf(error)));
   return { wrong: [...wrong, ...load.client.unanswered], repairs };
 }
 
-async function judge({ start, receiver, books }: Surroundings): Promise<Verdict[]> {
+async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Verdict[]> {
   const { demo } = start;
   receiver.writeBook(books.receiverBook);
   const opened = await openBooks({

@@ -6,11 +6,11 @@ const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until everything that the faults left behind is repaired: no attempt or refund open, no event
- * undelivered. Deliveries that failed wait for minutes by their schedule; those waits are cut short
- * in the database, as is nothing else.
+ * Waits until the system has repaired everything: no attempt or refund is open, and no event is
+ * undelivered. A failed delivery may wait for hours by its schedule, so its wait is shortened in the
+ * database. Nothing else is changed there.
  *
- * @throws Error saying what is left.
+ * @throws Error with the remaining counts.
  */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { isHealthy } from '../client/running-start.ts';
 import type { RunningStart } from '../client/running-start.ts';
-import { InsistentClient } from './insistent-client.ts';
+import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
@@ -15,16 +15,16 @@ export interface RunOptions {
   readonly subscriptions: number;
   readonly seed: number;
   readonly minutes: number;
-  /** The longest time in seconds that everything works before something is killed. */
+  /** Longest time in seconds between recovery and the next kill. */
   readonly pause: number;
-  /** Seconds that Temporal is out of reach in the middle of the run. */
+  /** Seconds that Temporal is unreachable in the middle of the run. */
   readonly temporalAway?: number;
 }
 
-/** What a run is made of, from the first subscription to the last book. */
+/** All parts of a run. */
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
-/** Everybody who takes part in a run on the system `start`; the books are kept in `folder`. */
+/** Prepares all parts of a run on the system `start`. The books are written to `folder`. */
 export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });
@@ -34,7 +34,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   };
   writeFileSync(books.clientBook, '');
   const load: Load = {
-    client: new InsistentClient({ ...demo, bookFile: books.clientBook }),
+    client: new RetryingClient({ ...demo, bookFile: books.clientBook }),
     random: new Random(options.seed),
     made: 0,
     paid: 0,
@@ -47,7 +47,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     hasChargedSince: (at: number) =>
       chargedAfter(sql, at).then(
         (chargedAt) => chargedAt !== null,
-        // The database may be dead just now.
+        // The database may be down at this moment.
         () => false,
       ),
   };

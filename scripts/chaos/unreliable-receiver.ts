@@ -6,18 +6,18 @@ import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import type { Random } from './random.ts';
 
 const FAILS = 0.2;
-/** It has the event, and its acknowledgement is lost. */
+/** Chance that it receives the event but its answer is lost. */
 const DROPS = 0.1;
 
-/** A merchant's webhook endpoint on a bad day, subscribed to every type. */
+/** A merchant's unreliable webhook endpoint, subscribed to every type. */
 export async function startUnreliableReceiver(merchant: MerchantClient, random: Random) {
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
   let isGood = false;
   receiver.onReceive(() => {
     if (isGood) return;
-    if (random.isLucky(FAILS)) receiver.answerNext({ status: 500 });
-    else if (random.isLucky(DROPS)) receiver.answerNext('close');
+    if (random.isTrue(FAILS)) receiver.answerNext({ status: 500 });
+    else if (random.isTrue(DROPS)) receiver.answerNext('close');
   });
   await merchant.post('/webhook', {
     endpoint: receiver.url,
@@ -25,12 +25,12 @@ export async function startUnreliableReceiver(merchant: MerchantClient, random: 
     subscribedEventTypes: EVENT_TYPES,
   });
   return {
-    /** From now on everything is acknowledged. */
+    /** After this call every event is acknowledged. */
     recover: () => {
       isGood = true;
     },
     received: () => receiver.received.length,
-    /** What came, for `npm run verify`. */
+    /** Writes the received webhooks for `npm run verify`. */
     writeBook: (file: string) => {
       const lines = receiver.received.map(
         ({ event, answered, isStandardSignatureValid, isXpaySignatureValid }) =>

@@ -7,55 +7,58 @@ export interface DefiniteAnswer {
   readonly body: string;
 }
 
-export interface InsistentClientOptions {
+export interface RetryingClientOptions {
   readonly apiUrl: string;
   readonly keyId: string;
   readonly secret: string;
-  /** Every answer that counts, a line of JSON each: what `npm run verify` reads. */
+  /** The file for every definite answer, one JSON object a line. `npm run verify` reads it. */
   readonly bookFile: string;
 }
 
-/** Longer than any lease, any outage and the look-ups of a payment that is lost in one. */
-export const PATIENCE_MS = 900_000;
+/** Longer than any lease, any outage and the look-ups of a payment. */
+export const DEFINITE_WITHIN_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
-/** Between two tries: twice as long each time, up to a limit. */
+/** First and longest wait between two tries, in ms. Each wait is twice the one before. */
 const FIRST_WAIT_MS = 250;
-const MOST_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 2_000;
 
 /**
- * A merchant's server that does what the interface tells it to: it repeats a request with the same
- * key until it has a definite answer, whatever became of the ones before.
+ * A merchant's server that follows the interface: it repeats a request with the same key until it has a
+ * definite answer.
  */
-export class InsistentClient {
+export class RetryingClient {
   asked = 0;
   repeated = 0;
-  /** Requests that never got one. */
+  /** Requests without a definite answer. */
   readonly unanswered: string[] = [];
-  private readonly options: InsistentClientOptions;
+  private readonly options: RetryingClientOptions;
   private readonly open = new Set<Promise<unknown>>();
 
-  constructor(options: InsistentClientOptions) {
+  constructor(options: RetryingClientOptions) {
     this.options = options;
   }
 
-  /** How many orders wait for their answer. */
+  /** Number of orders that wait for their answer. */
   get waiting(): number {
     return this.open.size;
   }
 
-  /** Resolves when everything that was asked for until now has its answer. */
+  /** Resolves when every order so far has its answer. */
   async answered(): Promise<void> {
     await Promise.all(this.open);
   }
 
-  /** Null when nothing definite came in time; it is among the {@link unanswered} then. */
+  /**
+   * Sends a request and repeats it until its answer is definite. Null if there is none in time; then
+   * the request is among the {@link unanswered}.
+   */
   async post(
     path: string,
     body: object,
     key: string = randomUUID(),
   ): Promise<DefiniteAnswer | null> {
     this.asked += 1;
-    const order = this.insist(path, body, key);
+    const order = this.postUntilDefinite(path, body, key);
     this.open.add(order);
     try {
       return await order;
@@ -64,8 +67,12 @@ export class InsistentClient {
     }
   }
 
-  private async insist(path: string, body: object, key: string): Promise<DefiniteAnswer | null> {
-    const giveUpAt = performance.now() + PATIENCE_MS;
+  private async postUntilDefinite(
+    path: string,
+    body: object,
+    key: string,
+  ): Promise<DefiniteAnswer | null> {
+    const giveUpAt = performance.now() + DEFINITE_WITHIN_MS;
     let last = 'nothing';
     let waitMs = FIRST_WAIT_MS;
     while (performance.now() < giveUpAt) {
@@ -80,9 +87,9 @@ export class InsistentClient {
       if (answer !== null) last = `${answer.status} ${answer.body}`;
       this.repeated += 1;
       await sleep(waitMs);
-      waitMs = Math.min(waitMs * 2, MOST_WAIT_MS);
+      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
     }
-    this.unanswered.push(`${path} with key ${key}: last came ${last}`);
+    this.unanswered.push(`${path} with key ${key}: the last answer was ${last}`);
     return null;
   }
 
@@ -102,7 +109,7 @@ export class InsistentClient {
   }
 }
 
-/** As the interface says: everything else may still change, and the same key finds out. */
+/** By the interface, every other answer may still change. The same key finds the final one. */
 function isDefinite({ status, body }: DefiniteAnswer): boolean {
   if (status >= 500 || status === 409 || status === 429) return false;
   const { errorCode, status: state } = JSON.parse(body || '{}') as Record<string, unknown>;

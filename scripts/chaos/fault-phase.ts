@@ -5,32 +5,33 @@ import { grouped, print, styled } from '../client/terminal.ts';
 import { countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';
-import { live, makeGroups } from './load.ts';
+import { applyLoad, makeGroups } from './load.ts';
 import type { Group } from './load.ts';
-import { sitOut } from './outage.ts';
+import { measureOutage } from './outage.ts';
 import type { Outage } from './outage.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
- * Each goes on by itself, so that something falls due at every moment. A clock waits for the slowest of
- * its subscriptions, so that few share one.
+ * Each clock advances on its own, so cycles fall due at every moment. A clock waits for the slowest of
+ * its subscriptions, so only a few subscriptions share a clock.
  */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
-/** How long everything may take to run and serve again. */
+/** Time limit for all processes to run and serve again. */
 export const UP_WITHIN_MS = 120_000;
-/** Share of the cycles that are paid before Temporal goes away. */
+/** Share of the cycles that are paid before Temporal becomes unreachable. */
 const OUTAGE_AT = 0.25;
 
 /**
- * What the gateway does to charges once the first subscriptions are there, as shares of all charges:
- * a fault has its chance among those that no fault before it hit.
+ * The gateway's faults on charges, as shares of all charges, once the first subscriptions exist. Each
+ * fault applies only to charges that no earlier fault hit. Its chance is therefore divided by the
+ * remaining share.
  */
 const FAULTS = [
   { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
   { operation: 'charge', fault: 'lose_answer', effect: 'none', chance: 0.03 / 0.85 },
-  // Past the client's own limit of 5 s.
+  // Longer than the gateway client's limit of 5 s.
   { operation: 'charge', fault: 'delay', chance: 0.05 / 0.82, delayMs: 6_000 },
   { operation: 'charge', fault: 'decline', chance: 0.15 / 0.77 },
   { operation: 'lookup', fault: 'error_500', chance: 0.05 },
@@ -38,61 +39,63 @@ const FAULTS = [
 ] as const;
 const FAULT_COUNT = 1_000_000;
 
-/** What is left when the fire is out. */
-export interface AfterFire {
+/** The result of the fault phase. */
+export interface FaultPhaseResult {
   readonly groups: readonly Group[];
   readonly faults: readonly OrderedFault[];
   readonly outage: Outage | null;
 }
 
-/** Until enough cycles are paid: load, faults and kills at once. */
-export async function underFire(surroundings: Surroundings): Promise<AfterFire> {
+/** Runs load, faults and kills until enough cycles are paid. */
+export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
   const { options, start, load, killer } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();
-  // Everybody who lives by it listens.
+  // Each group adds a listener, more than Node's default limit.
   setMaxListeners(0, enough.signal);
   try {
     const groups = await makeGroups(load, options.subscriptions, CLOCKS);
-    const living = Promise.all(groups.map((group) => live(load, group, enough.signal)));
-    // Waited for below; until then a failure of it is nobody's.
-    living.catch(() => undefined);
-    const paid = (share: number) =>
-      Promise.race([progress.reaches(share), living.then(endedEarly)]);
+    const loads = Promise.all(groups.map((group) => applyLoad(load, group, enough.signal)));
+    // The promise is awaited below. This handler prevents an unhandled rejection before that.
+    loads.catch(() => undefined);
+    const paid = (share: number) => Promise.race([progress.reaches(share), loads.then(endedEarly)]);
 
-    const outage = await sitOutage(surroundings, paid, living);
-    // Not before the outage: its backlog is to tell of Temporal, not of payments that are looked up.
+    const outage = await runOutage(surroundings, paid, loads);
+    // Faults start after the outage, so that its backlog measures Temporal and not payment look-ups.
     for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
     await whileKilling(killer, () => paid(1));
-    // What is under way ends in peace: it would keep the fire burning for minutes.
+    // Faults end here, so that running work can finish. Otherwise the phase would last minutes longer.
     enough.abort();
     const faults = await start.faults();
     await start.clearFaults();
-    await living;
+    await loads;
     return { groups, outage, faults };
   } finally {
     progress.end();
   }
 }
 
-/** Lets Temporal be away in the middle of the run, where that was asked for. */
-async function sitOutage(
+/** Makes Temporal unreachable in the middle of the run, if the option asks for it. */
+async function runOutage(
   { options, start, sql, load, killer }: Surroundings,
   paid: (share: number) => Promise<void>,
-  living: Promise<unknown>,
+  loads: Promise<unknown>,
 ): Promise<Outage | null> {
   if (options.temporalAway === undefined) return null;
   await whileKilling(killer, () => paid(OUTAGE_AT));
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
-  print(styled('bold', `  Temporal is out of reach for ${options.temporalAway} s`));
+  print(styled('bold', `  Temporal is unreachable for ${options.temporalAway} s`));
   const { temporalAddress } = start.demo;
-  const world = { killer, load, temporalAddress, cycles: () => countCycles(sql) };
-  const outage = await Promise.race([sitOut(options.temporalAway, world), living.then(endedEarly)]);
+  const system = { killer, load, temporalAddress, cycles: () => countCycles(sql) };
+  const outage = await Promise.race([
+    measureOutage(options.temporalAway, system),
+    loads.then(endedEarly),
+  ]);
   print(styled('bold', `  its backlog took ${outage.drainSeconds.toFixed(1)} s`));
   return outage;
 }
 
-/** Kills from the beginning of `step` to its end. What it began, a freeze, is over then. */
+/** Kills at random from the beginning to the end of `step`. A running freeze is finished first. */
 async function whileKilling(killer: Killer, step: () => Promise<void>): Promise<void> {
   const enough = new AbortController();
   await Promise.all([step().finally(() => enough.abort()), killer.run(enough.signal)]);
@@ -102,7 +105,7 @@ function endedEarly(): never {
   throw new Error('The load ended before its time.');
 }
 
-/** Counts what is paid and tells of it on the terminal, until its end. */
+/** Counts the paid cycles and prints the progress. */
 class Progress {
   private readonly surroundings: Surroundings;
   private readonly timers: readonly NodeJS.Timeout[];
@@ -113,11 +116,11 @@ class Progress {
     this.surroundings = surroundings;
     this.timers = [
       setInterval(() => this.look(), WATCH_EVERY_MS),
-      setInterval(() => this.tell(), REPORT_EVERY_MS),
+      setInterval(() => this.report(), REPORT_EVERY_MS),
     ];
   }
 
-  /** Resolves when this share of the cycles is paid, or the time of the whole run is over. */
+  /** Resolves when this share of the cycles is paid, or when the time of the run is over. */
   async reaches(share: number): Promise<void> {
     const { options, startedAt } = this.surroundings;
     const endsAt = startedAt + options.minutes * 60_000;
@@ -133,12 +136,12 @@ class Progress {
   private look(): void {
     countCycles(this.surroundings.sql).then(
       (count) => (this.cycles = count),
-      // The database may be dead just now.
+      // The database may be down at this moment.
       () => undefined,
     );
   }
 
-  private tell(): void {
+  private report(): void {
     const { startedAt, load, killer } = this.surroundings;
     const seconds = Math.round((Date.now() - startedAt) / 1_000);
     const counts = KILL_KINDS.map((kind) => `${kind} ${killer.count(kind)}`).join(', ');
