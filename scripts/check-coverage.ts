@@ -1,5 +1,5 @@
-// npm run check:coverage: every rule of docs/interface-coverage.md has a test that is there and runs,
-// and every rule id that the project cites has a row. Exits with 1 and names what is wrong.
+// npm run check:coverage: every rule of docs/interface-coverage.md needs a test that exists and runs.
+// Every rule id that the project cites needs a row there. Exits with 1 and lists the faults otherwise.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { Titles } from './check-coverage/titles.ts';
 const DOCUMENT = 'docs/interface-coverage.md';
 const CITATION = /\b(?:D-\d\d[a-z]?|IF-\d{1,2}(?:\.\d{1,2})?)\b|\bD-§\d/g;
 const CITING = /^(?!docs\/interface-coverage\.md).*\.(?:tsx?|mjs|cjs|sql|md|ya?ml)$/;
-/** Shorter would be found by chance. */
+/** A shorter part of a title could match by chance. */
 const PART_MIN = 8;
 
 const known = new Map<string, Titles>();
@@ -23,7 +23,7 @@ if (problems.length > 0) {
   console.error(`${DOCUMENT}: ${problems.length} problems`);
   process.exit(1);
 }
-console.log(`${DOCUMENT}: ${rows.length} statements, ${proofs} times proved by a test`);
+console.log(`${DOCUMENT}: ${rows.length} statements, ${proofs} proofs by a test`);
 
 function problemsOf(row: Row): string[] {
   const where = `${DOCUMENT}:${row.line} ${row.id}`;
@@ -39,7 +39,7 @@ function proofProblem({ file, part }: Proof): string | null {
     existsSync,
   );
   if (path === undefined) return `there is no test file ${file}`;
-  if (part.length < PART_MIN) return `"${part}" says too little`;
+  if (part.length < PART_MIN) return `"${part}" is too short`;
   const { running, skipped } = titlesOf(path);
   const found = running.filter((title) => title.includes(part));
   if (found.length === 1) return null;
@@ -55,7 +55,7 @@ function titlesOf(path: string): Titles {
   return read;
 }
 
-/** Ids that a file cites and the document does not have. */
+/** The rule ids that a file cites without a row in the document. */
 function uncovered(covered: ReadonlySet<string>): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard']);
   const files = listed

@@ -1,6 +1,6 @@
-// npm run demo: a year of one subscription, what a merchant can do to one, and a link, against a
-// running npm start, through HTTP alone, as a merchant, a payer and their bank see it. Checks every date, amount, status and event on the way and
-// exits with 1, naming each difference, if anything is not as it must be.
+// npm run demo: one year of a subscription, a merchant's commands, and a link, against a running npm
+// start. It uses only HTTP, as a merchant, a payer and their bank. It checks every date, amount, status
+// and event. Exits with 1 and lists every difference.
 
 import { randomBytes } from 'node:crypto';
 import { startWebhookReceiver } from '../test/support/webhook-receiver.ts';
@@ -46,17 +46,17 @@ await runScript(async () => {
   print();
   print(styled('bold', '  A year of one subscription'));
   print('  USD 19.99 a month, 12 payments, the first after 7 free days; on a test clock.');
-  print(`  Webhooks come to ${receiver.url}, each signed twice.`);
+  print(`  The webhook receiver is ${receiver.url}; each request has two signatures.`);
   print();
   try {
-    return await tellStory(start, merchant, receiver);
+    return await runDemo(start, merchant, receiver);
   } finally {
     await removeWebhook();
     await receiver.close();
   }
 });
 
-async function tellStory(
+async function runDemo(
   start: RunningStart,
   merchant: MerchantClient,
   receiver: WebhookReceiver,
@@ -71,7 +71,7 @@ async function tellStory(
   print(`  ${year.events} events in order; the year took ${seconds} s.`);
   print(`  Its workflow in the Temporal Web UI:`);
   print(`    ${styled('cyan', webUiLink(start, year.subscriptionId))}`);
-  // What differs in the year would differ in what follows, too.
+  // A difference in the year would repeat in the following parts.
   if (differences.list.length === 0) {
     await operate(demo);
     await sellByLink(demo);
@@ -80,13 +80,13 @@ async function tellStory(
   if (differences.list.length === 0) {
     print(
       styled('green', '  As it must be: ') +
-        "every date, amount, status, answer, event and signature; in the gateway's own book 12 " +
+        "every date, amount, status, answer, event and signature; the gateway's book has 12 " +
         'payments and 1 decline of the year, 6 payments and 3 declines of the rest, 1 of the link.',
     );
     print();
     return 0;
   }
-  print(styled('red', `  Not as it must be, in ${differences.list.length} places:`));
+  print(styled('red', `  ${differences.list.length} differences:`));
   for (const difference of differences.list) print(`    ${difference}`);
   print();
   return 1;

@@ -1,9 +1,9 @@
-// npm run fuzz: Schemathesis against a running npm start: thousands of requests made up from
-// /openapi.json, right ones and wrong ones. Fails on any answer the document does not know: a 5xx, an
-// undocumented status, a field or a header that is not as described, wrong data that is accepted.
+// npm run fuzz: runs Schemathesis against a running npm start. It sends thousands of valid and invalid
+// requests, generated from /openapi.json. It fails on every answer that the document does not allow: a
+// 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
 //
-// It acts as two merchants of its own. One has the webhook configurations and nothing else, so that no
-// event is ever sent to an address that was made up.
+// The requests use two merchants made for this run. Only one has webhook configurations, and it has
+// nothing else. So no event is ever sent to a generated address.
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,12 +21,12 @@ import { dictionariesOf } from './fuzz/dictionaries.ts';
 import { makeRecords } from './fuzz/records.ts';
 import { fuzz, schemathesis } from './fuzz/schemathesis.ts';
 
-/** Fewer say too little. */
+/** With fewer requests the run proves too little. */
 const CALLS_MIN = 5_000;
 const DEFAULT_SECONDS = 300;
 const WEBHOOK_SECONDS = 45;
 const WEBHOOK_PATHS = '^/webhook';
-const PATIENCE_MS = 30_000;
+const RETRIES_WITHIN_MS = 30_000;
 
 await runScript(async () => {
   const { values } = parseArgs({
@@ -38,9 +38,9 @@ await runScript(async () => {
   const start = await findRunningStart();
   const python = await schemathesis(loadEmbeddedConfig().cacheDir, (line) => print(`· ${line}`));
   const [payments, webhooks] = await newMerchants(start);
-  print('· making records to aim at');
+  print('· creating records for the requests');
   const { apiUrl } = start.demo;
-  const client = createMerchantClient({ apiUrl, ...payments, patienceMs: PATIENCE_MS });
+  const client = createMerchantClient({ apiUrl, ...payments, patienceMs: RETRIES_WITHIN_MS });
   const dictionaries = dictionariesOf(await makeRecords(start, client));
 
   const shared = { python, documentUrl: `${apiUrl}/openapi.json` };
@@ -58,31 +58,31 @@ await runScript(async () => {
     select: ['--include-path-regex', WEBHOOK_PATHS],
     dictionaries: '',
   });
-  return judge([...first.calls, ...second.calls], [first.exitCode, second.exitCode]);
+  return reportResult([...first.calls, ...second.calls], [first.exitCode, second.exitCode]);
 });
 
-/** Prints what was answered; 0 when nothing was found and enough was asked. */
-function judge(calls: readonly Call[], exitCodes: readonly number[]): number {
+/** Prints the result of the calls. Returns 0 if there were enough calls and no failure. */
+function reportResult(calls: readonly Call[], exitCodes: readonly number[]): number {
   print();
   print(`${grouped(calls.length)} requests:`);
   for (const [status, count] of countStatuses(calls)) {
     print(`  ${status === 0 ? '---' : status}  ${grouped(count).padStart(8)}`);
   }
   for (const operation of neverDone(calls)) {
-    print(`${styled('yellow', 'only refused')}: ${operation}`);
+    print(`${styled('yellow', 'never succeeded')}: ${operation}`);
   }
   const failures = [
-    ...(exitCodes.every((code) => code === 0) ? [] : ['Schemathesis found what is listed above']),
+    ...(exitCodes.every((code) => code === 0) ? [] : ['Schemathesis reported the failures above']),
     ...(calls.length >= CALLS_MIN ? [] : [`fewer than ${grouped(CALLS_MIN)} requests`]),
     ...(calls.some(({ status }) => status === 0) ? ['requests without an answer'] : []),
-    ...(calls.some(({ status }) => status >= 500) ? ['answers of 5xx'] : []),
+    ...(calls.some(({ status }) => status >= 500) ? ['5xx answers'] : []),
   ];
   for (const failure of failures) print(`${styled('red', 'failed')}: ${failure}`);
-  if (failures.length === 0) print(styled('green', 'Every answer is as the document says.'));
+  if (failures.length === 0) print(styled('green', 'Every answer matches the document.'));
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Two merchants nobody knows, so that nothing made up mixes with anything else. */
+/** Two new merchants, so that generated records do not mix with other records. */
 async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
   const pepper =

@@ -1,16 +1,16 @@
 /**
- * Writes domain/currency-table.ts from the ISO 4217 facts below and a file of reference rates:
+ * Writes domain/currency-table.ts from the ISO 4217 data below and a file of reference rates:
  *
  *   node --import tsx scripts/generate-currencies.ts <rates.json>
  *
- * The rates file has the shape `{ "date": "2026-09-29", "usd": { "eur": 0.88, … } }`: the price of
- * one US dollar, by lower-case code. It is `v1/currencies/usd.min.json` of the npm package
- * `@fawazahmed0/currency-api` (CC0), unpacked by hand; the package is no dependency. Format the
+ * The rates file has the shape `{ "date": "2026-09-29", "usd": { "eur": 0.88, … } }`: the price of one
+ * US dollar, by lower-case code. It is `v1/currencies/usd.min.json` of the npm package
+ * `@fawazahmed0/currency-api` (CC0), unpacked by hand. The package is not a dependency. Format the
  * result with `npx oxfmt domain/currency-table.ts`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Money that payers hold: code, digits after the decimal point by ISO 4217, English name. */
+/** Currencies in use: code, digits after the decimal point by ISO 4217, English name. */
 const ACTIVE = `
 AED 2 UAE dirham
 AFN 2 Afghan afghani
@@ -169,7 +169,7 @@ ZMW 2 Zambian kwacha
 ZWG 2 Zimbabwe gold
 `;
 
-/** Units of account of ISO 4217, which nobody pays in: code, digits, name. */
+/** ISO 4217 units of account, which are not used for payments: code, digits, name. */
 const FUNDS = `
 BOV 2 Bolivian mvdol
 CHE 2 WIR euro
@@ -202,10 +202,10 @@ ZWL 2 Zimbabwean dollar until 2024
 
 const DEFAULT_MAXIMUM = 99_999_999n;
 
-/** A maximum worth less than this is raised, by whole digits. */
+/** If the maximum is worth less than this, it gets more digits. */
 const MAXIMUM_WORTH_USD = 10_000n;
 
-/** The rate as a whole number of 10^-12, so that no multiplication rounds. */
+/** A rate is an integer of 10^-12 units, so no multiplication rounds. */
 const RATE_DIGITS = 12;
 
 function scaledRate(code: string, rates: Record<string, unknown>): bigint {

@@ -1,5 +1,5 @@
-// npm run merchant: merchants, their API credentials and settings, for the operator. Works on the database of
-// DATABASE_URL with CREDENTIAL_PEPPER, or on that of `npm start`, which has to be running.
+// npm run merchant: operator command for merchants, their API credentials and settings. It uses the
+// database of DATABASE_URL with CREDENTIAL_PEPPER, or that of the running `npm start`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ interface Place {
   readonly pepper: string;
 }
 
-/** What a command leaves: lines for a person, and the same as data. */
+/** The result of a command: text lines for a person, and the same as data. */
 interface Report {
   readonly lines: readonly string[];
   readonly data: unknown;
@@ -47,7 +47,7 @@ const program = new Command('merchant')
 
 program
   .command('create')
-  .description('make a merchant and its first credential')
+  .description('create a merchant and its first credential')
   .requiredOption('--name <name>', 'shown to payers')
   .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
   .action((options: { name: string; mode: MerchantMode }) =>
@@ -55,34 +55,34 @@ program
   );
 program
   .command('list')
-  .description('every merchant with its credentials')
+  .description('list every merchant with its credentials')
   .action(() => run(list));
 program
   .command('add <keyId>')
-  .description('make another credential for the merchant of this one')
+  .description('create another credential for the same merchant')
   .action((keyId: string) => run((place) => add(place, keyId)));
 program
   .command('rotate <keyId>')
-  .description('replace a credential; the old one works for 24 hours more')
+  .description('replace a credential; the old one stays valid for 24 hours')
   .action((keyId: string) => run((place) => rotate(place, keyId)));
 program
   .command('revoke <keyId>')
-  .description('end a credential; it stops working within 5 seconds')
+  .description('revoke a credential; it becomes invalid within 5 seconds')
   .action((keyId: string) => run((place) => revoke(place, keyId)));
 program
   .command('configure <merchantId>')
   .description('change settings of a merchant; without options, print them')
   .option(
     '--retry-plan <delays>',
-    'after a decline, each from the try before: 4h,8h,12h,24h; or none',
+    'delay of each retry after the attempt before it: 4h,8h,12h,24h; or none',
   )
   .addOption(
-    new Option('--after-exhausted <what>', 'when the plan is used up').choices([
+    new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
       ...AFTER_EXHAUSTED,
     ]),
   )
-  .option('--jitter <time>', 'spread renewals of new subscriptions over this long, e.g. 30m, or 0')
-  .option('--payment-methods <list>', 'what hosted pages may offer: CARD,GOOGLE_PAY,APPLE_PAY')
+  .option('--jitter <time>', 'spread renewals of new subscriptions over this time: 30m, 4h; or 0')
+  .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
   .action((merchantId: string, options: ConfigureOptions) =>
     run((place) => configure(place, merchantId, options)),
   );
@@ -131,7 +131,7 @@ async function add({ db, pepper }: Place, keyId: string): Promise<Report> {
 async function rotate({ db, pepper }: Place, keyId: string): Promise<Report> {
   const made = await rotateCredential(db, { keyId, pepper, nowAt: Date.now() });
   if (made === null) {
-    throw new Error(`${keyId} cannot be replaced: it is unknown, revoked, or replaced before.`);
+    throw new Error(`${keyId} cannot be replaced: it is unknown, revoked or already replaced.`);
   }
   return {
     lines: [`${keyId} works for 24 hours more.`, ...secretLines(made)],
@@ -174,7 +174,7 @@ function stateOf({ revokedAt, expiresAt }: Credential): string {
   return `${Date.now() < expiresAt ? 'works until' : 'ended'} ${formatInstant(expiresAt)}`;
 }
 
-/** Runs one command on the database and prints what it leaves; a failure is one line and code 1. */
+/** Runs one command on the database and prints its result. A failure prints one line and exits with 1. */
 async function run(command: (place: Place) => Promise<Report>): Promise<void> {
   try {
     const { databaseUrl, pepper } = settings();
@@ -196,7 +196,7 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
   }
 }
 
-/** A database error's own message is its statement; what led to it says why. */
+/** A database error's message is the SQL statement. Its cause holds the reason. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

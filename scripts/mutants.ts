@@ -1,6 +1,6 @@
-// npm run mutants: plants defects of reliability, one at a time, in a copy of this checkout, and runs
-// the tests that must notice. A defect that nothing notices fails the run, and so does a test that
-// fails without one. Nothing here is touched, and nothing of the defects is ever in a build.
+// npm run mutants: plants defects in a copy of this checkout, one at a time, and runs the tests that
+// must notice each. The run fails if no test notices a defect, or if a test fails without a defect.
+// This checkout stays unchanged, and no build contains a defect.
 
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -19,7 +19,7 @@ import { print, runScript, styled } from './client/terminal.ts';
 import { MUTANTS } from './mutants/planted.ts';
 import type { Mutant } from './mutants/planted.ts';
 
-/** A run that hangs has noticed nothing. */
+/** A test run that exceeds this time counts as not noticing the defect. */
 const RUN_WITHIN_MS = 10 * 60_000;
 
 interface Outcome {
@@ -28,8 +28,8 @@ interface Outcome {
 }
 
 const program = new Command('mutants')
-  .description('Plants defects in a copy of this checkout; the tests must notice each.')
-  .option('--only <text>', 'those whose defect has this text')
+  .description('Plants defects in a copy of this checkout; a test must notice each.')
+  .option('--only <text>', 'plant only the defects with this text')
   .option('--report <file>', 'write the table as Markdown');
 
 await runScript(async () => {
@@ -52,7 +52,7 @@ await runScript(async () => {
       const { failed } = await runTest(folder, mutant.project, mutant.test).finally(undo);
       const [first] = failed;
       isFine &&= first !== undefined;
-      const noticed = first === undefined ? 'NOBODY NOTICED' : `${failed.length}: ${first}`;
+      const noticed = first === undefined ? 'NO TEST NOTICED' : `${failed.length}: ${first}`;
       print(`  ${mark(first !== undefined)} ${mutant.defect}\n       ${styled('dim', noticed)}`);
       lines.push(`| ${mutant.defect} | \`${mutant.file}\` | ${failed.length} | ${first ?? '-'} |`);
     }
@@ -68,7 +68,7 @@ function mark(isFine: boolean): string {
   return isFine ? styled('green', '✓') : styled('red', '✗');
 }
 
-/** What git knows of, as it is now. */
+/** Copies all files known to git, in their present state. */
 function copyCheckout(folder: string): void {
   const listed = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' });
   for (const file of listed.split('\0').filter(Boolean)) {
@@ -84,12 +84,12 @@ function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
   return [...tests].map(([test, project]) => [project, test]);
 }
 
-/** Plants a defect; the answer takes it out again. */
+/** Plants a defect. The returned function removes it. */
 function plant(folder: string, { file, find, replace, defect }: Mutant): () => void {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
   if (text.split(find).length !== 2) {
-    throw new Error(`"${defect}": its place is not, or not once, in ${file}`);
+    throw new Error(`"${defect}": its text must occur exactly once in ${file}`);
   }
   writeFileSync(
     path,
@@ -130,7 +130,7 @@ interface VitestResults {
   }[];
 }
 
-/** Only a test that ran and failed has noticed something; a file that does not compile has not. */
+/** Only a failed test notices a defect. A file that does not compile has no failed test. */
 function readResults(file: string): Outcome {
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);

@@ -1,6 +1,6 @@
-// npm run review: what the gateway does not tell of and a person has to settle. Works on the database
-// of DATABASE_URL and on TEMPORAL_ADDRESS, or on those of `npm start`, which has to be running. Without
-// Temporal a decision is written all the same and booked by the sweep.
+// npm run review: operator command for payments and refunds that need manual review. It uses the
+// database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`.
+// Without Temporal a decision is stored too, and the sweep books it later.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -22,37 +22,37 @@ import { decisionOf } from './review/decision.ts';
 import type { SettleOptions } from './review/decision.ts';
 import { reviewData, reviewLines } from './review/listing.ts';
 
-/** As many as a person reads. */
+/** Maximum length of the list. */
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
 
 const program = new Command('review')
-  .description('Payments and refunds that only a person can settle.')
+  .description('Payments and refunds that need manual review.')
   .showHelpAfterError();
 
 program
   .command('list')
-  .description('what waits for a person, oldest first')
-  .option('--settled', 'what was settled too, with who, when and why')
+  .description('list open reviews, oldest first')
+  .option('--settled', 'also list settled reviews, with name, time and reason')
   .option('--json', 'print JSON instead of text')
   .action((options: { settled?: boolean; json?: boolean }) =>
     run(async ({ db }) => {
       const found = await listReviews(db, { settled: options.settled === true, limit: LIMIT });
       if (options.json) print(JSON.stringify(found.map(reviewData), null, 2));
-      else if (found.length === 0) print('Nothing waits for a person.');
+      else if (found.length === 0) print('There are no open reviews.');
       else found.flatMap(reviewLines).forEach((line) => print(line));
     }),
   );
 program
   .command('settle <id>')
-  .description('say what became of an attempt (att_…) or a refund (rf_…); once, for good')
+  .description('settle an attempt (att_…) or a refund (rf_…); this is final')
   .option('--paid <gatewayChargeId>', 'the gateway made this charge')
-  .option('--declined <code>', 'the gateway declined it')
-  .option('--not-charged', 'nothing was charged')
-  .option('--refunded <gatewayRefundId>', 'of a refund: the gateway gave it back')
-  .option('--not-refunded', 'of a refund: nothing was given back')
-  .requiredOption('--by <name>', 'who says so')
-  .requiredOption('--note <text>', 'what it is based on')
+  .option('--declined <code>', 'the gateway declined the attempt')
+  .option('--not-charged', 'the gateway made no charge')
+  .option('--refunded <gatewayRefundId>', 'for a refund: the gateway made this refund')
+  .option('--not-refunded', 'for a refund: the gateway made no refund')
+  .requiredOption('--by <name>', 'name of the person who decides')
+  .requiredOption('--note <text>', 'reason of the decision')
   .option('--json', 'print JSON instead of text')
   .action((id: string, options: SettleOptions & { json?: boolean }) =>
     run((place) => settle(place, id, options)),
@@ -75,12 +75,12 @@ async function settle(
     print(
       isBooked
         ? 'It is booked.'
-        : 'It is not booked yet: the sweep sees to it, at the latest a minute after Temporal and a worker run.',
+        : 'It is not booked yet. The sweep books it within a minute once Temporal and a worker run.',
     );
   }
 }
 
-/** Has the decision booked, and a late charge looked for. False: the sweep does what is left. */
+/** Has a workflow book the decision or watch for a late charge. False: the sweep does it later. */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);
   const { taskQueuePrefix } = place;
@@ -122,7 +122,7 @@ interface Place {
   readonly taskQueuePrefix: string;
 }
 
-/** Runs one command; a failure is one line and code 1. */
+/** Runs one command. A failure prints one line and exits with 1. */
 async function run(command: (place: Place) => Promise<void>): Promise<void> {
   try {
     const { databaseUrl, ...temporal } = placeOf();
@@ -142,7 +142,7 @@ async function run(command: (place: Place) => Promise<void>): Promise<void> {
   }
 }
 
-/** A database error's own message is its statement; what led to it says why. */
+/** A database error's message is the SQL statement. Its cause holds the reason. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

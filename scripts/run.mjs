@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Runs a command of this project from a checkout in any state: checks the Node version, installs the
-// packages of package-lock.json when they are not there, then becomes the command. Plain Node, because
-// it runs before anything is installed.
+// Runs a command of this project from a checkout in any state. It checks the Node version and installs
+// the packages of package-lock.json if they are missing. Then it runs the command. This file is plain
+// JavaScript, because it runs before any package is installed.
 //
 //   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|verify|fuzz|
 //     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
@@ -17,17 +17,20 @@ const LOCK_MARK = resolve(ROOT, 'node_modules/.perennial-lock');
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Each step of `check`, with what to do when it fails. */
+/** Each step of `check`, with the fix for its failure. */
 const CHECKS = [
   { script: 'check:format', fix: 'npm run format' },
   { script: 'check:lint', fix: 'npx oxlint --type-aware --fix .' },
-  { script: 'check:types', fix: 'npx tsc --noEmit, and correct what it names' },
+  { script: 'check:types', fix: 'npx tsc --noEmit, and correct the errors' },
   {
     script: 'check:arch',
     fix: 'move the import to where the table in docs/architecture.md allows it',
   },
-  { script: 'check:unused', fix: 'remove what is unused: npx knip --fix --allow-remove-files' },
-  { script: 'check:coverage', fix: 'write the test, or the row of docs/interface-coverage.md' },
+  { script: 'check:unused', fix: 'remove the unused code: npx knip --fix --allow-remove-files' },
+  {
+    script: 'check:coverage',
+    fix: 'add the missing test or the missing row of docs/interface-coverage.md',
+  },
 ];
 
 const tsx = (file, options) => (args) =>
@@ -75,16 +78,14 @@ function checkNodeVersion() {
   if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
 }
 
-/** `npm ci` when node_modules is not what package-lock.json says; remembered by the lock's hash. */
+/** Runs `npm ci` if node_modules does not match package-lock.json. A file stores the lock's hash. */
 async function installPackages() {
   const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
   const platform = `${process.platform}-${process.arch}`;
   const mark = `${lockHash} ${platform}\n`;
   if (existsSync(LOCK_MARK) && readFileSync(LOCK_MARK, 'utf8') === mark) return;
   if (lstatSync('node_modules', { throwIfNoEntry: false })?.isSymbolicLink()) {
-    fail(
-      'node_modules is a link to another folder and does not match package-lock.json; nothing was installed.',
-    );
+    fail('node_modules is a link and does not match package-lock.json. Nothing was installed.');
   }
   const why = existsSync('node_modules') ? 'do not match package-lock.json' : 'are not there yet';
   console.log(`packages ${why}; installing them with npm ci (about half a minute)`);
@@ -96,7 +97,7 @@ async function installPackages() {
     '--no-audit',
     '--loglevel=error',
   ]);
-  if (code !== 0) fail('npm ci failed; see above. Nothing was started.');
+  if (code !== 0) fail('npm ci failed, see above. Nothing was started.');
   writeFileSync(LOCK_MARK, mark);
 }
 
@@ -107,15 +108,15 @@ async function check() {
     if ((await run('npm', ['run', '--silent', step.script])) !== 0) failures.push(step);
   }
   console.log('');
-  for (const { script, fix } of failures) console.log(`failed: ${script}. To fix it: ${fix}`);
+  for (const { script, fix } of failures) console.log(`failed: ${script}. Fix: ${fix}`);
   if (failures.length === 0) console.log(`check: all ${CHECKS.length} steps passed`);
   return failures.length === 0 ? 0 : 1;
 }
 
 /**
- * Runs a program with our terminal, passes on signals, and returns its exit code. With `endsWithUs`
- * its stdin is a pipe that ends when this process does, however that dies: `start` then stops
- * everything it started.
+ * Runs a program with our terminal, forwards signals, and returns its exit code. With `endsWithUs` its
+ * stdin is a pipe. The pipe ends when this process ends, even by SIGKILL. Then `start` stops everything
+ * it started.
  */
 function run(program, args, { endsWithUs = false } = {}) {
   return new Promise((done) => {
@@ -135,7 +136,7 @@ function run(program, args, { endsWithUs = false } = {}) {
   });
 }
 
-/** Under npm, `kill -9` of npm must not leave everything running unseen. */
+/** If npm is killed, its children must not keep running: this timer detects it. */
 function watchParent(onGone) {
   if (process.env.npm_lifecycle_event === undefined) return undefined;
   const parent = process.ppid;

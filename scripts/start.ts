@@ -1,6 +1,6 @@
-// npm start: everything on one machine. Prepares what is missing, starts Postgres, the Temporal
-// server, the sandbox gateway, the API and the worker, each a process of its own, and stops them all
-// on Ctrl-C. With DATABASE_URL or TEMPORAL_ADDRESS that server is used instead of an embedded one.
+// npm start: runs everything on one machine. It prepares missing parts. Then it starts Postgres, the
+// Temporal server, the sandbox gateway, the API and the worker, each as a separate process. Ctrl-C
+// stops them all. A server given by DATABASE_URL or TEMPORAL_ADDRESS replaces the embedded one.
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';
@@ -37,7 +37,7 @@ import { onShutdown } from '../runtime/shutdown.ts';
 
 const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);
-// The terminal may be gone before this process is; stopping in order matters more than the lines.
+// The terminal may close before this process ends. A failed write must not prevent an orderly stop.
 process.stdout.on('error', () => undefined);
 
 const BUNDLE_WITHIN_MS = 120_000;
@@ -80,7 +80,7 @@ const shutdown = onShutdown(
 try {
   await startAll();
 } catch (error) {
-  // What fails because it is being stopped is no news.
+  // While stopping, a failed start is expected and is not reported.
   if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
   shutdown('could not start', 1);
 }
@@ -116,7 +116,7 @@ async function startAll(): Promise<void> {
     apiUrl,
     gatewayUrl: localUrl(config.gatewayPort),
     environment: {
-      // The sandbox gateway and loopback webhooks are for development.
+      // The sandbox gateway and loopback webhooks are only for development.
       NODE_ENV: 'development',
       WEBHOOK_ALLOW_LOOPBACK: 'true',
       HOST: config.host,
@@ -159,7 +159,7 @@ async function run(service: Service): Promise<void> {
   if (!isStopping) say(`${service.name} is up`);
 }
 
-/** URL of the database: the given one, or one on the embedded server, which is started for it. */
+/** URL of the database: the given one, or one on the embedded server. The embedded server is started. */
 async function startDatabase(password: string): Promise<string> {
   if (config.databaseUrl !== undefined) {
     await requireDatabase(config.databaseUrl);
@@ -178,7 +178,7 @@ async function startDatabase(password: string): Promise<string> {
   return url;
 }
 
-/** Address of the Temporal server: the given one, or the embedded one, which is started. */
+/** Address of the Temporal server: the given one, or the embedded one. The embedded one is started. */
 async function startTemporal(): Promise<string> {
   if (config.temporalAddress !== undefined) {
     await prepareGivenServer(config.temporalAddress, config.temporalNamespace, say);
@@ -197,7 +197,7 @@ async function startTemporal(): Promise<string> {
   return temporalAddress(settings);
 }
 
-/** Address of an embedded cluster that keeps its state on the given Postgres, as production does. */
+/** Address of an embedded cluster. It stores its state in the given Postgres, as in production. */
 async function startCluster(databaseUrl: string): Promise<string> {
   if (config.temporalAddress !== undefined) return startTemporal();
   const settings = {
@@ -215,7 +215,7 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
-/** Once, so that a worker that has to be started again is back sooner. */
+/** Bundles once, so that a restarted worker is ready sooner. */
 async function bundleWorkflows(): Promise<string> {
   const file = join(config.dataDir, 'workflow-bundle.js');
   await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {
@@ -246,7 +246,7 @@ function temporalPorts(port: number, uiPort: number): WantedPort[] {
   return [frontend, ...others];
 }
 
-/** An address to visit, for one to listen on. */
+/** The address for a URL. A wildcard address becomes loopback. */
 function visitable(host: string): string {
   return host === '0.0.0.0' ? '127.0.0.1' : host;
 }
@@ -256,7 +256,7 @@ function shown(path: string): string {
   return short.startsWith('..') ? path : short;
 }
 
-/** The whole URL is in demo.json, which only its owner can read. */
+/** demo.json, which only its owner can read, has the whole URL. */
 function withoutPassword(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   url.password = '';

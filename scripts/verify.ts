@@ -1,6 +1,6 @@
-// npm run verify: reads Postgres, the gateway's book and, where they are given, the books of webhook
-// receivers and of clients, and judges what must hold whatever happened. It only reads, so it may be
-// run against a live system at any time. Exits with 1 and names what is wrong otherwise.
+// npm run verify: checks the invariants that must always hold. It reads Postgres, the gateway's book
+// and, if given, the books of webhook receivers and clients. It only reads, so it may run against a
+// live system at any time. Exits with 1 and lists the violations.
 
 import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
@@ -23,16 +23,16 @@ interface Options {
 }
 
 const program = new Command('verify')
-  .description('Judges the books: charged once, nothing missing, everything told of.')
-  .option('--database-url <url>', 'default: the running npm start')
+  .description('Verifies the books: charged once, nothing missing, every event sent.')
+  .option('--database-url <url>', 'default: that of the running npm start')
   .option(
     '--gateway-url <url>',
-    'with --gateway-key; default: the running npm start, if that is it',
+    'requires --gateway-key; default: that of the running npm start on the same database',
   )
-  .option('--gateway-key <key>', 'of the sandbox gateway')
-  .option('--receiver-book <file>', 'what webhook receivers got, a line of JSON each')
-  .option('--client-book <file>', 'what the API answered, a line of JSON each')
-  .option('--json', 'print the verdicts as JSON');
+  .option('--gateway-key <key>', 'key of the sandbox gateway')
+  .option('--receiver-book <file>', 'received webhooks, one JSON object a line')
+  .option('--client-book <file>', 'answers of the API, one JSON object a line')
+  .option('--json', 'print the result as JSON');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
@@ -65,7 +65,10 @@ function placesOf(options: Options): Places {
   return { databaseUrl: demo.databaseUrl, gateway, receiverBook, clientBook };
 }
 
-/** Not judged: a repair after a crash is right. A count that grows in quiet times asks for a person. */
+/**
+ * Repairs are not a violation: after a crash they are right. If the count grows without crashes, an
+ * operator should look.
+ */
 function printRepairs(repairs: readonly Repairs[]): void {
   print(`  Repairs by the sweeps so far: ${repairs.length === 0 ? 'none' : ''}`);
   for (const { kind, repaired, lastAt } of repairs) {

@@ -1,4 +1,4 @@
-/** One line of the document's tables. */
+/** One row of the document's tables. */
 export interface Row {
   readonly line: number;
   readonly id: string;
@@ -6,17 +6,17 @@ export interface Row {
   readonly proofs: readonly Proof[];
 }
 
-/** A test, by its file under `test/` and a part of its title. */
+/** A test, named by its file under `test/` and a part of its title. */
 export interface Proof {
   readonly file: string;
   readonly part: string;
 }
 
 /**
- * Every row of every table: `| id | statement | proofs |`, a proof being `` `file` title ``, several
- * separated by `<br>`. A proof that is written otherwise is one that names no file.
+ * Reads every row of every table: `| id | statement | proofs |`. A proof is `` `file` title ``; several
+ * proofs are separated by `<br>`. A proof of another form has no file name.
  *
- * @throws Error naming the first row that is not of this form.
+ * @throws Error naming the first row of another form.
  */
 export function readRows(markdown: string): Row[] {
   return markdown.split('\n').flatMap((text, index) => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 
 export interface Titles {
-  /** As written, placeholders of `each` and `${…}` included. */
+  /** Titles as written, with placeholders of `each` and `${…}`. */
   readonly running: readonly string[];
   readonly skipped: readonly string[];
 }
@@ -10,12 +10,12 @@ export interface Titles {
 const TESTS = ['test', 'it', 'describe'];
 const NOT_RUN = ['skip', 'todo', 'fails'];
 
-/** `… [D-05, IF-4.6]`: how the cases of a table are called. */
+/** `… [D-05, IF-4.6]`: a title of a table's case. */
 const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
 
 /**
- * The titles of a test file: of every `test`, `it` and `describe`, and of the cases of a table, which
- * are texts that end in the ids of their rules or are called `name`.
+ * The titles of a test file: of every `test`, `it` and `describe`, and of the cases of a table. A case
+ * title is a text that ends in rule ids, or the value of `name`.
  */
 export function readTitles(path: string): Titles {
   const text = readFileSync(path, 'utf8');
@@ -42,7 +42,7 @@ export function readTitles(path: string): Titles {
   return { running: [...new Set(running)], skipped };
 }
 
-/** `test.skip`, `it.each(…)`: the names from the left. */
+/** The names in `test.skip` or `it.each(…)`, from the left. */
 function calledNames(callee: ts.Expression): string[] {
   if (ts.isIdentifier(callee)) return [callee.text];
   if (ts.isPropertyAccessExpression(callee)) {
