@@ -15,7 +15,7 @@ import { createMerchantClient } from '../test/support/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';
-import { countStatuses, neverDone } from './fuzz/calls.ts';
+import { countStatuses, neverSucceeded } from './fuzz/calls.ts';
 import type { Call } from './fuzz/calls.ts';
 import { dictionariesOf } from './fuzz/dictionaries.ts';
 import { makeRecords } from './fuzz/records.ts';
@@ -68,7 +68,7 @@ function reportResult(calls: readonly Call[], exitCodes: readonly number[]): num
   for (const [status, count] of countStatuses(calls)) {
     print(`  ${status === 0 ? '---' : status}  ${grouped(count).padStart(8)}`);
   }
-  for (const operation of neverDone(calls)) {
+  for (const operation of neverSucceeded(calls)) {
     print(`${styled('yellow', 'never succeeded')}: ${operation}`);
   }
   const failures = [

@@ -143,8 +143,8 @@ function readResults(file: string): Outcome {
 function table(lines: readonly string[]): string {
   return [
     '# Planted defects',
-    '`npm run mutants` plants each of these, alone, in a copy of the checkout and runs the tests that must',
-    'notice. None is ever in a build.',
+    '`npm run mutants` plants each of these defects, one at a time, in a copy of the checkout and runs the',
+    'tests that must notice it. No build contains a defect.',
     '',
     '| Defect | Where | Tests that fail | The first of them |',
     '|---|---|---|---|',

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { waitFor } from '../../scripts/client/patience.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 import { measureFloors } from '../floors/run.ts';
 import type { Floor, Shape } from '../floors/run.ts';

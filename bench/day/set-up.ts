@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, setGlobalDispatcher } from 'undici';
-import { payUntilAnswered } from '../../scripts/client/insistent-payer.ts';
-import { waitFor } from '../../scripts/client/patience.ts';
+import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { PAYING_CARD } from '../../test/support/payer.ts';
 import { countCpu } from '../measure/cpu.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { waitFor } from '../../scripts/client/patience.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 import { countCpu } from '../measure/cpu.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import type { DatabaseWork } from '../measure/database-counters.ts';

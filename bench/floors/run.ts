@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
-import { waitFor } from '../../scripts/client/patience.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 import { cpuBetween, readCpu } from '../measure/cpu.ts';
 import { historiesOf } from '../measure/histories.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../runtime/config.ts';
-import { waitFor } from './patience.ts';
+import { waitFor } from './wait-for.ts';
 import { findRunningStart } from './running-start.ts';
 import type { RunningStart } from './running-start.ts';
 
@@ -12,12 +12,15 @@ export interface Stack {
 }
 
 export interface StackOptions {
-  /** Made when it is not there. */
+  /** Created if missing. */
   readonly dataDir: string;
-  /** `dev`: the dev server on a file, as `npm start`; `cluster`: a cluster on the same Postgres. */
+  /**
+   * `dev`: the dev server with a state file, as in `npm start`. `cluster`: a cluster on the same
+   * Postgres.
+   */
   readonly temporal: 'dev' | 'cluster';
   readonly ports: StackPorts;
-  /** Called at the launch with what stops it, for a signal that comes before it is up. */
+  /** Called at the launch with a function that stops the stack, for a signal during the start. */
   readonly onLaunch?: (stop: () => Promise<void>) => void;
 }
 
@@ -26,19 +29,19 @@ export interface StackPorts {
   readonly gateway: number;
   readonly postgres: number;
   readonly temporal: number;
-  /** Of the Temporal Web UI, which a cluster does not have. */
+  /** Port of the Temporal Web UI. A cluster has none. */
   readonly temporalUi?: number;
 }
 
-/** Building the Temporal cluster may be part of it, the first time. */
+/** Includes building the Temporal cluster the first time. */
 const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 
 /**
- * Starts a whole system of its own, all processes of production on one machine: `npm start` with its
- * own data folder and ports, so a system that runs already is left alone.
+ * Starts a separate system with all processes of production on one machine. It is `npm start` with its
+ * own data folder and ports, so a running system is not affected.
  *
- * @throws Error with the end of its output when it does not come up.
+ * @throws Error with the end of its output if it does not start.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { dataDir, temporal, ports } = options;
@@ -47,7 +50,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const log = openSync(logFile, 'w');
   const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/start.ts'], {
     stdio: ['pipe', log, log],
-    // A Ctrl-C here is for this process, which stops that one in order.
+    // Ctrl-C must reach only this process, which then stops the child in order.
     detached: true,
     env: childEnvironment({
       DATA_DIR: dataDir,
@@ -57,9 +60,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       TEMPORAL_PORT: String(ports.temporal),
       ...(ports.temporalUi === undefined ? {} : { TEMPORAL_UI_PORT: String(ports.temporalUi) }),
       EMBEDDED_TEMPORAL: temporal,
-      // The load here is far above the limit of one merchant.
+      // The load is far above the rate limit of one merchant.
       RATE_LIMIT_PER_SECOND: '1000000',
-      // Each payer has an address of their own, which a proxy in front would tell.
+      // Each payer has a different address, reported in X-Forwarded-For like by a proxy.
       TRUSTED_PROXIES: '1',
       PERENNIAL_EXIT_WITH_PARENT: '1',
     }),
@@ -81,8 +84,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   options.onLaunch?.(stop);
   try {
-    await waitFor('the system to come up', READY_WITHIN_MS, () => {
-      if (isGone) throw new Error(`It did not come up:\n${readFileSync(logFile, 'utf8')}`);
+    await waitFor('the system to start', READY_WITHIN_MS, () => {
+      if (isGone) throw new Error(`The system did not start:\n${readFileSync(logFile, 'utf8')}`);
       return readFileSync(logFile, 'utf8').includes('Perennial is running') ? true : undefined;
     });
     return { start: await findRunningStart(dataDir), stop };

@@ -4,7 +4,7 @@ import { loadEmbeddedConfig } from '../../runtime/config.ts';
 import { createMerchantClient } from '../../test/support/merchant-client.ts';
 import type { MerchantClient, MerchantClientOptions } from '../../test/support/merchant-client.ts';
 
-/** A charge in the sandbox gateway's own book. */
+/** A charge in the sandbox gateway's book. */
 export interface BookedCharge {
   readonly sequence: number;
   readonly key: string;
@@ -15,7 +15,7 @@ export interface BookedCharge {
   readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
 }
 
-/** A fault that was ordered, and how often it has hit. */
+/** A requested fault and the number of its hits. */
 export interface OrderedFault {
   readonly operation: string;
   readonly fault: string;
@@ -23,19 +23,19 @@ export interface OrderedFault {
   readonly hits: number;
 }
 
-/** An `npm start` that runs now, as its demo merchant and as the gateway's operator see it. */
+/** A running `npm start`, with the access of its demo merchant and of the gateway's operator. */
 export interface RunningStart {
   readonly demo: DemoFile;
   readonly dataDir: string;
   merchant(options?: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>): MerchantClient;
-  /** Declines the next `count` charges of a subscription. */
+  /** Makes the gateway decline the next `count` charges of a subscription. */
   declineNext(subscriptionId: string, code: string, count: number): Promise<void>;
-  /** Orders a fault; the gateway's README has the fields. */
+  /** Requests a fault. The gateway's README describes the fields. */
   addFault(fault: Readonly<Record<string, unknown>>): Promise<void>;
-  /** Those that can still hit, in the order they were ordered. */
+  /** The faults that can still hit, in the order of their requests. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
-  /** Everything the gateway booked for a subscription, oldest first. */
+  /** All charges that the gateway booked for a subscription, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
 }
 
@@ -43,9 +43,9 @@ const HEALTH_WITHIN_MS = 3_000;
 const CONTROL_WITHIN_MS = 10_000;
 
 /**
- * Finds the `npm start` of a data folder, by default this checkout's.
+ * Finds the running `npm start` of a data folder. Default: this checkout's folder.
  *
- * @throws Error that says what to do when it does not run.
+ * @throws Error if it does not run. The message says what to do.
  */
 export async function findRunningStart(
   dataDir: string = loadEmbeddedConfig().dataDir,
@@ -54,8 +54,8 @@ export async function findRunningStart(
   for (const url of [demo.apiUrl, demo.gatewayUrl]) {
     if (await isHealthy(url)) continue;
     throw new Error(
-      `Nothing serves ${url}, where the last npm start was. Run npm start in another terminal, wait ` +
-        'until it says that it is running, and try again.',
+      `No server answers at ${url}, the address of the last npm start. Run npm start in another ` +
+        'terminal, wait until it says that it is running, and try again.',
     );
   }
   const control = (path: string, body?: object) =>
@@ -94,7 +94,7 @@ export async function findRunningStart(
   };
 }
 
-/** Whether a server answers that it serves, within seconds. */
+/** True if the server's health check succeeds within 3 s. */
 export async function isHealthy(url: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(HEALTH_WITHIN_MS);

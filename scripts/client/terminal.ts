@@ -4,7 +4,7 @@ type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
 
 const hasColours = process.stdout.isTTY && process.stdout.hasColors();
 
-/** `text` in a style where the terminal shows styles; plain text elsewhere, and under NO_COLOR. */
+/** `text` in a style, if the terminal supports styles and NO_COLOR is not set. */
 export function styled(style: Style, text: string): string {
   return hasColours ? styleText(style, text) : text;
 }
@@ -18,7 +18,7 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** Cells padded to their columns, before any style: codes would count as width. */
+/** Pads the values to their columns. Styles come later, because their codes would count as width. */
 export function cells(columns: readonly Column[], values: readonly string[]): string[] {
   return columns.map(({ width, align = 'left' }, index) => {
     const value = values[index] ?? '';
@@ -26,19 +26,19 @@ export function cells(columns: readonly Column[], values: readonly string[]): st
   });
 }
 
-/** `1,234` */
+/** Formats a number like `1,234`. */
 export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** `2027-01-31 12:00`, in UTC. */
+/** Formats a time like `2027-01-31 12:00`, in UTC. */
 export function minuteText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
 /**
- * Runs a script to its end and ends the process with its exit code. An error is shown by its message
- * and gives 1; a bug keeps its stack.
+ * Runs a script and ends the process with its exit code. An error prints its message and exits with 1.
+ * A TypeError or ReferenceError is a bug and prints its stack.
  */
 export async function runScript(main: () => Promise<number>): Promise<never> {
   try {

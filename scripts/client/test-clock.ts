@@ -1,6 +1,6 @@
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { minuteText } from './terminal.ts';
-import { waitFor } from './patience.ts';
+import { waitFor } from './wait-for.ts';
 
 interface ClockAnswer {
   readonly testClockId: string;
@@ -14,9 +14,9 @@ export async function createTestClock(merchant: MerchantClient, nowAt: number): 
 }
 
 /**
- * Sends a clock to `to` and waits until everything due up to there has happened.
+ * Advances a clock to `to` and waits until everything due has happened.
  *
- * @throws Error when that takes longer than `withinMs`.
+ * @throws Error if that takes longer than `withinMs`.
  */
 export async function advanceTestClock(
   merchant: MerchantClient,

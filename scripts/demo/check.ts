@@ -1,10 +1,10 @@
 import { minuteText } from '../client/terminal.ts';
 
-/** Collects every difference between what was expected and what came, to be named at the end. */
+/** Collects the differences between expected and actual values, to list them at the end. */
 export class Differences {
   readonly list: string[] = [];
 
-  /** Every field that `expected` names must be equal in `actual`. */
+  /** Every field of `expected` must be equal in `actual`. */
   fields(where: string, expected: object, actual: object): void {
     const found = actual as Readonly<Record<string, unknown>>;
     for (const [name, value] of Object.entries(expected)) {
@@ -18,7 +18,7 @@ export class Differences {
   }
 }
 
-/** Instants as dates; nothing else in this story is as large a number. */
+/** Shows a time as a date. Other numbers of the demo are smaller than 1e12. */
 function shown(value: unknown): string {
   return typeof value === 'number' && value > 1e12 ? minuteText(value) : JSON.stringify(value);
 }

@@ -1,7 +1,7 @@
-// What the year must look like, to the millisecond and the cent. Nothing here is computed from what
-// the service says.
+// The expected events and states of the year, exact to the millisecond and the cent. No value here is
+// computed from the service's answers.
 
-/** Named fields must be equal; fields that are not named are not looked at. */
+/** The given fields must be equal. Other fields are not compared. */
 export interface ExpectedEvent {
   readonly eventType: string;
   readonly eventTime: number;
@@ -14,7 +14,7 @@ export interface ExpectedEvent {
   readonly currentPeriodEnd?: number | null;
 }
 
-/** What the read operation must say after a step. */
+/** The expected answer of the read operation after a step. */
 export interface ExpectedSubscription {
   readonly status: string;
   readonly remainingCycleCount: number;
@@ -22,18 +22,21 @@ export interface ExpectedSubscription {
   readonly currentPeriodEnd: number | null;
 }
 
-/** The clock goes to `to`; then exactly these events have come, and the subscription reads so. */
+/**
+ * The clock advances to `to`. Then exactly these events must have arrived, and the subscription must
+ * read so.
+ */
 export interface Step {
   readonly to: number;
   readonly events: readonly ExpectedEvent[];
   readonly subscription: ExpectedSubscription;
-  /** Before it, the gateway is told to decline the next charge with this code. */
+  /** The gateway declines the next charge with this code. It is set before the step. */
   readonly declineCode?: string;
-  /** What a reader of the timeline should know. */
+  /** A note for the reader of the timeline. */
   readonly note?: string;
 }
 
-/** Noon, so that no time zone moves a date: only the calendar does. */
+/** Noon, so that no time zone moves a date. */
 const noon = (date: string): number => Date.parse(`${date}T12:00:00.000Z`);
 
 export const STARTS_AT = noon('2027-01-24');
@@ -55,7 +58,7 @@ const TRIAL = {
   currentPeriodEnd: null,
 } as const;
 
-/** Creating and opening the page, before anything is typed. */
+/** The events after creating the subscription and opening the page, before payment. */
 export const BEFORE_PAYING: readonly ExpectedEvent[] = [
   {
     ...TRIAL,
@@ -138,7 +141,7 @@ export const MONTHS: readonly Step[] = [
   paid(12, '2027-12-31', '2028-01-31', { enters: 'subscription.ended' }),
 ];
 
-/** Long after the end: nothing is due any more. */
+/** A time long after the end. Nothing is due any more. */
 export const LONG_AFTER = noon('2029-01-31');
 
 function paid(

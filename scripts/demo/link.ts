@@ -1,4 +1,4 @@
-// A subscription sold by a shareable link, in real time.
+// The demo of a subscription from a shareable link, in real time.
 
 import { openPage, submitForm } from '../../test/support/browser.ts';
 import type { Page } from '../../test/support/browser.ts';
@@ -21,7 +21,7 @@ const DISCLAIMER =
   'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.';
 const DAY_MS = 86_400_000;
 
-/** One payer opens a link twice, begins once and pays; for the next one it is used up. */
+/** One payer opens a link twice and pays once. Then the link is used up for the next payer. */
 export async function sellByLink({ merchant, start, differences }: DemoYear): Promise<void> {
   const { shortUrl, disclaimer } = await merchant.post<{ shortUrl: string; disclaimer: string }>(
     '/subscription/link/merchant/generate-link',
@@ -32,7 +32,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
   print(`    ${styled('cyan', shortUrl)}`);
   differences.equal('link: disclaimer', DISCLAIMER, disclaimer);
   const now = (): string => minuteText(Date.now());
-  const tell = (text: string, status = '', charged = ''): void =>
+  const printLinkStep = (text: string, status = '', charged = ''): void =>
     printStep({ date: now(), charged, status, text });
 
   const first = await openPage(shortUrl);
@@ -42,7 +42,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     ['Print Club', 'Print Club'],
     [first.title, again.title],
   );
-  tell('opened twice by one payer: that alone is no use');
+  printLinkStep('opened twice by one payer: opening does not count as a use');
 
   const checkout = await submitForm(again, formOf(again), {
     Name: 'Ada Example',
@@ -50,7 +50,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
   });
   const back = await openPage(shortUrl, first.browser);
   differences.equal('link: the same browser comes back to', checkout.url, back.url);
-  tell('begun, and come back to: the same checkout');
+  printLinkStep('begun, and opened again: the same checkout');
 
   const result = await payOn(back);
   differences.equal('link: result', 'Thank you: your payment was received', result.title);
@@ -60,7 +60,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
   const booked = await start.book(subscriptionId);
   const charges = booked.map((charge) => `${charge.outcome} ${charge.amountMinor}`);
   differences.equal("link: the gateway's own book", ['succeeded 900'], charges);
-  tell('paid', 'ACTIVE', '9.00 EUR');
+  printLinkStep('paid', 'ACTIVE', '9.00 EUR');
 
   const stranger = await openPage(shortUrl);
   differences.equal(
@@ -68,15 +68,15 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     [410, 'This link cannot be used'],
     [stranger.status, stranger.title],
   );
-  tell('used up for everybody else');
+  printLinkStep('used up for every other payer');
 
-  // It lives in real time: nobody wants to be charged for a demo next month.
+  // The subscription has no test clock, so it would be charged again next month.
   differences.equal(
     'link: cancel',
     {},
     await merchant.post('/subscription/merchant/cancel', { subscriptionId }),
   );
-  tell('cancelled, so that nothing of this demo goes on', 'ENDED');
+  printLinkStep('cancelled at the end of this demo', 'ENDED');
 }
 
 function formOf(page: Page): Page['forms'][number] {

@@ -1,9 +1,9 @@
-// What a merchant does to a subscription that runs, each step with what must come of it.
+// The demo of a merchant's commands on a running subscription, each step with its expected result.
 
 import { ApiRefusal } from '../../test/support/merchant-client.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { payOnPage } from '../../test/support/payer.ts';
-import { waitFor } from '../client/patience.ts';
+import { waitFor } from '../client/wait-for.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText, print, styled } from '../client/terminal.ts';
 import type { DemoYear } from './year.ts';
@@ -14,21 +14,21 @@ const EVENTS_WITHIN_MS = 30_000;
 
 const at = (minute: string): number => Date.parse(`${minute.replace(' ', 'T')}:00.000Z`);
 
-interface Life extends DemoYear {
+interface OperationsRun extends DemoYear {
   readonly subscriptionId: string;
   readonly testClockId: string;
 }
 
 interface Step {
-  /** Where the clock is sent first, in UTC. */
+  /** The clock advances to this time first, in UTC. */
   readonly at: string;
   readonly note: string;
-  /** For the table. */
+  /** Text for the table. */
   readonly charged?: string;
   readonly run?: (merchant: MerchantClient, subscriptionId: string) => Promise<unknown>;
-  /** Fields of the answer, or of the refusal. */
+  /** Expected fields of the answer, or of the refusal. */
   readonly answer?: object;
-  /** Fields of the read operation afterwards. */
+  /** Expected fields of the read operation after the step. */
   readonly reads: { status: string; nextPaymentDate: number | null; remainingCycleCount: number };
 }
 
@@ -54,7 +54,10 @@ const ORDER = {
 } as const;
 const STARTS_AT = '2027-02-10 12:00';
 
-/** Each line is checked: the answer, what the read operation says then, and at the end the books. */
+/**
+ * For each step the answer and the read operation are checked. At the end the events and the gateway's
+ * book are checked.
+ */
 const STEPS: readonly Step[] = [
   {
     at: STARTS_AT,
@@ -112,7 +115,7 @@ const STEPS: readonly Step[] = [
   },
   {
     at: '2027-08-01 13:00',
-    note: 'manual retry: declined, too',
+    note: 'manual retry: declined again',
     charged: 'declined',
     run: post('/subscription/manual-retry'),
     answer: {
@@ -203,7 +206,7 @@ const BOOK: readonly string[] = [
   'succeeded 500 USD',
 ];
 
-/** A second subscription, and everything a merchant can do to it. */
+/** Runs a second subscription and the merchant's commands on it. */
 export async function operate(demo: DemoYear): Promise<void> {
   const { merchant, start, differences } = demo;
   print();
@@ -213,18 +216,18 @@ export async function operate(demo: DemoYear): Promise<void> {
     subscriptionId: string;
     fwdUrl: string;
   }>('/subscription/create', { ...ORDER, testClockId });
-  const life: Life = { ...demo, subscriptionId, testClockId };
+  const run: OperationsRun = { ...demo, subscriptionId, testClockId };
   const { title } = await payOnPage(fwdUrl);
   differences.equal('Tea Club: result page', 'Thank you: your payment was received', title);
 
   for (const step of STEPS) {
-    // The scheduled one, the merchant's own and the automatic one.
+    // Three declines: the scheduled charge, the manual retry and the automatic retry.
     if (step.at === '2027-08-01 12:00') {
       await start.declineNext(subscriptionId, 'insufficient_funds', 3);
     }
-    await take(life, step);
+    await runStep(run, step);
   }
-  await expectEvents(life);
+  await expectEvents(run);
   const book = await start.book(subscriptionId);
   const booked = book.map(
     ({ outcome, amountMinor, currency }) => `${outcome} ${amountMinor} ${currency}`,
@@ -232,8 +235,8 @@ export async function operate(demo: DemoYear): Promise<void> {
   differences.equal("Tea Club: the gateway's own book", BOOK, booked);
 }
 
-async function take(life: Life, step: Step): Promise<void> {
-  const { merchant, subscriptionId, testClockId, differences } = life;
+async function runStep(run: OperationsRun, step: Step): Promise<void> {
+  const { merchant, subscriptionId, testClockId, differences } = run;
   const where = `Tea Club, ${step.at}, ${step.note}`;
   const clock = await merchant.get<{ now: number }>(`/test-clock/${testClockId}`);
   if (at(step.at) > clock.now) {
@@ -257,7 +260,11 @@ function asRefusal(error: unknown): object {
   return { refused: error.errorCode, why };
 }
 
-async function expectEvents({ receiver, subscriptionId, differences }: Life): Promise<void> {
+async function expectEvents({
+  receiver,
+  subscriptionId,
+  differences,
+}: OperationsRun): Promise<void> {
   const ours = () =>
     receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
   const received = await waitFor('webhooks', EVENTS_WITHIN_MS, () => {
@@ -271,5 +278,5 @@ async function expectEvents({ receiver, subscriptionId, differences }: Life): Pr
   const unsigned = received.filter(
     (webhook) => !webhook.isStandardSignatureValid || !webhook.isXpaySignatureValid,
   );
-  differences.equal('Tea Club: events that are not signed', 0, unsigned.length);
+  differences.equal('Tea Club: events without valid signatures', 0, unsigned.length);
 }

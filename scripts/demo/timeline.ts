@@ -25,7 +25,7 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
 }
 
-/** The events of one instant: its date once, a line for each event. */
+/** Prints the events of one time: the date once, and a line for each event. */
 export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
   let previousDate = '';
   for (const webhook of webhooks) {
@@ -64,7 +64,7 @@ function signatureText(webhook: ReceivedWebhook): string {
   return `${mark(standard)} sha256  ${mark(xpay)} sha512`;
 }
 
-/** One line of a story that is not told by its events. */
+/** Prints a step that has no event of its own. */
 export function printStep(step: {
   date: string;
   charged: string;

@@ -2,7 +2,7 @@ import { openPage } from '../../test/support/browser.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { payOn, PAYING_CARD } from '../../test/support/payer.ts';
 import type { ReceivedWebhook, WebhookReceiver } from '../../test/support/webhook-receiver.ts';
-import { waitFor } from '../client/patience.ts';
+import { waitFor } from '../client/wait-for.ts';
 import type { RunningStart } from '../client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 import { minuteText } from '../client/terminal.ts';
@@ -11,11 +11,11 @@ import * as expected from './expected.ts';
 import type { ExpectedEvent, Step } from './expected.ts';
 import { printEvents, printHeading, printNote } from './timeline.ts';
 
-/** Everything due in a month happens well within this on a busy machine. */
+/** Enough time for all events of a month on a busy machine. */
 const ADVANCE_WITHIN_MS = 60_000;
 const EVENTS_WITHIN_MS = 30_000;
 
-/** Where the payer's browser goes afterwards; nobody needs to be there. */
+/** The payer's browser goes there afterwards. No server needs to answer. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
 export interface DemoYear {
@@ -25,19 +25,19 @@ export interface DemoYear {
   readonly differences: Differences;
 }
 
-/** What the story is told about from step to step. */
-interface Story extends DemoYear {
+/** The state of the demo between steps. */
+interface YearRun extends DemoYear {
   readonly subscriptionId: string;
-  /** How many events have been looked at. */
+  /** Number of events that were checked. */
   seen: number;
 }
 
-/** Nothing that follows would mean anything; the differences say why. */
-class StoryEnds extends Error {}
+/** Ends the demo after a difference that makes the following steps meaningless. */
+class DemoStopped extends Error {}
 
 /**
- * A year of one subscription, told as it happens; what is not as expected goes to `differences`.
- * Answers its id and how many events came.
+ * Runs one year of a subscription and prints it. Differences go to `differences`. Returns the
+ * subscription's id and the number of events.
  */
 export async function liveThroughYear(
   year: DemoYear,
@@ -57,87 +57,87 @@ export async function liveThroughYear(
     },
   );
   const { subscriptionId } = created;
-  const story: Story = { ...year, subscriptionId, seen: 0 };
+  const run: YearRun = { ...year, subscriptionId, seen: 0 };
 
   printHeading();
   try {
-    await live(story, created.fwdUrl, testClockId);
+    await runYear(run, created.fwdUrl, testClockId);
   } catch (error) {
-    if (!(error instanceof StoryEnds)) throw error;
+    if (!(error instanceof DemoStopped)) throw error;
   }
-  return { subscriptionId, events: story.seen };
+  return { subscriptionId, events: run.seen };
 }
 
-async function live(story: Story, fwdUrl: string, testClockId: string): Promise<void> {
-  const { merchant, start, subscriptionId } = story;
-  await payOnHostedPage(story, fwdUrl);
+async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promise<void> {
+  const { merchant, start, subscriptionId } = run;
+  await payOnHostedPage(run, fwdUrl);
   for (const step of expected.MONTHS) {
     if (step.note !== undefined) printNote(step.note);
     if (step.declineCode !== undefined) {
       await start.declineNext(subscriptionId, step.declineCode, 1);
     }
     await advanceTestClock(merchant, testClockId, step.to, ADVANCE_WITHIN_MS);
-    await expectStep(story, step);
+    await expectStep(run, step);
   }
-  await expectNothingFurther(story, testClockId);
+  await expectNothingFurther(run, testClockId);
 }
 
-/** The payer's part: nothing but the URL and the words on the page. */
-async function payOnHostedPage(story: Story, fwdUrl: string): Promise<void> {
-  const { differences } = story;
+/** Pays as a payer would: only with the URL and the text on the page. */
+async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
+  const { differences } = run;
   const page = await openPage(fwdUrl);
   differences.equal('the hosted page: title', 'Garden Letters', page.title);
   differences.equal('the hosted page: button', 'Start free trial', page.forms[0]?.button);
-  await expectEvents(story, expected.BEFORE_PAYING);
+  await expectEvents(run, expected.BEFORE_PAYING);
 
   const result = await payOn(page);
   differences.equal('the result page: title', 'Your free trial has started', result.title);
   const callback =
-    `${CALLBACK_URL}&subscription_id=${story.subscriptionId}` +
+    `${CALLBACK_URL}&subscription_id=${run.subscriptionId}` +
     '&status=TRIALING&receipt_id=order-1001';
   differences.equal('the result page: leads on to', callback, result.links[0]?.url);
   printNote(`the payer saved a card on the hosted page: "${result.title}"`);
-  await expectStep(story, expected.TRIALING);
+  await expectStep(run, expected.TRIALING);
 }
 
-async function expectStep(story: Story, step: Step): Promise<void> {
-  await expectEvents(story, step.events);
-  const { merchant, subscriptionId, differences } = story;
+async function expectStep(run: YearRun, step: Step): Promise<void> {
+  await expectEvents(run, step.events);
+  const { merchant, subscriptionId, differences } = run;
   const read = await merchant.get<object>(`/subscription/get-subscription/${subscriptionId}`);
   differences.fields(`the subscription on ${minuteText(step.to)}`, step.subscription, read);
 }
 
-async function expectEvents(story: Story, events: readonly ExpectedEvent[]): Promise<void> {
-  const wanted = story.seen + events.length;
+async function expectEvents(run: YearRun, events: readonly ExpectedEvent[]): Promise<void> {
+  const wanted = run.seen + events.length;
   const received = await waitFor('webhooks', EVENTS_WITHIN_MS, () => {
-    const all = webhooksOf(story);
+    const all = webhooksOf(run);
     return all.length >= wanted ? all : undefined;
-  }).catch(() => webhooksOf(story));
-  const news = received.slice(story.seen);
-  printEvents(news);
-  for (const [index, webhook] of news.entries()) {
-    expectEvent(story, story.seen + index + 1, webhook, events[index]);
+  }).catch(() => webhooksOf(run));
+  const fresh = received.slice(run.seen);
+  printEvents(fresh);
+  for (const [index, webhook] of fresh.entries()) {
+    expectEvent(run, run.seen + index + 1, webhook, events[index]);
   }
-  story.seen = received.length;
-  const missing = events.slice(news.length).map(({ eventType }) => eventType);
+  run.seen = received.length;
+  const missing = events.slice(fresh.length).map(({ eventType }) => eventType);
   if (missing.length > 0) {
-    story.differences.list.push(
-      `${missing.join(', ')} did not come within ${EVENTS_WITHIN_MS / 1_000} s, and the story ` +
-        'cannot go on without',
+    run.differences.list.push(
+      `${missing.join(', ')} did not arrive within ${EVENTS_WITHIN_MS / 1_000} s, so the demo ` +
+        'cannot continue',
     );
-    throw new StoryEnds();
+    throw new DemoStopped();
   }
 }
 
 function expectEvent(
-  { differences }: Story,
+  { differences }: YearRun,
   sequence: number,
   webhook: ReceivedWebhook,
   wanted: ExpectedEvent | undefined,
 ): void {
   const where = `event ${sequence}`;
   if (wanted === undefined) {
-    differences.equal(where, 'not there', webhook.event.eventType);
+    differences.equal(where, 'no event', webhook.event.eventType);
     return;
   }
   const { event } = webhook;
@@ -153,11 +153,11 @@ function expectEvent(
   );
 }
 
-/** More than a year after the end: no event, and the gateway's book as it was. */
-async function expectNothingFurther(story: Story, testClockId: string): Promise<void> {
-  const { merchant, start, subscriptionId, differences } = story;
+/** More than a year after the end: no event may arrive, and the gateway's book must not change. */
+async function expectNothingFurther(run: YearRun, testClockId: string): Promise<void> {
+  const { merchant, start, subscriptionId, differences } = run;
   await advanceTestClock(merchant, testClockId, expected.LONG_AFTER, ADVANCE_WITHIN_MS);
-  differences.equal('events in the year after', 0, webhooksOf(story).length - story.seen);
+  differences.equal('events in the year after', 0, webhooksOf(run).length - run.seen);
 
   const book = await start.book(subscriptionId);
   const outcomes = book.map(({ outcome, code }) =>
@@ -177,7 +177,7 @@ async function expectNothingFurther(story: Story, testClockId: string): Promise<
   }
 }
 
-/** Other subscriptions of the demo merchant may be told of at the same endpoint. */
-function webhooksOf({ receiver, subscriptionId }: Story): ReceivedWebhook[] {
+/** The endpoint may also receive events of other subscriptions of the demo merchant. */
+function webhooksOf({ receiver, subscriptionId }: YearRun): ReceivedWebhook[] {
   return receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
 }

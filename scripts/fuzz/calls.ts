@@ -1,25 +1,25 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** One answered call. */
+/** One call and its answer. */
 export interface Call {
-  /** As the document has it: `GET /customer/{customerId}`. */
+  /** As in the OpenAPI document: `GET /customer/{customerId}`. */
   readonly operation: string;
-  /** 0: there was no answer. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number;
 }
 
 interface ReportLine {
   ScenarioFinished?: {
     recorder: {
-      /** Both are absent when nothing was sent. */
+      /** Both are absent if no request was sent. */
       cases?: Record<string, { value: { method: string; path: string } }>;
       interactions?: Record<string, { response: { status_code: number } | null }>;
     };
   };
 }
 
-/** Every call of a run, from the report that Schemathesis left. */
+/** Reads every call of a run from Schemathesis' report. */
 export async function readCalls(reportFile: string): Promise<Call[]> {
   const calls: Call[] = [];
   if (!existsSync(reportFile)) return calls;
@@ -35,15 +35,15 @@ export async function readCalls(reportFile: string): Promise<Call[]> {
   return calls;
 }
 
-/** How often each status was answered, in order. */
+/** Number of answers for each status, in order. */
 export function countStatuses(calls: readonly Call[]): [status: number, count: number][] {
   const counts = new Map<number, number>();
   for (const { status } of calls) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].toSorted(([a], [b]) => a - b);
 }
 
-/** Operations that were asked for and never answered 2xx: nothing was found beyond their refusals. */
-export function neverDone(calls: readonly Call[]): string[] {
+/** Operations that were called but never answered 2xx. For these only refusals were tested. */
+export function neverSucceeded(calls: readonly Call[]): string[] {
   const done = new Set(
     calls.filter(({ status }) => status >= 200 && status < 300).map(({ operation }) => operation),
   );

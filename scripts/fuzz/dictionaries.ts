@@ -2,12 +2,12 @@ import type { Records } from './records.ts';
 
 const DAY_MS = 86_400_000;
 
-/** How often a parameter gets a value of its dictionary instead of a generated one. */
-const OFTEN = 0.6;
+/** Share of cases in which a parameter gets a value of its dictionary instead of a generated one. */
+const DICTIONARY_SHARE = 0.6;
 
 /**
- * What Schemathesis should use among the values it makes up, as TOML: names of real records, and
- * money and dates that are not refused at once.
+ * Values for Schemathesis beside its generated ones, as TOML: ids of real records, and amounts and
+ * dates that are not refused at once.
  */
 export function dictionariesOf(records: Records): string {
   const values = {
@@ -40,7 +40,7 @@ export function dictionariesOf(records: Records): string {
     'body.to': 'instants',
   };
   const binding = (dictionary: Dictionary): string =>
-    `{ dictionary = "${dictionary}", probability = ${OFTEN} }`;
+    `{ dictionary = "${dictionary}", probability = ${DICTIONARY_SHARE} }`;
   return [
     ...Object.entries(values).map(
       ([name, of]) => `[dictionaries.${name}]\nvalues = ${JSON.stringify(of)}\n`,

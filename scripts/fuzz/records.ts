@@ -3,10 +3,10 @@ import { payOnPage } from '../../test/support/payer.ts';
 import type { RunningStart } from '../client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
 
-/** Real records of one merchant, by what requests call them. */
+/** Ids of one merchant's records, by the name that requests use. */
 export interface Records {
   readonly subscriptions: readonly string[];
-  /** Subscriptions that only cancel names: a run would end all of them at once. */
+  /** Subscriptions for the cancel operation only. Otherwise a run would end all of them at once. */
   readonly cancellable: readonly string[];
   readonly customers: readonly string[];
   readonly paymentMethods: readonly string[];
@@ -22,7 +22,7 @@ const CALLBACK_URL = 'https://merchant.example/thanks';
 
 type Changes = Record<string, unknown>;
 
-/** Makes a few records in every state, as a merchant and a payer would. */
+/** Creates a few records in every state, as a merchant and a payer would. */
 export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
   const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
   const subscribeAndPay = async (changes: Changes = {}) => {
@@ -91,7 +91,7 @@ async function saveMethod(merchant: MerchantClient) {
   return { setupMethodId, customerId: session.customerId, pmId: session.pmId };
 }
 
-/** One that nobody pays: it can be cancelled. */
+/** An unpaid payment, which can be cancelled. */
 async function createIntent(merchant: MerchantClient): Promise<string> {
   const { xIntentId } = await merchant.post<{ xIntentId: string }>('/payments/create-intent', {
     amount: 4_900,
@@ -102,7 +102,7 @@ async function createIntent(merchant: MerchantClient): Promise<string> {
   return xIntentId;
 }
 
-/** In turn: nothing here is in a hurry. */
+/** Runs `make` several times, one after another. */
 async function times<T>(count: number, make: () => Promise<T>): Promise<T[]> {
   const made: T[] = [];
   for (let i = 0; i < count; i += 1) made.push(await make());

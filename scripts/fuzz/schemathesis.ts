@@ -11,14 +11,14 @@ import type { Call } from './calls.ts';
 
 const VERSION = '4.32.5';
 const INSTALL_TIMEOUT_MS = 10 * 60_000;
-/** What a run may take beyond its time: loading, shrinking a failure, writing the report. */
+/** Extra time of a run for loading, shrinking a failure and writing the report. */
 const OVERTIME_MS = 120_000;
 
 /**
- * Python with Schemathesis in a virtual environment of its own, in our cache. Installed from the
- * Python registry the first time.
+ * Path of Python with Schemathesis, in a separate virtual environment in our cache. It is installed
+ * from the Python registry the first time.
  *
- * @throws CommandError when there is no Python 3 with venv, or the registry cannot be reached.
+ * @throws CommandError if Python 3 with venv is missing, or the registry is unreachable.
  */
 export async function schemathesis(cacheDir: string, report: Report): Promise<string> {
   const folder = await cachedFolder(cacheDir, `schemathesis-${VERSION}`, report, async (place) => {
@@ -31,7 +31,10 @@ export async function schemathesis(cacheDir: string, report: Report): Promise<st
   return python(folder);
 }
 
-/** Started as itself, not by its scripts: those name the folder it was made in. */
+/**
+ * Calls Python directly, because the environment's scripts contain the path of the folder that it was
+ * built in.
+ */
 function python(folder: string): string {
   return join(folder, 'bin', 'python');
 }
@@ -41,15 +44,15 @@ export interface FuzzRun {
   readonly documentUrl: string;
   readonly credential: { readonly keyId: string; readonly secret: string };
   readonly seconds: number;
-  /** Arguments that pick operations. */
+  /** Arguments that select operations. */
   readonly select: readonly string[];
-  /** TOML: real values to use among generated ones. */
+  /** TOML with real values to use beside the generated ones. */
   readonly dictionaries: string;
 }
 
 /**
- * Runs Schemathesis with its output on our terminal. Answers its exit code (1: it found something;
- * 124: it did not come to an end) and what was called.
+ * Runs Schemathesis with its output on our terminal. Returns its calls and its exit code. 1: it found a
+ * failure. 124: it did not end in time.
  */
 export async function fuzz(run: FuzzRun): Promise<{ exitCode: number; calls: Call[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'perennial-fuzz-'));
@@ -95,13 +98,13 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
 }
 
 /**
- * Every check but one: that valid data is accepted. Much of what is right by itself is refused for
- * what it meets: an amount below its currency's minimum, a record that is not there, a status.
+ * Enables every check but one: that valid data is accepted. Much valid data is refused because of its
+ * context: an amount below its currency's minimum, an unknown record, a status.
  */
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `
 max-time = ${seconds}
-# Two threads parse Python at once, and some versions of it do not survive that.
+# With two threads, some Python versions crash.
 workers = 1
 continue-on-failure = true
 request-timeout = 40
@@ -118,7 +121,7 @@ password = "\${FUZZ_SECRET}"
 [generation]
 max-examples = 40
 database = ":memory:"
-# Unknown parameters are ignored, as unknown fields are.
+# The service ignores unknown fields, so a negative test must not rely on extra parameters.
 allow-extra-parameters = false
 
 [checks.positive_data_acceptance]

@@ -6,7 +6,7 @@ import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
-/** The options of `merchant configure` as typed; what is absent stays as it is. */
+/** The options of `merchant configure` as typed. An absent option does not change its setting. */
 export interface ConfigureOptions {
   readonly retryPlan?: string;
   readonly afterExhausted?: RetryPlan['afterExhausted'];
@@ -17,9 +17,9 @@ export interface ConfigureOptions {
 export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
 /**
- * The settings that `options` change, `current` being those in force.
+ * The settings that `options` change. `current` are the present settings.
  *
- * @throws Error naming every option that is wrong and what it should be.
+ * @throws Error naming every wrong option and its expected form.
  */
 export function settingsChanges(
   options: ConfigureOptions,
@@ -57,7 +57,7 @@ export function settingsChanges(
   return changes;
 }
 
-/** Delays in ms, or what is wrong with them. */
+/** Delays in ms, or a description of the error. */
 function delaysOf(text: string): number[] | string {
   const parts = text === 'none' ? [] : listOf(text);
   const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);
@@ -79,8 +79,10 @@ function kindsOf(text: string): PaymentMethodKind[] | string {
   const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
   const isKnown = names.every((name) => PAYMENT_METHOD_KINDS.some((kind) => kind === name));
   if (!isKnown) return `"${text}" is not a list of ${PAYMENT_METHOD_KINDS.join(', ')}`;
-  // Whatever a request asks for falls back to card. Rule: D-43.
-  return kinds.includes('CARD') ? kinds : 'CARD must be among them: it is what others fall back to';
+  // Every payment method falls back to card. Rule: D-43.
+  return kinds.includes('CARD')
+    ? kinds
+    : 'CARD must be included: the other methods fall back to it';
 }
 
 function listOf(text: string): string[] {
@@ -94,7 +96,7 @@ export interface SettingsShown {
   readonly paymentMethods: readonly PaymentMethodKind[];
 }
 
-/** Settings as a person types them, with every default filled in. */
+/** The settings in the form of the options, with every default filled in. */
 export function shownSettings({
   retryPlan,
   jitterMs = 0,

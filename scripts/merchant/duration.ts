@@ -5,7 +5,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const;
 
-/** `90m`, `4h`, `2d`, `45s` or `0` in ms; null for anything else. */
+/** Converts `90m`, `4h`, `2d`, `45s` or `0` to ms. Null for any other text. */
 export function parseDuration(text: string): number | null {
   if (text === '0') return 0;
   const [, count, unit] = /^(\d{1,6})([dhms])$/.exec(text) ?? [];
@@ -13,7 +13,7 @@ export function parseDuration(text: string): number | null {
   return count === undefined || unitMs === undefined ? null : Number(count) * unitMs;
 }
 
-/** In the largest unit that gives a whole number, as {@link parseDuration} reads it. */
+/** Formats ms in the largest unit that gives a whole number. {@link parseDuration} reads the result. */
 export function formatDuration(ms: number): string {
   const unit = UNITS.find(([, unitMs]) => ms >= unitMs && ms % unitMs === 0);
   return unit === undefined ? `${ms}ms` : `${ms / unit[1]}${unit[0]}`;

@@ -1,9 +1,9 @@
-/** A defect of reliability that somebody could write, and the tests that must notice. */
+/** A plausible defect in reliability code, and the tests that must notice it. */
 export interface Mutant {
-  /** What is wrong with it. */
+  /** Describes the defect. */
   readonly defect: string;
   readonly file: string;
-  /** Found exactly once in the file. */
+  /** Text that occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
   readonly project: 'unit' | 'api' | 'workflows' | 'integration' | 'harm';
@@ -12,7 +12,7 @@ export interface Mutant {
 
 export const MUTANTS: readonly Mutant[] = [
   {
-    defect: 'every send of an attempt has a fresh gateway key',
+    defect: 'every send of an attempt uses a new gateway key',
     file: 'activities/gateway-exchange.ts',
     find: '    key: attempt.gatewayKey,\n    gatewayMethodId',
     replace: '    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
@@ -20,7 +20,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'events are written outside the transaction of their cause',
+    defect: 'events are written outside the transaction that causes them',
     file: 'db/repositories/subscriptions.ts',
     find: 'await appendDrafts(tx, ref, change.events);',
     replace: 'void appendDrafts(db, ref, change.events).catch(() => undefined);',
@@ -28,7 +28,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'each date is computed from the one before',
+    defect: 'each billing date is computed from the previous date',
     file: 'domain/calendar.ts',
     find: '  const anchor = civilOf(anchorAt);\n  const month = anchor.month +',
     replace:
@@ -54,7 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'a failure of ours is kept under its idempotency key',
+    defect: 'our own failure is stored under its idempotency key',
     file: 'api/idempotency.ts',
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
@@ -62,7 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/api/idempotency.test.ts',
   },
   {
-    defect: 'the cooldown is forgotten at continue-as-new',
+    defect: 'the cooldown is lost at continue-as-new',
     file: 'workflows/subscription/successor.ts',
     find: 'return next({\n    state,\n    clock: clock.snapshot,',
     replace:
@@ -80,7 +80,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
-    defect: 'a run that was overtaken writes over the row',
+    defect: 'a stale run overwrites the row',
     file: 'db/repositories/subscriptions.ts',
     find: '.where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))',
     replace: '.where(isRow(ref))',
@@ -88,7 +88,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'a command is carried out as often as it is sent',
+    defect: 'a repeated command is carried out again',
     file: 'db/repositories/subscriptions.ts',
     find: 'const known = command && (await findCommand(tx, ref, command.commandId));',
     replace:
@@ -98,7 +98,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
-    defect: 'an edit changes what is owed already',
+    defect: 'an edit changes an amount that is already owed',
     file: 'domain/subscription/apply-command.ts',
     find: 'owed: moved === undefined ? state.owed : owedMovedTo(state, moved),',
     replace: 'owed: state.owed && { ...state.owed, amountMinor: terms.amountMinor },',
@@ -106,7 +106,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/unit/subscription-commands.test.ts',
   },
   {
-    defect: 'a manual retry moves the automatic ones',
+    defect: 'a manual retry moves the automatic retries',
     file: 'domain/subscription/apply-attempt.ts',
     find: "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];",
     replace:
@@ -115,7 +115,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/manual-retry.test.ts',
   },
   {
-    defect: 'a test clock jumps to its target',
+    defect: 'a test clock skips due times on its way to the target',
     file: 'workflows/subscription/clock.ts',
     find: 'isReached ? until : targetAt)',
     replace: 'isReached ? targetAt : targetAt)',
@@ -123,7 +123,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/test-clock.test.ts',
   },
   {
-    defect: 'refunds on their way do not count against what was paid',
+    defect: 'open refunds do not reduce the refundable amount',
     file: 'db/repositories/refunds.ts',
     find: "ne(refunds.state, 'REFUSED'),",
     replace: "eq(refunds.state, 'SUCCEEDED'),",
@@ -131,7 +131,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-refund.test.ts',
   },
   {
-    defect: 'a delivery that was answered 500 counts as delivered',
+    defect: 'a delivery answered 500 counts as delivered',
     file: 'activities/delivery-attempt.ts',
     find: 'httpStatus >= 200 && httpStatus < 300',
     replace: 'httpStatus >= 200 && httpStatus < 600',
@@ -139,7 +139,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/lost-webhook.test.ts',
   },
   {
-    defect: 'the last use of a link can be sold twice',
+    defect: 'the last use of a link can be taken twice',
     file: 'db/repositories/subscription-links.ts',
     find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
     replace: '',
@@ -147,7 +147,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/api/link-uses.test.ts',
   },
   {
-    defect: 'a charge that the gateway has not got is sent again while paused',
+    defect: 'a charge that the gateway did not receive is sent again while paused',
     file: 'activities/charging.ts',
     find: "const isVoided = status === 'ENDED' || status === 'PAUSED';",
     replace: "const isVoided = status === 'ENDED';",
@@ -155,7 +155,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/integration/subscription-outages.test.ts',
   },
   {
-    defect: 'a charge that was sent after it was read, then withdrawn, is not watched for',
+    defect: 'a voided attempt that another process has sent gets no late-charge watch',
     file: 'db/repositories/attempts.ts',
     find: 'if (isWithdrawn && firstSentAt !== null)',
     replace: "if (isWithdrawn && attempt.state !== 'CREATED')",

@@ -13,9 +13,9 @@ export interface SettleOptions {
 }
 
 /**
- * What the options of `settle` say of this attempt or refund.
+ * Reads the decision for an attempt or refund from the options of `settle`.
  *
- * @throws Error naming what is missing, too much or wrong.
+ * @throws Error naming missing, surplus or wrong options.
  */
 export function decisionOf(id: string, options: SettleOptions): Decision {
   const given = found(options);
@@ -26,7 +26,7 @@ export function decisionOf(id: string, options: SettleOptions): Decision {
   const [one] = given;
   if (!one || given.length > 1) throw new Error(`Give exactly one of ${possible}.`);
   const isOfRefund = one.outcome === 'refunded' || one.outcome === 'not_refunded';
-  if (isOfRefund !== isRefund) throw new Error(`Of ${id} you can say ${possible}.`);
+  if (isOfRefund !== isRefund) throw new Error(`${id} allows only ${possible}.`);
   if (one.code !== null && !isDeclineCode(one.code)) {
     throw new Error(`--declined takes one of: ${Object.keys(DECLINES).join(', ')}.`);
   }

@@ -3,7 +3,7 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { minuteText } from '../client/terminal.ts';
 
-/** One of the list for a person. */
+/** Text lines for one review. */
 export function reviewLines(review: ListedReview): string[] {
   const { subjectId, merchantId, intentId, subscriptionId, cycleNumber } = review;
   const owner =
@@ -14,8 +14,8 @@ export function reviewLines(review: ListedReview): string[] {
   return [
     `${subjectId}  ${amount}  since ${minuteText(review.sinceAt)} UTC`,
     `    ${merchantId}  ${owner}`,
-    `    key at the gateway: ${review.gatewayKey}`,
-    `    why: ${review.reason}`,
+    `    idempotency key at the gateway: ${review.gatewayKey}`,
+    `    reason: ${review.reason}`,
     ...(review.decidedAt === null
       ? []
       : [
@@ -24,7 +24,7 @@ export function reviewLines(review: ListedReview): string[] {
   ];
 }
 
-/** The same as data. */
+/** One review as data. */
 export function reviewData(review: ListedReview): object {
   const { subjectId, merchantId, subscriptionId, intentId, cycleNumber, gatewayKey } = review;
   return {

@@ -2,33 +2,34 @@ import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
 
-/** Where the books are. Everything is only read. */
+/** The locations of the books. The checks only read them. */
 export interface Places {
   readonly databaseUrl: string;
-  /** Null leaves out what only the gateway's book can tell. */
+  /** Null skips the checks that need the gateway's book. */
   readonly gateway: { readonly url: string; readonly key: string } | null;
   /**
-   * A file with a line of JSON per webhook received: `{ eventId, eventType, isSignatureValid }`, with
-   * `isAcknowledged: false` for one that was answered as failed, or not at all.
+   * A file with one JSON object a line for each received webhook: `{ eventId, eventType,
+   * isSignatureValid }`. `isAcknowledged: false` marks a webhook that was answered with a failure or
+   * not at all.
    */
   readonly receiverBook: string | null;
-  /** A file with a line of JSON per answer of the API: `{ key, status, body }`. */
+  /** A file with one JSON object a line for each answer of the API: `{ key, status, body }`. */
   readonly clientBook: string | null;
 }
 
-/** One moment of Postgres beside the other books, as tables to ask. */
+/** A snapshot of Postgres and the other books, as tables for queries. */
 export interface Books {
   readonly has: { gateway: boolean; receiver: boolean; client: boolean };
   ask<Row>(query: string): Promise<Row[]>;
   close(): Promise<void>;
 }
 
-/** A query that takes longer than this is given up: the system goes on working meanwhile. */
+/** Limit for a query, because the system keeps working meanwhile. */
 const STATEMENT_TIMEOUT_MS = 120_000;
 const GATEWAY_WITHIN_MS = 30_000;
 const BATCH = 2_000;
 
-/** Tables of this connection alone: gone with it, seen by nobody else. */
+/** Temporary tables. Only this connection sees them, and they end with it. */
 const TABLES = `
   create temp table book_charge (
     key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,
@@ -38,10 +39,10 @@ const TABLES = `
   create temp table book_answer (key text, status integer, body text);`;
 
 /**
- * Opens the books. Postgres is one snapshot, taken before the gateway's book is read: a charge that
- * the book has and the snapshot knows nothing of is then newer than the snapshot, or wrong.
+ * Opens the books. The snapshot of Postgres is taken before the gateway's book is read. So a charge
+ * that the book has and the snapshot does not know is newer than the snapshot, or wrong.
  *
- * @throws Error when a book cannot be read.
+ * @throws Error if a book cannot be read.
  */
 export async function openBooks(places: Places): Promise<Books> {
   const client = postgres(places.databaseUrl, {
@@ -60,7 +61,7 @@ export async function openBooks(places: Places): Promise<Books> {
     await fill(session, 'book_webhook', readLines(places.receiverBook).map(webhookRow));
     await fill(session, 'book_answer', readLines(places.clientBook).map(answerRow));
     await session`begin isolation level repeatable read, read only`;
-    await session`select count(*) from merchant`; // the snapshot is taken by the first query
+    await session`select count(*) from merchant`; // the first query takes the snapshot
     if (places.gateway) {
       await fill(session, 'book_charge', await readGateway(places.gateway));
     }
@@ -124,7 +125,7 @@ function chargeRow(charge: ListedCharge): Row {
   };
 }
 
-/** The last line may be half written: whoever writes the book may have been killed. */
+/** Ignores the last line: its writer may have been killed in the middle of it. */
 function readLines(file: string | null): Record<string, unknown>[] {
   if (file === null) return [];
   const lines = readFileSync(file, 'utf8').split('\n');

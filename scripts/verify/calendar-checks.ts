@@ -1,11 +1,14 @@
 import type { Check } from './check.ts';
-import { dateOf, ENTERED } from './lives.ts';
+import { dateOf, ENTERED } from './sql-parts.ts';
 
 const had = (kinds: string): string => `exists (
   select from subscription_command c where c.merchant_id = s.merchant_id
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
-/** Nobody gave it another date, and no late payment skipped one. */
+/**
+ * True for a subscription whose dates never moved: no edit, no unpause, and no UNPAID phase that
+ * skipped a date.
+ */
 const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
   select from outbox_event e where e.merchant_id = s.merchant_id and e.stream_id = s.id
     and e.type = 'subscription.unpaid')`;
@@ -18,12 +21,12 @@ const SILENCES = `
     lead(occurred_at) over (partition by merchant_id, stream_id order by sequence) as until
   from ${ENTERED} entered`;
 
-/** When cycles were charged, and how much was agreed: of invariants 2 and 3, what no book says. */
+/** Checks of invariants 2 and 3 that need no book: the charge times of cycles and the agreed amounts. */
 export const calendarChecks: readonly Check[] = [
   {
     invariant: 2,
     counted: `select count(*) as n from payment_intent where cycle_number > 1`,
-    wrong: `select format('%s: cycle %s fell due at %s and was begun at %s', subscription_id,
+    wrong: `select format('%s: cycle %s fell due at %s and was started at %s', subscription_id,
         cycle_number, due_at, created_at) as wrong
       from payment_intent where cycle_number > 1 and created_at < due_at`,
   },
@@ -50,7 +53,7 @@ export const calendarChecks: readonly Check[] = [
     invariant: 2,
     counted: `select count(*) as n from outbox_event
       where type in ('subscription.paused', 'subscription.ended')`,
-    wrong: `select format('%s: an attempt on cycle %s was begun at %s, after %s at %s',
+    wrong: `select format('%s: an attempt on cycle %s was started at %s, after %s at %s',
         i.subscription_id, i.cycle_number, a.created_at, q.type, q.occurred_at) as wrong
       from payment_attempt a
       join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id

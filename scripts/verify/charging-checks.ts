@@ -2,15 +2,18 @@ import type { Check } from './check.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
-/** Keys of charges that came to light after a person had settled them as not made; they go back. */
+/**
+ * Gateway keys of late charges, which were found after manual review had settled the attempt as not
+ * charged. They are refunded.
+ */
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
 
-/** A person found a charge that the attempt's key does not lead to. */
+/** Manual review found a charge that the attempt's key does not lead to. */
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 
-/** Invariants 1 and 3. An attempt that is still open may be ahead or behind in one book. */
+/** Invariants 1 and 3. One book may be ahead of another for an attempt that is still open. */
 export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,
@@ -34,7 +37,7 @@ export const chargingChecks: readonly Check[] = [
     invariant: 1,
     needs: 'gateway',
     counted: `select count(*) as n from book_charge`,
-    wrong: `select format('the gateway charged %s, which no attempt asked for', b.key) as wrong
+    wrong: `select format('the gateway charged %s, but no attempt requested it', b.key) as wrong
       from book_charge b left join payment_attempt a on a.gateway_key = b.key
       where a.gateway_key is null and b.created_at < now() - interval '5 seconds'`,
   },
@@ -50,7 +53,7 @@ export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,
     counted: `select count(*) as n from payment_intent where refunded_minor > 0`,
-    wrong: `select format('%s: %s given back by its own account, %s by its refunds', i.id,
+    wrong: `select format('%s: its row has %s refunded, its refunds %s', i.id,
         i.refunded_minor, coalesce(sum(r.amount_minor), 0)) as wrong
       from payment_intent i left join refund r
         on r.merchant_id = i.merchant_id and r.intent_id = i.id and r.state = 'SUCCEEDED'
@@ -62,7 +65,7 @@ export const chargingChecks: readonly Check[] = [
     invariant: 1,
     needs: 'gateway',
     counted: `select count(*) as n from book_charge where refunded_minor > 0`,
-    wrong: `select format('%s: the gateway gave back %s, the refunds say %s', b.key, b.refunded_minor,
+    wrong: `select format('%s: the gateway refunded %s, our refunds have %s', b.key, b.refunded_minor,
         coalesce(r.amount, 0)) as wrong
       from book_charge b
       join payment_attempt a on a.gateway_key = b.key and a.state = 'SUCCEEDED'
@@ -77,8 +80,8 @@ export const chargingChecks: readonly Check[] = [
     invariant: 3,
     needs: 'gateway',
     counted: `select count(*) as n from book_charge`,
-    wrong: `select format('%s: the gateway has %s %s, owed were %s %s', b.key, b.amount_minor, b.currency,
-        i.amount_minor, i.currency) as wrong
+    wrong: `select format('%s: the gateway charged %s %s, but %s %s was owed', b.key,
+        b.amount_minor, b.currency, i.amount_minor, i.currency) as wrong
       from book_charge b
       join payment_attempt a on a.gateway_key = b.key
       join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id

@@ -1,15 +1,15 @@
 import type { Books } from './books.ts';
 
-/** One question to the books. */
+/** One query about the books. */
 export interface Check {
-  /** 1..8; the titles are in `invariants.ts`. */
+  /** 1 to 8. The titles are in `invariants.ts`. */
   readonly invariant: number;
-  /** Which book it needs beside Postgres. */
+  /** The book that it needs beside Postgres. */
   readonly needs?: keyof Books['has'];
-  /** How many things were looked at: one row, column `n`. */
+  /** SQL for the number of checked records: one row, column `n`. */
   readonly counted: string;
-  /** Rows with a column `wrong`: a sentence each. None when all is well. */
+  /** SQL for the violations: a row for each, with a sentence in column `wrong`. */
   readonly wrong: string;
-  /** What it finds is in order, and waits for a person. */
+  /** If true, a found row is not a violation but an open manual review. */
   readonly isForPerson?: true;
 }

@@ -1,10 +1,10 @@
 import type { Check } from './check.ts';
 
-/** Longer than a killed worker's claim, an endpoint's pause, and the sweeps that come after them. */
+/** Longer than a killed worker's claim, an endpoint's pause, and the sweeps after them. */
 const REPAIRED = `interval '10 minutes'`;
 
-/** The gateway is asked for a day; then a person is, which is no longer open but in review. */
-const ASKED = `interval '26 hours'`;
+/** The gateway is asked for 24 h. Then the attempt goes to review and is no longer open. */
+const LOOKED_UP = `interval '26 hours'`;
 
 /** Invariants 5, 6 and 7. */
 export const deliveryChecks: readonly Check[] = [
@@ -21,7 +21,7 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
     counted: `select count(*) as n from outbox_event where type = 'intent.success'`,
-    wrong: `select format('%s is %s and was told of as paid %s times', i.id, i.status, count(e.id)) as wrong
+    wrong: `select format('%s is %s and has %s intent.success events', i.id, i.status, count(e.id)) as wrong
       from payment_intent i left join outbox_event e
         on e.merchant_id = i.merchant_id and e.type = 'intent.success'
           and e.stream_id = coalesce(i.subscription_id, i.id) and e.body::json->>'intentId' = i.id
@@ -31,7 +31,7 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
     counted: `select count(*) as n from payment_intent`,
-    wrong: `select format('%s was told of as created %s times', i.id, count(e.id)) as wrong
+    wrong: `select format('%s has %s intent.created events', i.id, count(e.id)) as wrong
       from payment_intent i left join outbox_event e
         on e.merchant_id = i.merchant_id and e.type = 'intent.created'
           and e.stream_id = coalesce(i.subscription_id, i.id) and e.body::json->>'intentId' = i.id
@@ -40,7 +40,7 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
     counted: `select count(*) as n from webhook_delivery`,
-    wrong: `select format('%s (%s) is for %s and is not on its way', e.id, e.type, c.id) as wrong
+    wrong: `select format('%s (%s) has no delivery to %s', e.id, e.type, c.id) as wrong
       from outbox_event e
       join webhook_config c on c.merchant_id = e.merchant_id and e.type = any(c.event_types)
         and c.is_active and c.deleted_at is null
@@ -52,7 +52,8 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
     counted: `select count(*) as n from outbox_event where type = 'subscription.cycle_charged'`,
-    wrong: `select format('%s: %s cycles paid, %s told of', s.id, s.cycles_charged, count(e.id)) as wrong
+    wrong: `select format('%s: %s cycles paid, %s cycle_charged events', s.id, s.cycles_charged,
+        count(e.id)) as wrong
       from subscription s left join outbox_event e
         on e.merchant_id = s.merchant_id and e.stream_id = s.id and e.type = 'subscription.cycle_charged'
       group by s.merchant_id, s.id, s.cycles_charged having count(e.id) <> s.cycles_charged`,
@@ -61,7 +62,7 @@ export const deliveryChecks: readonly Check[] = [
     invariant: 5,
     needs: 'receiver',
     counted: `select count(*) as n from book_webhook`,
-    wrong: `select format('%s (%s) was delivered and the receiver has not taken it', d.event_id, e.type) as wrong
+    wrong: `select format('%s (%s) is DELIVERED but not in the receiver''s book', d.event_id, e.type) as wrong
       from webhook_delivery d
       join outbox_event e on e.merchant_id = d.merchant_id and e.id = d.event_id
       left join book_webhook b on b.event_id = d.event_id and b.is_acknowledged
@@ -74,7 +75,7 @@ export const deliveryChecks: readonly Check[] = [
     needs: 'receiver',
     counted: `select count(distinct event_id) as n from book_webhook`,
     wrong: `select format('the receiver got %s (%s): %s', b.event_id, b.event_type,
-        case when e.id is null then 'no such event' else 'its signature does not hold' end) as wrong
+        case when e.id is null then 'the event does not exist' else 'its signature is invalid' end) as wrong
       from book_webhook b left join outbox_event e on e.id = b.event_id
       where e.id is null or not b.is_signature_valid`,
   },
@@ -82,7 +83,7 @@ export const deliveryChecks: readonly Check[] = [
     invariant: 6,
     needs: 'client',
     counted: `select count(distinct key) as n from book_answer`,
-    wrong: `select format('key %s was answered in %s ways', key, count(distinct (status, body))) as wrong
+    wrong: `select format('key %s has %s different answers', key, count(distinct (status, body))) as wrong
       from book_answer where status < 500 and status not in (401, 409, 429)
       group by key having count(distinct (status, body)) > 1`,
   },
@@ -94,7 +95,7 @@ export const deliveryChecks: readonly Check[] = [
       from payment_attempt
       where state in ('CREATED', 'SENDING', 'UNKNOWN')
         and coalesce(last_sent_at, first_sent_at, created_at)
-          < now() - case state when 'UNKNOWN' then ${ASKED} else interval '2 hours' end`,
+          < now() - case state when 'UNKNOWN' then ${LOOKED_UP} else interval '2 hours' end`,
   },
   {
     invariant: 7,
@@ -102,7 +103,7 @@ export const deliveryChecks: readonly Check[] = [
     wrong: `select format('refund %s is %s since %s', id, state, created_at) as wrong from refund
       where state in ('CREATED', 'SENDING', 'UNKNOWN')
         and coalesce(first_sent_at, updated_at)
-          < now() - case state when 'UNKNOWN' then ${ASKED} else interval '2 hours' end`,
+          < now() - case state when 'UNKNOWN' then ${LOOKED_UP} else interval '2 hours' end`,
   },
   {
     invariant: 7,
@@ -123,13 +124,15 @@ export const deliveryChecks: readonly Check[] = [
   {
     invariant: 7,
     counted: `select count(*) as n from subscription where workflow_started_at is null`,
-    wrong: `select format('%s has no workflow since %s', id, inserted_at) as wrong from subscription
+    wrong: `select format('%s has no confirmed workflow since %s', id, inserted_at) as wrong
+      from subscription
       where workflow_started_at is null and inserted_at < now() - ${REPAIRED}`,
   },
   {
     invariant: 7,
     counted: `select count(*) as n from subscription where clock_reached_at is not null and status <> 'ENDED'`,
-    wrong: `select format('%s has reached %s of its clock''s %s', s.id, s.clock_reached_at, c.target_at) as wrong
+    wrong: `select format('%s has reached %s, but its clock''s target is %s', s.id,
+        s.clock_reached_at, c.target_at) as wrong
       from subscription s join test_clock c on c.merchant_id = s.merchant_id and c.id = s.test_clock_id
       where s.status <> 'ENDED' and s.clock_reached_at < c.target_at
         and s.updated_at < now() - ${REPAIRED}`,

@@ -7,30 +7,30 @@ import { deliveryChecks } from './delivery-checks.ts';
 import { reviewChecks } from './review-checks.ts';
 
 const INVARIANTS: readonly string[] = [
-  'what is owed was charged exactly once, in every book',
-  'no cycle is missing and none is late for ever',
+  'every owed amount was charged exactly once, in every book',
+  'no cycle is missing, and none stays late',
   'the gateway charged the amount that was owed',
-  'what is left of a subscription is what was not paid',
+  'the remaining cycles of a subscription are those not paid',
   'every event was stored in order and reached its receivers, signed',
-  'one idempotency key, one answer',
-  'nothing is open for longer than its repair takes',
-  'statuses follow the table of the rules',
+  'every idempotency key has one answer',
+  'no work is open for longer than its repair takes',
+  'statuses follow the state table',
 ];
 
 export interface Verdict {
   readonly invariant: number;
   readonly title: string;
-  /** Null when no book that it needs was given. */
+  /** Number of checked records; null if a needed book was not given. */
   readonly counted: number | null;
   readonly wrong: readonly string[];
-  /** In order, but a person has to settle it: `npm run review`. */
+  /** Not violations: records that need manual review (`npm run review`). */
   readonly forPerson: readonly string[];
 }
 
-/** At most this many sentences of one check are kept; the first ones tell the story. */
+/** Maximum number of sentences kept for one check. */
 const WRONG_MAX = 20;
 
-/** Asks everything that the given books can answer. Changes nothing. */
+/** Runs every check that the given books allow. Changes nothing. */
 export async function judgeBooks(books: Books): Promise<Verdict[]> {
   const checks = [
     ...chargingChecks,

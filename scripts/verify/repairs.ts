@@ -1,6 +1,6 @@
 import type { Books } from './books.ts';
 
-/** What the sweeps had to set going again, of one kind. No fault of the books, but of something. */
+/** The repairs of one kind by the sweeps. They are not violations, but they show a fault elsewhere. */
 export interface Repairs {
   readonly kind: string;
   readonly repaired: number;
@@ -8,7 +8,7 @@ export interface Repairs {
   readonly lastAt: string;
 }
 
-/** All kinds that were ever repaired on this database; none in a healthy system. Design §5. */
+/** All kinds of repairs on this database. A healthy system has none. */
 export async function readRepairs(books: Books): Promise<Repairs[]> {
   const rows = await books.ask<{ kind: string; repaired: string; last_at: Date }>(
     'select kind, repaired, last_at from sweep_count order by kind',

@@ -1,12 +1,12 @@
 import type { Check } from './check.ts';
 
-/** What a person settles, and charges that came to light after one did. Invariants 1 and 7. */
+/** Open reviews, and late charges found after a review. Invariants 1 and 7. */
 export const reviewChecks: readonly Check[] = [
   {
     invariant: 1,
     counted: `select count(*) as n from late_charge`,
     wrong: `select format('late charge %s of attempt %s %s', l.gateway_charge_id, a.gateway_key,
-        coalesce('goes back by a refund that is ' || r.state, 'has no refund')) as wrong
+        coalesce('has a refund that is ' || r.state, 'has no refund')) as wrong
       from late_charge l
       join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id
       left join refund r on r.merchant_id = l.merchant_id and r.late_attempt_id = l.attempt_id
@@ -17,7 +17,7 @@ export const reviewChecks: readonly Check[] = [
     invariant: 1,
     needs: 'gateway',
     counted: `select count(*) as n from late_charge`,
-    wrong: `select format('late charge %s: the gateway gave back %s of %s, its refund is %s', b.key,
+    wrong: `select format('late charge %s: the gateway refunded %s of %s, its refund is %s', b.key,
         b.refunded_minor, b.amount_minor, r.state) as wrong
       from late_charge l
       join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id
@@ -29,7 +29,7 @@ export const reviewChecks: readonly Check[] = [
     invariant: 7,
     counted: `select count(*) as n from payment_attempt where state = 'REVIEW'`,
     isForPerson: true,
-    wrong: `select format('attempt %s (%s) waits for a person since %s: %s', a.id, a.gateway_key,
+    wrong: `select format('attempt %s (%s) needs manual review since %s: %s', a.id, a.gateway_key,
         to_char(v.since_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI'), a.reason) as wrong
       from payment_attempt a
       left join payment_review v on v.merchant_id = a.merchant_id and v.subject_id = a.id
@@ -39,7 +39,7 @@ export const reviewChecks: readonly Check[] = [
     invariant: 7,
     counted: `select count(*) as n from refund where state = 'REVIEW'`,
     isForPerson: true,
-    wrong: `select format('refund %s waits for a person since %s: %s', r.id,
+    wrong: `select format('refund %s needs manual review since %s: %s', r.id,
         to_char(v.since_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI'), r.reason) as wrong
       from refund r
       left join payment_review v on v.merchant_id = r.merchant_id and v.subject_id = r.id
@@ -48,7 +48,7 @@ export const reviewChecks: readonly Check[] = [
   {
     invariant: 7,
     counted: `select count(*) as n from payment_review where outcome is not null`,
-    wrong: `select format('%s was settled (%s) at %s and is not booked', v.subject_id, v.outcome,
+    wrong: `select format('%s was decided (%s) at %s but is not booked', v.subject_id, v.outcome,
         v.decided_at) as wrong
       from payment_review v
       left join payment_attempt a on a.merchant_id = v.merchant_id and a.id = v.subject_id

@@ -1,15 +1,15 @@
 import type { Check } from './check.ts';
-import { dateOf, ENTERED } from './lives.ts';
+import { dateOf, ENTERED } from './sql-parts.ts';
 
 const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 
-/** The subscription's own time: its clock's where it has one. */
+/** The subscription's business time: its clock's time if it has one. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** Longer than a process needs to come back and catch up. */
+/** Longer than a process needs to restart and catch up. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
-const PASSAGES = `
+const STATUS_CHANGES = `
   select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
@@ -56,7 +56,8 @@ export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 4,
     counted: `select count(*) as n from subscription`,
-    wrong: `select format('%s counts %s paid cycles and has %s', s.id, s.cycles_charged, count(i.id)) as wrong
+    wrong: `select format('%s has %s paid cycles in its row, %s paid intents', s.id,
+        s.cycles_charged, count(i.id)) as wrong
       from subscription s left join payment_intent i
         on i.merchant_id = s.merchant_id and i.subscription_id = s.id and i.cycle_number is not null
           and i.status in ('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')
@@ -65,8 +66,8 @@ export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 4,
     counted: `select count(*) as n from subscription`,
-    wrong: `select format('%s: its columns say %s, %s of %s cycles; its state %s, %s of %s', id, status,
-        cycles_charged, cycle_count, state->>'status', state->>'cyclesCharged',
+    wrong: `select format('%s: its columns have %s, %s of %s cycles; its state has %s, %s of %s', id,
+        status, cycles_charged, cycle_count, state->>'status', state->>'cyclesCharged',
         state->'terms'->>'cycleCount') as wrong
       from subscription
       where status <> state->>'status' or version <> (state->>'version')::int
@@ -86,19 +87,19 @@ export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 8,
     counted: `select count(*) as n from subscription`,
-    wrong: `select format('%s is %s, and was last told of as %s', s.id, s.status,
-        coalesce(told.status, 'nothing')) as wrong
+    wrong: `select format('%s is %s, but its last event says %s', s.id, s.status,
+        coalesce(last_event.status, 'nothing')) as wrong
       from subscription s left join (
         select distinct on (merchant_id, stream_id) merchant_id, stream_id, status
-        from ${ENTERED} entered order by merchant_id, stream_id, sequence desc) told
-        on told.merchant_id = s.merchant_id and told.stream_id = s.id
-      where told.status is distinct from s.status`,
+        from ${ENTERED} entered order by merchant_id, stream_id, sequence desc) last_event
+        on last_event.merchant_id = s.merchant_id and last_event.stream_id = s.id
+      where last_event.status is distinct from s.status`,
   },
   {
     invariant: 8,
-    counted: `select count(*) as n from (${PASSAGES}) passages`,
+    counted: `select count(*) as n from (${STATUS_CHANGES}) changes`,
     wrong: `select format('%s went from %s to %s', stream_id, coalesce(before, 'nothing'), status) as wrong
-      from (${PASSAGES}) passages
+      from (${STATUS_CHANGES}) changes
       where not case when before is null then status = 'CREATED' else (before, status) in (
         ('CREATED', 'ACTIVE'), ('CREATED', 'TRIALING'), ('CREATED', 'ENDED'),
         ('TRIALING', 'ACTIVE'), ('TRIALING', 'UNPAID'), ('TRIALING', 'PAUSED'), ('TRIALING', 'ENDED'),

@@ -157,7 +157,7 @@ test('a setting that cannot be is refused by name, and nothing is changed [D-30,
     stderr: `Nothing was changed.
   --retry-plan: "4h,soon" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none
   --jitter: "13h" is not a time like 30m, 0 or at most 12h
-  --payment-methods: CARD must be among them: it is what others fall back to
+  --payment-methods: CARD must be included: the other methods fall back to it
 `,
   });
   const cases: [string[], string][] = [

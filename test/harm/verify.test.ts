@@ -153,7 +153,7 @@ const DAMAGES: Damage[] = [
     undo: `delete from sandbox_gateway.charge where key = 'charge:twice'`,
     found: [
       /^1: in_\w+ was charged 2 times in the gateway's book$/,
-      /^1: the gateway charged charge:twice, which no attempt asked for$/,
+      /^1: the gateway charged charge:twice, but no attempt requested it$/,
     ],
   },
   {
@@ -169,14 +169,14 @@ const DAMAGES: Damage[] = [
     name: 'money given back that no refund knows of',
     harm: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
     undo: `update payment_intent set refunded_minor = 0 where id = ${SECOND_PAID}`,
-    found: [/^1: in_\w+: 5 given back by its own account, 0 by its refunds$/],
+    found: [/^1: in_\w+: its row has 5 refunded, its refunds 0$/],
   },
   {
     name: 'a refund that only the gateway knows of',
     harm: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
       select 're_lost', 're_lost', id, 7, 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
     undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
-    found: [/^1: charge:in_\w+:1: the gateway gave back 7, the refunds say 0$/],
+    found: [/^1: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/],
   },
   {
     name: 'a renewal that did not come',
@@ -197,7 +197,7 @@ const DAMAGES: Damage[] = [
     name: 'a cycle that was charged too early',
     harm: `update payment_intent set created_at = created_at - interval '1 day' where id = ${SECOND_PAID}`,
     undo: `update payment_intent set created_at = created_at + interval '1 day' where id = ${SECOND_PAID}`,
-    found: [/^2: sub_\w+: cycle 2 fell due at 2027-02-01 .* and was begun at 2027-01-31 /],
+    found: [/^2: sub_\w+: cycle 2 fell due at 2027-02-01 .* and was started at 2027-01-31 /],
   },
   {
     name: 'a date that is not of the calendar',
@@ -214,7 +214,7 @@ const DAMAGES: Damage[] = [
     found: Array.from(
       { length: 3 },
       () =>
-        /^2: sub_\w+: an attempt on cycle [234] was begun at 2027-0[234]-01 .*, after subscription.paused at 2027-01-01 /,
+        /^2: sub_\w+: an attempt on cycle [234] was started at 2027-0[234]-01 .*, after subscription.paused at 2027-01-01 /,
     ),
   },
   {
@@ -238,7 +238,7 @@ const DAMAGES: Damage[] = [
     name: 'another amount at the gateway',
     harm: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
     undo: `update sandbox_gateway.charge set amount_minor = 1_001 where intent_id = ${SECOND_PAID}`,
-    found: [/^3: charge:in_\w+:1: the gateway has 1999 USD, owed were 1001 USD$/],
+    found: [/^3: charge:in_\w+:1: the gateway charged 1999 USD, but 1001 USD was owed$/],
   },
   {
     name: 'an amount that nobody agreed to, in every book',
@@ -251,9 +251,9 @@ const DAMAGES: Damage[] = [
     harm: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
     undo: `update subscription set cycles_charged = 4 where id = ${PAYING}`,
     found: [
-      /^4: sub_\w+ counts 5 paid cycles and has 4$/,
-      /^4: sub_\w+: its columns say ACTIVE, 5 of 12 cycles; its state ACTIVE, 4 of 12$/,
-      /^5: sub_\w+: 5 cycles paid, 4 told of$/,
+      /^4: sub_\w+ has 5 paid cycles in its row, 4 paid intents$/,
+      /^4: sub_\w+: its columns have ACTIVE, 5 of 12 cycles; its state has ACTIVE, 4 of 12$/,
+      /^5: sub_\w+: 5 cycles paid, 4 cycle_charged events$/,
     ],
   },
   {
@@ -262,7 +262,7 @@ const DAMAGES: Damage[] = [
     undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
     found: [
       /^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/,
-      /^8: sub_\w+ is ENDED, and was last told of as ACTIVE$/,
+      /^8: sub_\w+ is ENDED, but its last event says ACTIVE$/,
     ],
   },
   {
@@ -278,8 +278,8 @@ const DAMAGES: Damage[] = [
     undo: `update outbox_event set type = 'intent.success' where type = 'intent.created'
       and body::json->>'eventType' = 'intent.success'`,
     found: [
-      /^5: in_\w+ is SUCCESS and was told of as paid 0 times$/,
-      /^5: in_\w+ was told of as created 2 times$/,
+      /^5: in_\w+ is SUCCESS and has 0 intent.success events$/,
+      /^5: in_\w+ has 2 intent.created events$/,
     ],
   },
   {
@@ -289,7 +289,7 @@ const DAMAGES: Damage[] = [
       delete from webhook_delivery where ${FIRST_EVENT}`,
     undo: `insert into webhook_delivery select * from kept; drop table kept;
       update webhook_config set updated_at = updated_at + interval '1 hour'`,
-    found: [/^5: evt_\w+ \([a-z._]+\) is for whc_\w+ and is not on its way$/],
+    found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
     name: 'an attempt that stays open',
@@ -319,7 +319,7 @@ const DAMAGES: Damage[] = [
       delete from payment_review`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,
-      /^7: att_\w+ was settled \(not_charged\) at .* and is not booked$/,
+      /^7: att_\w+ was decided \(not_charged\) at .* but is not booked$/,
     ],
   },
   {
@@ -333,7 +333,7 @@ const DAMAGES: Damage[] = [
     name: 'a subscription whose workflow was never started',
     harm: `update subscription set workflow_started_at = null, inserted_at = now() - interval '1 hour' where id = ${PAYING}`,
     undo: `update subscription set workflow_started_at = now(), inserted_at = now() where id = ${PAYING}`,
-    found: [/^7: sub_\w+ has no workflow since /],
+    found: [/^7: sub_\w+ has no confirmed workflow since /],
   },
   {
     name: 'a subscription that does not follow its clock',
@@ -342,7 +342,7 @@ const DAMAGES: Damage[] = [
     undo: `update subscription set clock_reached_at = clock_reached_at + interval '1 minute',
       updated_at = now() where id = ${PAYING}`,
     found: [
-      /^7: sub_\w+ has reached 2027-03-31 23:59:00\+00 of its clock's 2027-04-01 00:00:00\+00$/,
+      /^7: sub_\w+ has reached 2027-03-31 23:59:00\+00, but its clock's target is 2027-04-01 00:00:00\+00$/,
     ],
   },
   {
@@ -352,7 +352,7 @@ const DAMAGES: Damage[] = [
     undo: `update outbox_event set body = replace(body, '"status":"PAUSED"', '"status":"ACTIVE"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
     found: [
-      /^8: sub_\w+ is ACTIVE, and was last told of as PAUSED$/,
+      /^8: sub_\w+ is ACTIVE, but its last event says PAUSED$/,
       /^8: sub_\w+ went from CREATED to PAUSED$/,
     ],
   },
@@ -380,10 +380,10 @@ describe('is found:', () => {
       { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
     ];
     expect(wrongOf(await judge({ receiver: book('wrong-webhooks', lines) }))).toEqual([
-      `5: ${first!.eventId} (${first!.eventType}) was delivered and the receiver has not taken it`,
+      `5: ${first!.eventId} (${first!.eventType}) is DELIVERED but not in the receiver's book`,
       ...[
-        `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature does not hold`,
-        '5: the receiver got evt_made_up (intent.success): no such event',
+        `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature is invalid`,
+        '5: the receiver got evt_made_up (intent.success): the event does not exist',
       ].toSorted(),
     ]);
   });
@@ -393,6 +393,6 @@ describe('is found:', () => {
       { key: 'a', status: 200, body: '{"n":1}' },
       { key: 'a', status: 200, body: '{"n":2}' },
     ]);
-    expect(wrongOf(await judge({ client }))).toEqual(['6: key a was answered in 2 ways']);
+    expect(wrongOf(await judge({ client }))).toEqual(['6: key a has 2 different answers']);
   });
 });

@@ -134,7 +134,7 @@ describe('a payment in review', () => {
     const { ref, id } = await inReview();
     expect(await judged()).toEqual({
       wrong: [],
-      forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* waits for a person since`))],
+      forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* needs manual review since`))],
     });
     await vi.waitFor(async () => {
       const { typedSearchAttributes } = await world.client.workflow
@@ -282,7 +282,7 @@ describe('a refund in review', () => {
     );
     expect((await list()).map(({ id }) => id)).toEqual([ref.refundId]);
     expect((await review(['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
-      `Of ${ref.refundId} you can say --refunded <gatewayRefundId> or --not-refunded.\n`,
+      `${ref.refundId} allows only --refunded <gatewayRefundId> or --not-refunded.\n`,
     );
     const settled = await review(['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
     expect(settled.stdout).toContain('It is booked.');

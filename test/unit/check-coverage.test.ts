@@ -55,7 +55,7 @@ test('a row with a test that is there passes, by its title, its case or its plac
     ),
   ).toMatchObject({
     code: 0,
-    stdout: 'docs/interface-coverage.md: 2 statements, 3 times proved by a test\n',
+    stdout: 'docs/interface-coverage.md: 2 statements, 3 proofs by a test\n',
   });
 });
 
@@ -76,7 +76,7 @@ test('a row without a test, with one that is not there or does not run fails by 
     'docs/interface-coverage.md:5 D-03: "is printed in dollars" of test/unit/money.test.ts is skipped',
     'docs/interface-coverage.md:6 D-04: test/unit/money.test.ts has no test "only a comment"',
     'docs/interface-coverage.md:7 D-05: there is no test file unit/gone',
-    'docs/interface-coverage.md:9 D-10: "cents" says too little',
+    'docs/interface-coverage.md:9 D-10: "cents" is too short',
     'docs/interface-coverage.md:10 D-11: there is no test file of "TODO"',
     'docs/interface-coverage.md: 6 problems',
     '',

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const POLL_MS = 25;
 
 /**
- * Waits until `find` gives something.
+ * Waits until `find` returns a value.
  *
- * @throws Error saying what was waited for, and `soFar`, when it took longer than `withinMs`.
+ * @throws Error with `what` and `soFar` after `withinMs`.
  */
 export async function waitFor<Found>(
   what: string,

@@ -2,31 +2,31 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Browser, openPage, PageOutOfReach } from '../../test/support/browser.ts';
 import { payOn } from '../../test/support/payer.ts';
 
-export interface InsistentPayerOptions {
-  /** The payer's address, as a proxy in front of the site tells it. */
+export interface RetryingPayerOptions {
+  /** The payer's address, as the proxy before the site reports it. */
   readonly address: string;
   readonly withinMs: number;
   readonly betweenLooksMs: number;
-  /** After a broken connection: whether to reload that page or to open the link again. */
+  /** After a broken connection: true reloads the page, false opens the link again. */
   readonly reloadsBrokenPage?: () => boolean;
   readonly onRepeat?: () => void;
 }
 
 export interface PaidCheckout {
   readonly end: 'paid' | 'too late';
-  /** Pages on the way that were answered 503 ("Just a moment"). */
+  /** Number of pages answered with 503 ("Just a moment"). */
   readonly answered503: number;
 }
 
 /**
- * Pays a hosted checkout by card, in a browser of its own. A broken page is reloaded, or its link is
- * opened again. `too late`: the checkout has expired.
+ * Pays a hosted checkout by card, in a separate browser. It reloads a broken page or opens its link
+ * again. `too late`: the checkout has expired.
  *
- * @throws Error naming the last page when it is not paid within `withinMs`.
+ * @throws Error with the last page if the checkout is not paid within `withinMs`.
  */
 export async function payUntilAnswered(
   fwdUrl: string,
-  options: InsistentPayerOptions,
+  options: RetryingPayerOptions,
 ): Promise<PaidCheckout> {
   const giveUpAt = performance.now() + options.withinMs;
   const browser = new Browser(options.address);
@@ -52,6 +52,6 @@ export async function payUntilAnswered(
     await sleep(options.betweenLooksMs);
   }
   throw new Error(
-    `${fwdUrl} was not paid within ${options.withinMs / 1_000} s; last seen: ${last}`,
+    `${fwdUrl} was not paid within ${options.withinMs / 1_000} s; last page: ${last}`,
   );
 }

@@ -1,13 +1,13 @@
 /**
- * Date `index` of the calendar of a row of `subscription`, by Postgres' own, without a zone: months are
- * added to the anchor and cut to the length of the month, which is what D-05 asks for.
+ * SQL for the date `index` of a subscription's calendar, computed by Postgres in UTC. Postgres adds
+ * months to the anchor and cuts the day to the month's length, as D-05 requires.
  */
 export const dateOf = (index: string): string => `
   (to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
     + (${index}) * (state->'terms'->>'intervalCount')::int
       * ('1 ' || (state->'terms'->>'interval'))::interval)`;
 
-/** What a subscription's own events say of its statuses. */
+/** SQL for the statuses in a subscription's own events. */
 export const ENTERED = `(
   select merchant_id, stream_id, sequence, type, occurred_at, body::json->>'status' as status
   from outbox_event
