@@ -1,7 +1,7 @@
-// npm run bench:billing-day: a stack of its own, and in it the day on which all subscriptions fall due
-// at one instant. Measures how late each is charged, what a renewal costs, how the API answers
-// meanwhile, and beside it what Temporal can do at most. Exits with 1 when something was not charged
-// once or not delivered.
+// npm run bench:billing-day: simulates a day on which all subscriptions fall due at one time, on a
+// separate stack. It measures how late each charge is, the cost of a renewal, and the API's latency
+// meanwhile. For comparison it measures the upper limit of Temporal. Exits with 1 if a renewal was not
+// charged exactly once, or an event was not delivered.
 
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
@@ -13,7 +13,7 @@ import { runBillingDay } from './day/billing-day.ts';
 import type { DayFigures, DayOptions } from './day/billing-day.ts';
 import { allowConnections } from './day/set-up.ts';
 import { CHARGED } from './day/wave.ts';
-import { readSurroundings, stolenPercent } from './measure/machine.ts';
+import { readRunConditions, stolenPercent } from './measure/machine.ts';
 import { ratiosOf } from './report/billing-day-data.ts';
 import { printBillingDay } from './report/billing-day-text.ts';
 import { latenessSvg } from './report/lateness-plot.ts';
@@ -31,24 +31,27 @@ interface Options {
   readonly keep?: boolean;
 }
 
-const FLOOR_MOST = 500;
+const MAX_FLOOR = 500;
 
 const program = new Command('bench:billing-day')
-  .description('Every subscription falls due at one instant: lateness, costs, floors.')
-  .option('--subscriptions <count>', 'how many fall due together', wholeNumber, 1_000)
-  .option('--months <count>', 'how often; the last time with calls beside it', wholeNumber, 3)
+  .description('Every subscription falls due at one time: lateness, costs, floors.')
+  .option('--subscriptions <count>', 'number of subscriptions', wholeNumber, 1_000)
+  .option('--months <count>', 'number of waves; the last one has background calls', wholeNumber, 3)
   .addOption(
-    new Option('--temporal <kind>', 'dev server on a file, or cluster on Postgres')
+    new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
       .choices(['dev', 'cluster'])
       .default('dev'),
   )
   .option(
     '--floor <count>',
-    `bare workflows of each shape (default: as many, at most ${FLOOR_MOST})`,
+    `bare workflows of each shape (default: --subscriptions, at most ${MAX_FLOOR})`,
     wholeNumber,
   )
   .addOption(
-    new Option('--events <types>', 'webhooks of a renewal: cycle_charged alone, or all types')
+    new Option(
+      '--events <types>',
+      'webhooks of a renewal: cycle: only cycle_charged; all: all types',
+    )
       .choices(['cycle', 'all'])
       .default('cycle'),
   )
@@ -61,21 +64,21 @@ const dayOptions: DayOptions = {
   subscriptions: options.subscriptions,
   months: options.months,
   temporal: options.temporal,
-  floor: options.floor ?? Math.min(options.subscriptions, FLOOR_MOST),
+  floor: options.floor ?? Math.min(options.subscriptions, MAX_FLOOR),
   events: options.events === 'all' ? EVENT_TYPES : [CHARGED, 'intent.failed'],
 };
 
 runOnOwnStack('billing-day', options.keep === true, async (dataDir, closers) => {
   allowConnections();
-  const surroundings = readSurroundings();
+  const runConditions = readRunConditions();
   const coresBefore = coreTime();
   const figures = await runBillingDay(dayOptions, dataDir, closers, (line) => print(`· ${line}`));
   const stolen = stolenPercent(coresBefore);
   const ratios = ratiosOf(figures);
-  printBillingDay(dayOptions, surroundings, figures, ratios);
+  printBillingDay(dayOptions, runConditions, figures, ratios);
   if (options.json !== undefined) {
     const content = {
-      surroundings,
+      surroundings: runConditions,
       stolenPercent: stolen,
       arguments: dayOptions,
       ...figures,
@@ -89,7 +92,7 @@ runOnOwnStack('billing-day', options.keep === true, async (dataDir, closers) => 
 
 function plotOf({ waves }: DayFigures): string {
   return latenessSvg({
-    title: `${options.subscriptions} subscriptions due at one instant, Temporal ${options.temporal}`,
+    title: `${options.subscriptions} subscriptions due at one time, Temporal ${options.temporal}`,
     months: waves.map(({ settledAfter }) => settledAfter),
   });
 }

@@ -1,5 +1,5 @@
-// npm run bench:create: how long POST /subscription/create takes against a running npm start, as a
-// merchant on the same machine sees it. Prints; asserts nothing.
+// npm run bench:create: measures the latency of POST /subscription/create of a running npm start, for a
+// client on the same machine. It prints figures and checks none.
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -10,11 +10,11 @@ import { findRunningStart } from '../scripts/client/running-start.ts';
 import type { RunningStart } from '../scripts/client/running-start.ts';
 import { cells, print, runScript, styled } from '../scripts/client/terminal.ts';
 import type { Column } from '../scripts/client/terminal.ts';
-import { readSurroundings } from './measure/machine.ts';
+import { readRunConditions } from './measure/machine.ts';
 import { distributionOf, percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
-/** Not counted: code that has not run yet and connections that are not there yet. */
+/** Requests that are not counted: they compile code and open connections. */
 const WARM_UP = 30;
 
 const COLUMNS: readonly Column[] = [
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
 
 const program = new Command('bench:create')
   .description('Latency of POST /subscription/create.')
-  .option('--requests <count>', 'how many at each concurrency', wholeNumber, 300)
+  .option('--requests <count>', 'number of requests at each concurrency', wholeNumber, 300)
   .option('--json <file>', 'write every figure as JSON');
 
 await runScript(async () => {
@@ -55,7 +55,7 @@ await runScript(async () => {
   }
   print();
   if (json !== undefined) {
-    const content = { surroundings: readSurroundings(), arguments: { requests }, measured };
+    const content = { surroundings: readRunConditions(), arguments: { requests }, measured };
     writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
   }
   return 0;
@@ -85,7 +85,7 @@ async function measure(
   return { latenciesMs, elapsedMs: performance.now() - startedAt };
 }
 
-/** How long one took, in ms, from the call to the last byte of the answer. */
+/** Latency of one request in ms, from the call to the last byte of the answer. */
 async function createOnce(pool: Pool, authorization: string): Promise<number> {
   const startedAt = performance.now();
   const response = await pool.request({

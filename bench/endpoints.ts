@@ -1,6 +1,7 @@
-// npm run bench:endpoints: what thousands of streams that wait for a bad webhook endpoint do to
-// everything else. Once with a closed port, once with an endpoint that accepts and never answers, each
-// on a stack of its own. Exits with 1 when another merchant's events or a renewal went wrong.
+// npm run bench:endpoints: measures how thousands of streams that wait for a bad webhook endpoint
+// affect other work. It runs once with a closed port and once with an endpoint that accepts connections
+// and never answers, each on a separate stack. Exits with 1 if an event of another merchant or a
+// renewal failed.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import type { Closer } from '../runtime/shutdown.ts';
 import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
 import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
 import { allowConnections } from './day/set-up.ts';
-import { readSurroundings, stolenPercent } from './measure/machine.ts';
+import { readRunConditions, stolenPercent } from './measure/machine.ts';
 import { printEndpoints } from './report/endpoints-text.ts';
 import { closeAll, runOnOwnStack } from './stack/own-run.ts';
 
@@ -23,16 +24,24 @@ interface Options extends EndpointOptions {
 }
 
 const program = new Command('bench:endpoints')
-  .description('What streams that wait for a bad webhook endpoint do to everything else.')
-  .option('--streams <count>', 'subscriptions with an event for it', wholeNumber, 2_000)
+  .description('How streams that wait for a bad webhook endpoint affect other work.')
+  .option(
+    '--streams <count>',
+    'subscriptions with an event for the bad endpoint',
+    wholeNumber,
+    2_000,
+  )
   .option('--seconds <count>', 'length of each measurement', wholeNumber, 30)
   .addOption(
-    new Option('--endpoint <kind>', 'a closed port, one that never answers, or both in turn')
+    new Option(
+      '--endpoint <kind>',
+      'closed: a closed port; silent: never answers; both: one after the other',
+    )
       .choices([...BAD_ENDPOINTS, 'both'])
       .default('both'),
   )
   .addOption(
-    new Option('--temporal <kind>', 'dev server on a file, or cluster on Postgres')
+    new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
       .choices(['dev', 'cluster'])
       .default('dev'),
   )
@@ -43,22 +52,27 @@ const { json, keep, endpoint, ...options } = program.parse().opts<Options>();
 
 runOnOwnStack('endpoints', keep === true, async (dataDir, closers) => {
   allowConnections();
-  const surroundings = readSurroundings();
+  const runConditions = readRunConditions();
   const coresBefore = coreTime();
   const cases: EndpointFigures[] = [];
   for (const kind of endpoint === 'both' ? BAD_ENDPOINTS : [endpoint]) {
     cases.push(await runCase(kind, join(dataDir, kind), closers));
   }
-  printEndpoints(options, surroundings, cases);
+  printEndpoints(options, runConditions, cases);
   if (json !== undefined) {
     const stolen = stolenPercent(coresBefore);
-    const content = { surroundings, stolenPercent: stolen, arguments: options, cases };
+    const content = {
+      surroundings: runConditions,
+      stolenPercent: stolen,
+      arguments: options,
+      cases,
+    };
     writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
   }
   return cases.every(({ problems }) => problems.length === 0) ? 0 : 1;
 });
 
-/** The stack of one case is gone before that of the next one starts. */
+/** Stops the stack at its end, before the next case starts its own. */
 async function runCase(
   kind: BadEndpoint,
   dataDir: string,

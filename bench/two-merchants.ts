@@ -1,5 +1,6 @@
-// npm run bench:two-merchants: a small merchant's renewals fall due alone, and then at the same instant
-// as a big merchant's, on a stack of its own. Exits with 1 when a renewal was not charged once.
+// npm run bench:two-merchants: lets a small merchant's renewals fall due alone, and then at the same
+// time as a big merchant's, on a separate stack. Exits with 1 if a renewal was not charged exactly
+// once.
 
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
@@ -7,14 +8,14 @@ import { coreTime } from '../scripts/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
 import { print, styled } from '../scripts/client/terminal.ts';
 import { allowConnections } from './day/set-up.ts';
-import { readSurroundings, stolenPercent } from './measure/machine.ts';
+import { readRunConditions, stolenPercent } from './measure/machine.ts';
 import {
   p50p99,
   printHeading,
   printNote,
   printProblems,
   printRow,
-  printSurroundings,
+  printRunConditions,
   shown,
 } from './report/text.ts';
 import { runOnOwnStack } from './stack/own-run.ts';
@@ -27,11 +28,11 @@ interface Options extends TwoMerchantsOptions {
 }
 
 const program = new Command('bench:two-merchants')
-  .description('A small merchant’s renewals, alone and beside a big merchant’s.')
+  .description('Lateness of a small merchant’s renewals, alone and beside a big merchant’s.')
   .option('--small <count>', 'subscriptions of the small merchant', wholeNumber, 50)
   .option('--big <count>', 'subscriptions of the big merchant', wholeNumber, 2_000)
   .addOption(
-    new Option('--temporal <kind>', 'dev server on a file, or cluster on Postgres')
+    new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
       .choices(['dev', 'cluster'])
       .default('dev'),
   )
@@ -42,14 +43,14 @@ const { json, keep, ...options } = program.parse().opts<Options>();
 
 runOnOwnStack('two-merchants', keep === true, async (dataDir, closers) => {
   allowConnections();
-  const surroundings = readSurroundings();
+  const runConditions = readRunConditions();
   const coresBefore = coreTime();
   const figures = await runTwoMerchants(options, dataDir, closers, (line) => print(`· ${line}`));
   const { smallAlone, smallBesideBig, big, problems } = figures;
   const server = options.temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
   print();
   print(styled('bold', `  ${options.small} due beside ${options.big} of another, ${server}`));
-  printSurroundings(surroundings);
+  printRunConditions(runConditions);
   printHeading('Settled in Postgres, s late', ['renewals', 'p50', 'p99', 'max']);
   printRow('small merchant, alone', p50p99(smallAlone));
   printRow('small merchant, beside the big one', p50p99(smallBesideBig));
@@ -58,7 +59,12 @@ runOnOwnStack('two-merchants', keep === true, async (dataDir, closers) => {
   printProblems(problems, 'every renewal was charged once');
   if (json !== undefined) {
     const stolen = stolenPercent(coresBefore);
-    const content = { surroundings, stolenPercent: stolen, arguments: options, ...figures };
+    const content = {
+      surroundings: runConditions,
+      stolenPercent: stolen,
+      arguments: options,
+      ...figures,
+    };
     writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
   }
   return problems.length === 0 ? 0 : 1;

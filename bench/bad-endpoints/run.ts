@@ -18,21 +18,21 @@ import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-st
 import { startReceiver } from '../stack/receiver.ts';
 import type { Receiver } from '../stack/receiver.ts';
 
-/** `closed`: a port on which nothing listens. `silent`: connections are accepted, never answered. */
+/** `closed`: a port without a listener. `silent`: accepts connections and never answers. */
 export const BAD_ENDPOINTS = ['closed', 'silent'] as const;
 export type BadEndpoint = (typeof BAD_ENDPOINTS)[number];
 
 export interface EndpointOptions {
-  /** Subscriptions whose first event waits for the bad endpoint. */
+  /** Number of subscriptions whose first event waits for the bad endpoint. */
   readonly streams: number;
-  /** Length of each measurement. */
+  /** Length of each measurement in seconds. */
   readonly seconds: number;
   readonly temporal: TemporalKind;
 }
 
-/** How a stack does by itself and for a merchant whose endpoint answers. */
+/** The stack's CPU use, and the latencies for a merchant whose endpoint answers. */
 export interface Health {
-  /** While nothing is asked of it. Null where CPU time cannot be read. */
+  /** CPU use without requests. Null if CPU time cannot be read. */
   readonly idleCpu: CpuPercent | null;
   readonly load: LoadFigures;
   readonly deliveries: HealthyDeliveries;
@@ -40,19 +40,19 @@ export interface Health {
 
 export interface EndpointFigures {
   readonly endpoint: BadEndpoint;
-  /** Before the first event for the bad endpoint. */
+  /** Measured before the first event for the bad endpoint. */
   readonly before: Health;
-  /** With the streams waiting. */
+  /** Measured while the streams wait. */
   readonly meanwhile: Health;
-  /** The creates that made the streams. */
+  /** The create requests that produced the streams. */
   readonly create: Throughput;
-  /** Deliveries that wait when the measurement begins, and at its end. */
+  /** Number of pending deliveries at the start and at the end of the measurement. */
   readonly pending: { readonly first: number; readonly last: number };
-  /** Attempts that were recorded between these two. */
+  /** Number of attempts recorded between start and end. */
   readonly attemptsRecorded: number;
   /**
-   * Renewals that fall due seconds after an event for the bad endpoint: seconds by which each was
-   * settled late, and how long the edit that set its date took, ms.
+   * Renewals that fall due 4 s after an event for the bad endpoint: their lateness in seconds, and the
+   * time in ms of the edit that set their date.
    */
   readonly renewals: { readonly lateSeconds: Distribution; readonly editMs: Distribution };
   readonly problems: readonly string[];
@@ -64,10 +64,10 @@ const RENEWALS = 6;
 const DUE_AFTER_MS = 4_000;
 const RENEWED_WITHIN_MS = 180_000;
 const LOOK_MS = 250;
-/** The last creates' first attempts are over, or hang, after this. */
+/** Wait after the last create request. First attempts have failed or hang by then. */
 const REST_MS = 10_000;
 
-/** Measures one kind of bad endpoint on a stack of its own; what it starts is pushed to `closers`. */
+/** Measures one kind of bad endpoint on a separate stack. It pushes to `closers` what must be closed. */
 export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
@@ -75,7 +75,7 @@ export async function runBadEndpoint(
   closers: Closer[],
   say: (line: string) => void,
 ): Promise<EndpointFigures> {
-  say(`${endpoint} endpoint: starting a stack of its own (Temporal: ${options.temporal})`);
+  say(`${endpoint} endpoint: starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const receiver = await startReceiver(closers);
   const healthy = await stack.addMerchant('Healthy merchant');
@@ -97,7 +97,9 @@ export async function runBadEndpoint(
   const meanwhile = await measureHealth(setting);
   const last = await deliveriesTo(stack, badConfigId);
 
-  say(`${endpoint} endpoint: renewals due ${DUE_AFTER_MS / 1_000} s after an event for it`);
+  say(
+    `${endpoint} endpoint: renewals due ${DUE_AFTER_MS / 1_000} s after an event for the endpoint`,
+  );
   const { renewals, missing } = await measureRenewals(stack);
   const problems = [
     ...problemsOf('before', before),
@@ -149,7 +151,7 @@ async function deliveriesTo(
   return row ?? { pending: 0, attempts: 0 };
 }
 
-/** Each is paid, which makes an event, and then moved to fall due seconds later. */
+/** Pays each subscription, which produces an event, and then moves its next payment to 4 s later. */
 async function measureRenewals(
   stack: MeasuredStack,
 ): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {

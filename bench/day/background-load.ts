@@ -4,32 +4,32 @@ import type { Distribution } from '../measure/percentiles.ts';
 import type { ClientOf } from '../stack/measured-stack.ts';
 import { createOne, payOne, Troubles } from './set-up.ts';
 
-/** How long calls took in ms, from the call to its definite answer, repeats included. */
+/** Time of each call in ms, from its start to its definite answer, repeats included. */
 export interface LoadFigures {
   readonly readMs: Distribution;
   readonly createMs: Distribution;
   readonly checkoutMs: Distribution;
   readonly repeats: number;
   readonly payersAnswered503: number;
-  /** Calls that got no definite answer; each is an error of the run. */
+  /** Errors of the calls without a definite answer. */
   readonly failures: readonly string[];
 }
 
 export interface BackgroundLoad {
-  /** Sends nothing more, waits for what is under way, and gives the figures. */
+  /** Stops new rounds, waits for the running ones, and returns the figures. */
   end(): Promise<LoadFigures>;
 }
 
 /**
- * Between two rounds, ms. A round is four reads, one subscription created and its checkout paid.
- * Rounds start by the clock, whatever has been answered by then.
+ * Time between the starts of two rounds, in ms. A round is four reads, one new subscription and its
+ * payment. Rounds start on time, even if earlier rounds are still running.
  */
 const ROUND_MS = 2_000;
 const READS_A_ROUND = 4;
-/** So many rounds may be under way; more would measure this load and not the wave. */
+/** Maximum number of concurrent rounds. With more, the load itself would dominate the measurement. */
 const ROUNDS_AT_ONCE = 20;
 
-/** Starts a light load of one merchant: 2 reads/s, 0.5 creates/s and 0.5 hosted payments/s. */
+/** Starts a light load of one merchant: 2 reads, 0.5 creates and 0.5 hosted payments a second. */
 export function startBackgroundLoad(merchant: ClientOf): BackgroundLoad {
   const troubles = new Troubles();
   const client = merchant(() => (troubles.repeats += 1));

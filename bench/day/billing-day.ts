@@ -21,32 +21,38 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 
 export interface DayOptions {
   readonly subscriptions: number;
-  /** Waves; each is a month later in the subscriptions' calendar, and seconds later in real time. */
+  /**
+   * Number of waves. Each is a month later in the subscriptions' calendar and seconds later in real
+   * time.
+   */
   readonly months: number;
   readonly temporal: TemporalKind;
-  /** Bare workflows of each shape. */
+  /** Number of bare workflows of each shape. */
   readonly floor: number;
-  /** What the measured merchant's configuration is subscribed to. */
+  /** Event types of the measured merchant's webhook configuration. */
   readonly events: readonly string[];
 }
 
-/** Everything measured on one billing day. */
+/** All results of one billing day. */
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
-  /** One for each month, with the edits before it. The last one has the background load. */
+  /** One wave a month, with the edits before it. The last wave has the background load. */
   readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
-  /** What else was called during the last wave. */
+  /** The calls of the background load during the last wave. */
   readonly duringWave: {
     readonly same: LoadFigures;
     readonly other: LoadFigures & HealthyDeliveries;
   };
   readonly floors: Record<Shape, Floor>;
-  /** What the sweeps repaired until the last wave was over, by kind; empty in a healthy run. */
+  /** Repairs of the sweeps until the end of the last wave, by kind. Empty in a healthy run. */
   readonly repairs: Readonly<Record<string, number>>;
-  /** Whether Postgres counted statements. */
+  /** True if Postgres counted statements. */
   readonly countsStatements: boolean;
-  /** What was not charged once, or not delivered; empty when all is right. */
+  /**
+   * Renewals that were not charged exactly once, and events that were not delivered. Empty if all is
+   * right.
+   */
   readonly problems: readonly string[];
 }
 
@@ -56,21 +62,21 @@ const OTHER_PATH = '/other-merchant';
 const OTHER_EVENTS = ['subscription.created', CHARGED];
 const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
-/** A paid run moves to the queue of renewals within 30 s. */
+/** A workflow leaves the task queue `checkout` within 30 s of the payment. */
 const LEFT_CHECKOUT_MS = 35_000;
 const QUIET_WITHIN_MS = 60_000;
 const EDIT_TRIES = 3;
-/** Edits may take so much longer than calls took on average before. */
+/** Factor on the expected time of the edits, which is based on the rate of earlier calls. */
 const EDIT_ALLOWANCE = 1.5;
 
-/** Runs a billing day on a stack of its own; what it starts is pushed to `closers`. */
+/** Runs a billing day on a separate stack. It pushes to `closers` what must be closed. */
 export async function runBillingDay(
   options: DayOptions,
   dataDir: string,
   closers: Closer[],
   say: Say,
 ): Promise<DayFigures> {
-  say(`starting a stack of its own (Temporal: ${options.temporal})`);
+  say(`starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const receiver = await startReceiver(closers);
   const other = await stack.addMerchant('Another merchant');
@@ -82,7 +88,7 @@ export async function runBillingDay(
   const pay = await payAll(stack, created);
   await waitUntilDelivered(stack);
 
-  say('measuring the idle stack, once every run has left the payers’ queue');
+  say('measuring the idle stack, after every workflow has left the queue checkout');
   await sleep(LEFT_CHECKOUT_MS);
   await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
   const idle = await measureIdle(stack);
@@ -127,7 +133,7 @@ async function measureWaves(
   let duringWave: DayFigures['duringWave'] | undefined;
   for (let month = 1; month <= months; month += 1) {
     const isLast = month === months;
-    say(`month ${month}: editing every subscription to one due instant`);
+    say(`month ${month}: moving every subscription to one due time`);
     const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
     const { edit, dueAt } = await editToOneInstant(setting, perSecond);
     say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
@@ -153,7 +159,7 @@ async function measureWaves(
   return { waves, duringWave };
 }
 
-/** Edits all; again with a later instant when the edits were too slow for one instant. */
+/** Edits all subscriptions. If the edits took too long, it repeats them with a later due time. */
 async function editToOneInstant(
   { stack, subscriptionIds }: WaveSetting,
   perSecond: number,
@@ -164,7 +170,7 @@ async function editToOneInstant(
     const edit = await editAll(stack, subscriptionIds, dueAt);
     if (Date.now() + PREPARED_WITHIN_MS < dueAt) return { edit, dueAt };
   }
-  throw new Error('the edits were too slow to let all subscriptions fall due at one instant');
+  throw new Error('the edits were too slow for one due time');
 }
 
 async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {
@@ -183,9 +189,9 @@ async function readRepairs({ sql }: MeasuredStack): Promise<Record<string, numbe
 }
 
 async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
-  const before = await readCounters(stack, 'wait for them');
+  const before = await readCounters(stack, 'afterReports');
   const cpu = await cpuPercentOver(stack, IDLE_MS);
-  const after = await readCounters(stack, 'wait for them');
+  const after = await readCounters(stack, 'afterReports');
   const seconds = (after.at.commits - before.at.commits) / 1_000;
   return { cpu, databasePerSecond: divided(workBetween(before, after, null), seconds) };
 }

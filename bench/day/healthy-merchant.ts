@@ -5,9 +5,9 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Receiver } from '../stack/receiver.ts';
 import { readDeliveries } from './renewals.ts';
 
-/** Events of a merchant whose endpoint answers at once. */
+/** Deliveries to a merchant whose endpoint answers at once. */
 export interface HealthyDeliveries {
-  /** From an event's commit to its first arrival, ms. */
+  /** Time from an event's commit to its first arrival, in ms. */
   readonly firstDeliveryMs: Distribution;
   readonly undelivered: number;
 }
@@ -15,7 +15,7 @@ export interface HealthyDeliveries {
 const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
-/** Reads the deliveries for a configuration since `since`, epoch ms, once they are all over. */
+/** Reads a configuration's deliveries since `since`, in epoch ms. First waits up to 60 s for open ones. */
 export async function settledDeliveries(
   stack: MeasuredStack,
   receiver: Receiver,

@@ -1,27 +1,27 @@
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 
-/** One renewal of a wave, with every time at which it went on, in epoch ms; null: not yet. */
+/** One renewal of a wave, with the time of each step in epoch ms. Null: the step has not happened. */
 export interface Renewal {
   readonly subscriptionId: string;
-  /** By the gateway's own book. */
+  /** By the gateway's book. */
   readonly chargedAt: number | null;
-  /** How many charges the gateway booked for it; exactly one is right. */
+  /** Number of charges in the gateway's book. Only 1 is correct. */
   readonly charges: number;
-  /** By the clock of Postgres. */
+  /** By Postgres' clock. */
   readonly settledAt: number | null;
-  /** When the receiver had its `subscription.cycle_charged`. */
+  /** Arrival of its `subscription.cycle_charged` at the receiver. */
   readonly deliveredAt: number | null;
 }
 
-/** Events of a wave, from their commit to the receiver. */
+/** The deliveries of a wave. */
 export interface Deliveries {
   readonly events: number;
-  /** Rows of configurations that are not DELIVERED. */
+  /** Deliveries that are not DELIVERED. */
   readonly undelivered: number;
-  /** From the commit of each event to its first arrival, ms. */
+  /** Time from the commit of each event to its first arrival, in ms. */
   readonly firstDeliveryMs: readonly number[];
-  /** When the last delivery was recorded, epoch ms by the worker's clock; null without one. */
+  /** Time of the last recorded delivery, in epoch ms by the worker's clock. Null if there is none. */
   readonly lastRecordedAt: number | null;
 }
 
@@ -33,7 +33,7 @@ interface BookedCharge {
   readonly reference: { readonly subscriptionId: string | null };
 }
 
-/** Reads what became of the renewals of `subscriptionIds` that fell due at `dueAt`. */
+/** Reads the renewals of `subscriptionIds` that fell due at `dueAt`. */
 export async function readRenewals(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
@@ -72,7 +72,7 @@ export async function readRenewals(
   });
 }
 
-/** How many renewals are not settled, or have an event that is not delivered. */
+/** Number of renewals that are not settled, and number of pending deliveries. */
 export async function countOpen(
   { sql }: MeasuredStack,
   subscriptionIds: readonly string[],
@@ -92,8 +92,8 @@ export async function countOpen(
 }
 
 /**
- * Reads the deliveries of events of these streams, or for one webhook configuration, that were stored
- * since `since`, epoch ms.
+ * Reads the deliveries of events since `since`, in epoch ms. They belong to these streams or to one
+ * webhook configuration.
  */
 export async function readDeliveries(
   { sql }: MeasuredStack,
@@ -127,7 +127,7 @@ export async function readDeliveries(
   };
 }
 
-/** Everything in the gateway's book, oldest first. */
+/** Reads the whole book of the gateway, oldest charge first. */
 async function readBook({ demo }: MeasuredStack): Promise<BookedCharge[]> {
   const book: BookedCharge[] = [];
   for (let after: number | null = 0; after !== null;) {

@@ -10,15 +10,15 @@ import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
 import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
-/** Calls of one kind: how many a second, and how long each took in ms. */
+/** Calls of one kind: the rate a second, and the time of each in ms. */
 export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
-  /** Answers 409, 429, 5xx or none at all, after which the request was repeated with its key. */
+  /** Number of repeats with the same key, after an answer 409, 429 or 5xx, or no answer. */
   readonly repeats: number;
-  /** Pages of payers that were answered 503. */
+  /** Number of pages that a payer received with status 503. */
   readonly payersAnswered503: number;
-  /** CPU ms of each process while they were called, divided by the calls; null without /proc. */
+  /** CPU ms of each process during the calls, divided by the number of calls. Null without /proc. */
   readonly cpuMsPerCall: Record<ProcessName | 'bench', number> | null;
 }
 
@@ -32,13 +32,13 @@ const STARTED_WITHIN_MS = 60_000;
 const PAY_WITHIN_MS = 180_000;
 const BETWEEN_LOOKS_MS = 300;
 
-/** Counts of what went another way than at once. */
+/** Counts repeats and 503 answers. */
 export class Troubles {
   repeats = 0;
   payersAnswered503 = 0;
 }
 
-/** Sets how many connections this process opens to one server: as many as a load needs. */
+/** Raises the limit of connections from this process to one server. */
 export function allowConnections(): void {
   setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
 }
@@ -57,7 +57,7 @@ export async function createOne(merchant: MerchantClient): Promise<CreatedSubscr
 
 let payers = 0;
 
-/** Pays on the hosted page, as a payer with an address of their own. */
+/** Pays on the hosted page, as a payer with a new address. */
 export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> {
   payers += 1;
   const address = `10.${(payers >> 16) & 255}.${(payers >> 8) & 255}.${payers & 255}`;
@@ -71,7 +71,7 @@ export async function payOne(fwdUrl: string, troubles: Troubles): Promise<void> 
   if (end !== 'paid') throw new Error(`${fwdUrl} had expired`);
 }
 
-/** Makes `count` subscriptions of one merchant, twelve at a time. */
+/** Creates `count` subscriptions of one merchant, 12 at a time. */
 export async function createAll(
   stack: MeasuredStack,
   count: number,
@@ -85,7 +85,7 @@ export async function createAll(
   return { created: results, throughput };
 }
 
-/** Workflows are started behind the answers of their creates. */
+/** Waits until all workflows are started: they start after the answer to the create request. */
 async function waitUntilStarted({ sql }: MeasuredStack): Promise<void> {
   await waitFor('the workflows to be started', STARTED_WITHIN_MS, async () => {
     const [row] = await sql<{ missing: number }[]>`
@@ -106,7 +106,7 @@ export async function payAll(
   return throughput;
 }
 
-/** Moves the next payment of every subscription to `dueAt`, epoch ms. */
+/** Moves the next payment of every subscription to `dueAt`, in epoch ms. */
 export async function editAll(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],

@@ -18,29 +18,29 @@ import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
-/** What one renewal costs, averaged over a wave. */
+/** The cost of one renewal, averaged over a wave. */
 export interface RenewalCost {
   /** CPU ms of each process. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
-  /** Of the subscription's workflow, over a sample. */
+  /** Size of the workflow's history, averaged over a sample. */
   readonly history: HistorySize;
-  /** Commits and statements are without what the idle stack does in the same time. */
+  /** Commits and statements, minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
 }
 
-/** What all subscriptions falling due at one instant came to. Times in seconds after it. */
+/** Results of a wave, in which all subscriptions fall due at one time. Times are in seconds after it. */
 export interface WaveFigures {
   readonly dueAt: number;
   readonly charged: number;
   readonly delivered: number;
-  /** Subscriptions that the gateway booked more than one charge for. */
+  /** Number of subscriptions with more than one charge in the gateway's book. */
   readonly chargedTwice: number;
   readonly undeliveredEvents: number;
   readonly notAsleep: number;
-  /** Until the last charge was settled, and N divided by that. */
+  /** Time until the last charge is settled, and N divided by it. */
   readonly settledSeconds: number;
   readonly chargesPerSecond: number;
-  /** Until everything was settled, delivered and asleep, and N divided by that. */
+  /** Time until everything is settled, delivered and asleep, and N divided by it. */
   readonly asleepSeconds: number;
   readonly asleepPerSecond: number;
   readonly lateness: {
@@ -48,11 +48,11 @@ export interface WaveFigures {
     readonly bySettled: Distribution;
     readonly byDelivered: Distribution;
   };
-  /** From an event's commit to its first arrival, ms. */
+  /** Time from an event's commit to its first arrival, in ms. */
   readonly firstDeliveryMs: Distribution;
   readonly deliveriesPerRenewal: number;
   readonly cost: RenewalCost;
-  /** Lateness of each charge by Postgres, in seconds, in ascending order: for the plot. */
+  /** Lateness of each charge by Postgres' clock, in seconds, ascending. For the plot. */
   readonly settledAfter: readonly number[];
 }
 
@@ -63,13 +63,13 @@ export interface WaveSetting {
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
 }
 
-/** Path of the receiver that the measured merchant's events go to. */
+/** The receiver's path for the events of the measured merchant. */
 export const WAVE_PATH = '/billing-day';
 export const CHARGED = 'subscription.cycle_charged';
 
-/** {@link prepareWave} needs so long before the due instant. */
+/** Time that {@link prepareWave} needs before the due time. */
 export const PREPARED_WITHIN_MS = 16_000;
-/** The counters of Postgres are read so long before the due instant. */
+/** Time before the due time at which Postgres' counters are read. */
 const COUNTED_BEFORE_MS = 2_000;
 const QUIET_WITHIN_MS = 3_000;
 const QUIET_AFTER_WITHIN_MS = 20_000;
@@ -78,24 +78,24 @@ const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 const SAMPLE = 20;
-const LOOKED_AT_TOGETHER = 8;
+const CONCURRENT_READS = 8;
 
-/** Waits for a quiet stack after the edits; reads every counter shortly before the due instant. */
+/** Waits until the stack is quiet after the edits. Reads every counter shortly before the due time. */
 async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
   const histories = historiesOf(stack);
   const sample = sampleOf(subscriptionIds);
-  const positions = await inParallel(sample, LOOKED_AT_TOGETHER, async (id) => ({
+  const positions = await inParallel(sample, CONCURRENT_READS, async (id) => ({
     id,
     position: await histories.position(subscriptionWorkflowId(id)),
   }));
   await sleep(Math.max(0, dueAt - Date.now() - COUNTED_BEFORE_MS));
-  return { positions, counters: await readCounters(stack, 'are there') };
+  return { positions, counters: await readCounters(stack, 'now') };
 }
 
 /**
- * Measures the wave of `dueAt`, to which every subscription has been moved. `whileDue` starts with the
- * wave; what it gives back is called at its end.
+ * Measures the wave at `dueAt`, to which every subscription was moved. `whileDue` is called when the
+ * wave begins. The function that it returns is called when the wave ends.
  */
 export async function measureWave(
   setting: WaveSetting,
@@ -116,7 +116,7 @@ export async function measureWave(
   const cpuMs = cpuMsFor(n);
   const database = workBetween(
     counters,
-    await readCounters(stack, 'wait for them'),
+    await readCounters(stack, 'afterReports'),
     setting.idle.databasePerSecond,
   );
   return {
@@ -129,7 +129,10 @@ export async function measureWave(
   };
 }
 
-/** Ends without an error when time is up: what is missing then is counted afterwards. */
+/**
+ * Waits for the end of the wave. After the time limit it returns without an error, and the missing
+ * parts are counted later.
+ */
 async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const { stack, receiver, subscriptionIds } = setting;
   const n = subscriptionIds.length;
@@ -137,7 +140,7 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const untilTrue = async (isOver: () => Promise<boolean>): Promise<void> => {
     while (Date.now() < giveUpAt && !(await isOver())) await sleep(LOOK_MS);
   };
-  // The receiver is asked first: it costs the stack nothing.
+  // The receiver is asked first, because that costs the stack nothing.
   await untilTrue(async () => {
     const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
     return (await receiver.subscriptions(selection)) >= n;
@@ -201,11 +204,11 @@ function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: num
   };
 }
 
-/** When each subscription's workflow did its last step, epoch ms; null for one that does not sleep. */
+/** Time of each workflow's last event, in epoch ms. Null for a workflow that is not asleep. */
 async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(number | null)[]> {
   const histories = historiesOf(stack);
   const giveUpAt = performance.now() + ASLEEP_WITHIN_MS;
-  return inParallel(subscriptionIds, LOOKED_AT_TOGETHER, async (id) => {
+  return inParallel(subscriptionIds, CONCURRENT_READS, async (id) => {
     const withinMs = Math.max(0, giveUpAt - performance.now());
     const find = async (): Promise<true | undefined> =>
       (await histories.position(subscriptionWorkflowId(id))).isAsleep ? true : undefined;
@@ -219,7 +222,7 @@ async function historyCost(
   positions: readonly { readonly id: string; readonly position: RunPosition }[],
 ): Promise<HistorySize> {
   const histories = historiesOf(stack);
-  const added = await inParallel(positions, LOOKED_AT_TOGETHER, ({ id, position }) =>
+  const added = await inParallel(positions, CONCURRENT_READS, ({ id, position }) =>
     histories.addedSince(subscriptionWorkflowId(id), position),
   );
   const mean = (values: readonly number[]): number =>

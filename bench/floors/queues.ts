@@ -1,4 +1,4 @@
-/** Task queues of the floors; no process of the product polls them. */
+/** Task queues of the floors. No process of the product polls them. */
 export const WORKFLOW_QUEUE = 'floor-workflows';
 export const CHARGES_QUEUE = 'floor-charges';
 export const WEBHOOKS_QUEUE = 'floor-webhooks';

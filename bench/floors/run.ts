@@ -11,37 +11,37 @@ import type { ChildProgram } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** The shapes of a renewal whose bare cost is measured; each names its workflow and its last queue. */
+/** The shapes of a bare renewal. Each names its workflow and its last task queue. */
 const SHAPES = {
   twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
   oneLocalActivity: WORKFLOW_QUEUE,
 } as const;
 export type Shape = keyof typeof SHAPES;
 
-/** What Temporal and an SDK worker can do at most with a shape, without any work inside. */
+/** The upper limit of Temporal and an SDK worker for one shape: its activities do nothing. */
 export interface Floor {
   readonly workflows: number;
-  /** From the instant at which all fall due to the instant at which the last one sleeps again. */
+  /** Seconds from the common due time until the last workflow sleeps again. */
   readonly seconds: number;
   readonly asleepPerSecond: number;
-  /** Null where CPU time cannot be read. */
+  /** Null if CPU time cannot be read. */
   readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres', number> | null;
 }
 
-const STARTED_TOGETHER = 16;
-const LOOKED_AT_TOGETHER = 8;
-/** Between the last start and the due instant, so that the starts are over. */
+const CONCURRENT_STARTS = 16;
+const CONCURRENT_READS = 8;
+/** Time between the last start and the due time, so that the starts are finished. */
 const REST_MS = 3_000;
-/** Workflows that are started first to learn how long starts take; they never fall due. */
+/** Workflows started first to measure how long a start takes. They never fall due. */
 const PROBES = 32;
 const NEVER_DUE_MS = 30 * 86_400_000;
-/** Starts may take so much longer than the probes took. */
+/** Factor on the expected time of the starts. */
 const START_ALLOWANCE = 2;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 
-/** Runs `count` bare workflows of each shape, one shape after the other, all due at one instant. */
+/** Runs `count` bare workflows of each shape, one shape after another. All of a shape fall due at once. */
 export async function measureFloors(
   stack: MeasuredStack,
   count: number,
@@ -77,7 +77,7 @@ async function measureFloor(
     Array.from({ length: n }, (_, index) => `floor/${shape}/${kind}/${index}`);
   const startAll = async (ids: readonly string[], dueAt: number): Promise<number> => {
     const startedAt = performance.now();
-    await inParallel(ids, STARTED_TOGETHER, (workflowId) =>
+    await inParallel(ids, CONCURRENT_STARTS, (workflowId) =>
       client.workflow.start(shape, { workflowId, taskQueue: WORKFLOW_QUEUE, args: [dueAt] }),
     );
     return performance.now() - startedAt;
@@ -104,7 +104,7 @@ async function measureFloor(
   await sleep(1_000);
   const cpu = cpuBetween(cpuBefore, readCpu(roots));
   const histories = historiesOf(stack);
-  const asleepAt = await inParallel(ids, LOOKED_AT_TOGETHER, (id) =>
+  const asleepAt = await inParallel(ids, CONCURRENT_READS, (id) =>
     sleptAgainAt(histories, id, dueAt),
   );
   const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
@@ -128,7 +128,7 @@ function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {
   return (['temporal', 'postgres'] as const).map((name) => [name, pids.get(name) ?? 0]);
 }
 
-/** When a bare workflow started its next timer, epoch ms by Temporal's clock. */
+/** Time at which a bare workflow started its next timer, in epoch ms by Temporal's clock. */
 async function sleptAgainAt(histories: Histories, id: string, dueAt: number): Promise<number> {
   return waitFor(`${id} to sleep again`, ASLEEP_WITHIN_MS, async () => {
     const { type, at } = await histories.lastEvent(id);

@@ -1,6 +1,5 @@
-// The worker of the floors, in a process of its own, with Temporal's address and namespace as its
-// arguments. Its options are fixed here, so that a floor stays the same when those of the product's
-// worker change.
+// The worker of the floors, in a separate process. Its arguments are Temporal's address and namespace.
+// Its options are fixed here, so a floor stays the same when the product's worker changes.
 
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
@@ -9,7 +8,7 @@ import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { answerParent } from '../stack/child-process.ts';
 import { CHARGES_QUEUE, WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** Enough for a wave: no task waits for its worker so long that it is handed out again. */
+/** Enough for a wave: no workflow task times out while it waits for this worker. */
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,

@@ -11,7 +11,7 @@ const charges = proxyActivities<EmptyActivities>({ ...options, taskQueue: CHARGE
 const webhooks = proxyActivities<EmptyActivities>({ ...options, taskQueue: WEBHOOKS_QUEUE });
 const local = proxyLocalActivities<EmptyActivities>(options);
 
-/** A renewal as two regular activities on two other queues, then continue-as-new. */
+/** A renewal as two regular activities on two other task queues, then continue-as-new. */
 export async function twoActivitiesAndNewRun(dueAt: number): Promise<never> {
   await sleepUntil(dueAt);
   await charges.nothing();
@@ -19,7 +19,7 @@ export async function twoActivitiesAndNewRun(dueAt: number): Promise<never> {
   return continueAsNew<typeof twoActivitiesAndNewRun>(dueAt + LATER_MS);
 }
 
-/** A renewal as one local activity; the run goes on. */
+/** A renewal as one local activity. The same run continues. */
 export async function oneLocalActivity(dueAt: number): Promise<never> {
   for (let cycle = 0; ; cycle += 1) {
     await sleepUntil(dueAt + cycle * LATER_MS);

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU time in ms that a process and every process under it have used since they started. */
+/** CPU time in ms of a process and all its descendants since their start. */
 export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 
-/** Ticks of /proc/<pid>/stat in a second: a constant of Linux for programs (USER_HZ). */
+/** Clock ticks a second in /proc/<pid>/stat. Linux fixes this number for user programs (USER_HZ). */
 const TICKS_PER_SECOND = 100;
 
 /**
- * CPU time of each process tree, by the pid at its root. A child that has ended counts with its
- * parent, as Linux adds it there. Null where there is no /proc.
+ * CPU time of each process tree, by the pid of its root. Linux adds the time of an ended child to its
+ * parent. Null without /proc.
  */
 export function readCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
@@ -28,7 +28,7 @@ export function readCpu<Name extends string>(
   );
 }
 
-/** CPU time in ms that each process used between two readings; NaN for one that ended meanwhile. */
+/** CPU time in ms of each process between two readings. NaN for a process that ended meanwhile. */
 export function cpuBetween<Name extends string>(
   before: CpuTimes<Name> | null,
   after: CpuTimes<Name> | null,
@@ -43,8 +43,8 @@ export function cpuBetween<Name extends string>(
 }
 
 /**
- * Reads the CPU time of the `roots` and of this process now. The function it returns reads it again and
- * answers the difference in ms, divided by `count`; null where CPU time cannot be read.
+ * Reads the CPU time of the `roots` and of this process. The returned function reads it again and
+ * returns the difference in ms, divided by `count`. Null if CPU time cannot be read.
  */
 export function countCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
@@ -71,10 +71,11 @@ function readProcesses(): Map<number, { parent: number; ticks: number }> {
     try {
       stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     } catch {
-      // It ended in between.
+      // The process ended meanwhile.
       continue;
     }
-    // After the name in parentheses: state, parent, …; from index 11 utime, stime, cutime, cstime.
+    // Fields after the name in parentheses: state, parent, …; from index 11 utime, stime, cutime,
+    // cstime.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     found.set(pid, { parent: Number(fields[1]), ticks });

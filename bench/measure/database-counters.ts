@@ -1,42 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
-/** What Postgres has counted since it started. */
+/** Postgres' counters since its start. */
 export interface DatabaseCounters {
-  /** `performance.now()` of the reading of statements and of commits, ms. */
+  /** `performance.now()` in ms when statements and commits were read. */
   readonly at: { readonly statements: number; readonly commits: number };
   readonly walBytes: number;
   readonly ours: Counts;
-  /** Temporal's databases; null where Temporal keeps its state elsewhere. */
+  /** Counters of Temporal's databases. Null if Temporal keeps its state elsewhere. */
   readonly temporal: Counts | null;
 }
 
 interface Counts {
   readonly commits: number;
-  /** Without begin, commit and rollback. Null where Postgres does not count statements. */
+  /** Without begin, commit and rollback. Null if Postgres does not count statements. */
   readonly statements: number | null;
 }
 
-/** Rates or amounts of work, in the same parts. */
+/** Rates or amounts of work, with the same fields. */
 export type DatabaseWork = Omit<DatabaseCounters, 'at'>;
 
-/** An idle backend reports its last transactions after 10 s at the latest. */
+/** An idle backend reports its last transactions within 10 s. */
 const REPORTED_AFTER_MS = 10_500;
 const OURS = 'perennial';
 const TEMPORAL = ['temporal', 'temporal_visibility'];
 
 /**
- * Reads the counters. The log and statements are counted at once; commits only when backends report
- * them, which idle ones do after 10 s at the latest.
+ * Reads the counters. WAL and statements are counted at once. Commits are counted when the backends
+ * report them, so `afterReports` waits 10.5 s.
  */
 export async function readCounters(
   stack: MeasuredStack,
-  reports: 'are there' | 'wait for them',
+  reports: 'now' | 'afterReports',
 ): Promise<DatabaseCounters> {
   const walBytes = await readWal(stack);
   const statementsAt = performance.now();
   const statements = await readStatements(stack);
-  if (reports === 'wait for them') await sleep(REPORTED_AFTER_MS);
+  if (reports === 'afterReports') await sleep(REPORTED_AFTER_MS);
   const commitsAt = performance.now();
   const rows = await stack.statistics<{ datname: string; commits: number }[]>`
     select datname, xact_commit::float8 as commits
@@ -59,8 +59,8 @@ export async function readCounters(
 }
 
 /**
- * Work between two readings. Commits and statements are without what an idle system does in that time;
- * the log is whole, because an idle system's is too uneven to be taken off.
+ * The work between two readings. The idle system's share is subtracted from commits and statements. It
+ * is not subtracted from the WAL, because the idle system's WAL varies too much.
  */
 export function workBetween(
   before: DatabaseCounters,
@@ -89,7 +89,7 @@ export function workBetween(
   };
 }
 
-/** Every part divided by `by`: by seconds for a rate, by renewals for a cost. */
+/** Divides every field by `by`: by seconds for a rate, by renewals for a cost. */
 export function divided(work: DatabaseWork, by: number): DatabaseWork {
   const counts = ({ commits, statements }: Counts): Counts => ({
     commits: commits / by,

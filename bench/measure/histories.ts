@@ -3,7 +3,7 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 const { EventType, WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 
-/** Where a workflow stands in its latest run. */
+/** The state of a workflow's latest run. */
 export interface RunPosition {
   readonly runId: string;
   readonly events: number;
@@ -17,20 +17,20 @@ export interface LastEvent {
   readonly type: string;
   /** Epoch ms by Temporal's clock. */
   readonly at: number;
-  /** The run after this one, when the event continues the workflow as new. */
+  /** The next run, if the event is continue-as-new. */
   readonly nextRunId: string | null;
 }
 
-/** The size of a history: what a stretch of a workflow's life added to it. */
+/** The size that a part of a workflow's life added to its history. */
 export interface HistorySize {
   readonly events: number;
   readonly bytes: number;
 }
 
 const CALL_WITHIN_MS = 10_000;
-const RUNS_MOST = 20;
+const MAX_RUNS = 20;
 
-/** Looks at workflows by Temporal's public calls. */
+/** Reads workflow histories through Temporal's public API. */
 export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
   const namespace = demo.temporalNamespace;
   const call = <Answer>(work: () => Promise<Answer>): Promise<Answer> =>
@@ -73,12 +73,12 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     };
   };
 
-  /** What the runs from `before` on have added to the workflow's history. */
+  /** The size that the runs from `before` on added to the workflow's history. */
   const addedSince = async (workflowId: string, before: RunPosition): Promise<HistorySize> => {
     let events = -before.events;
     let bytes = -before.bytes;
     let runId: string | null = before.runId;
-    for (let runs = 0; runId !== null && runs < RUNS_MOST; runs += 1) {
+    for (let runs = 0; runId !== null && runs < MAX_RUNS; runs += 1) {
       const run: RunPosition = await position(workflowId, runId);
       events += run.events;
       bytes += run.bytes;

@@ -3,23 +3,23 @@ import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import { coreTime } from '../../scripts/chaos/machine.ts';
 import type { CoreTime } from '../../scripts/chaos/machine.ts';
 
-/** Where and from what a measurement was taken. */
-export interface Surroundings {
+/** The machine and the commit of a measurement. */
+export interface RunConditions {
   /** ISO-8601. */
   readonly date: string;
   readonly commit: string;
-  /** True when the checkout had changes that the commit does not have. */
+  /** True if the checkout had uncommitted changes. */
   readonly hasChanges: boolean;
   readonly node: string;
   readonly platform: string;
   readonly cores: number;
   readonly processor: string;
   readonly memoryGigabytes: number;
-  /** Load average of the last minute at the start: more than 0 when others use the machine. */
+  /** Load average of the last minute at the start. It is above 0 if other programs use the machine. */
   readonly loadAtStart: number;
 }
 
-export function readSurroundings(): Surroundings {
+export function readRunConditions(): RunConditions {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   return {

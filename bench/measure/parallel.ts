@@ -1,6 +1,6 @@
 /**
- * Runs `work` on every item, at most `width` at a time, in order of their start. The first failure
- * ends it once what has started is over.
+ * Runs `work` on every item, at most `width` at a time, in the order of the items. After the first
+ * failure no further item starts.
  */
 export async function inParallel<Item, Result>(
   items: readonly Item[],

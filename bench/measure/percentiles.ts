@@ -1,10 +1,10 @@
-/** The smallest value that `percent` of them do not exceed; NaN without values. */
+/** The smallest value that at least `percent` of the values do not exceed. NaN without values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** What a set of measured values comes to, in their unit; null where there are none. */
+/** Statistics of a set of values, in their unit. Null without values. */
 export interface Distribution {
   readonly count: number;
   readonly p50: number | null;

@@ -3,14 +3,14 @@ import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import { cpuBetween, readCpu } from './cpu.ts';
 
-/** Share of a core that each process uses, in per cent. */
+/** CPU use of each process, in per cent of one core. */
 export type CpuPercent = Record<ProcessName, number>;
 
 const LOOK_MS = 500;
-/** So much more than an idle stack, in per cent of a core, still counts as quiet. */
+/** Above the idle use by this much, in per cent of a core, a stack still counts as quiet. */
 const ABOVE_IDLE_PERCENT = 20;
 
-/** CPU use of each process over `ms`; null where CPU time cannot be read. */
+/** CPU use of each process during `ms`. Null if CPU time cannot be read. */
 export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<CpuPercent | null> {
   const pids = stack.pids();
   const before = readCpu(pids);

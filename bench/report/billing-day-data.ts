@@ -2,8 +2,8 @@ import type { DayFigures } from '../day/billing-day.ts';
 import type { Shape } from '../floors/run.ts';
 
 /**
- * The product's renewals asleep again a second, divided by each floor's: the mean of the months without
- * the background load, or of the only month.
+ * Renewals asleep again a second, divided by each floor's rate. The value is the mean of the months
+ * without background load, or that of the only month.
  */
 export type RatiosToFloors = Record<Shape, number>;
 

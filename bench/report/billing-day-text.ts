@@ -3,7 +3,7 @@ import type { DayFigures, DayOptions } from '../day/billing-day.ts';
 import type { LoadFigures } from '../day/background-load.ts';
 import type { Throughput } from '../day/set-up.ts';
 import type { WaveFigures } from '../day/wave.ts';
-import type { Surroundings } from '../measure/machine.ts';
+import type { RunConditions } from '../measure/machine.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import type { RatiosToFloors } from './billing-day-data.ts';
 import {
@@ -12,16 +12,16 @@ import {
   printNote,
   printProblems,
   printRow,
-  printSurroundings,
+  printRunConditions,
   shown,
 } from './text.ts';
 
 type Wave = DayFigures['waves'][number];
 
-/** Prints everything a billing day came to, for a person. */
+/** Prints all results of a billing day. */
 export function printBillingDay(
   options: DayOptions,
-  surroundings: Surroundings,
+  runConditions: RunConditions,
   figures: DayFigures,
   ratios: RatiosToFloors,
 ): void {
@@ -31,7 +31,7 @@ export function printBillingDay(
   print(
     styled('bold', `  A billing day: subscriptions ${subscriptions}, months ${months}, ${server}`),
   );
-  printSurroundings(surroundings);
+  printRunConditions(runConditions);
   printSetUp(figures);
   printWaves(figures.waves);
   printCosts(figures);
@@ -39,7 +39,10 @@ export function printBillingDay(
   printFloors(figures, ratios);
   const repairs = Object.entries(figures.repairs).map(([kind, count]) => `${kind} ${count}`);
   printNote(`repairs by sweeps: ${repairs.join(', ') || 'none'}`);
-  printProblems(figures.problems, 'everything was charged once, delivered, and sleeps');
+  printProblems(
+    figures.problems,
+    'everything was charged once and delivered, and every workflow sleeps',
+  );
 }
 
 function printSetUp({ setUp, waves }: DayFigures): void {
@@ -71,7 +74,7 @@ function printWaves(waves: readonly Wave[]): void {
       label,
       waves.map((wave) => shown(value(wave))),
     );
-  printHeading('All fall due at one instant', monthsOf(waves));
+  printHeading('All fall due at one time', monthsOf(waves));
   row('charges a second', (wave) => wave.chargesPerSecond);
   row('all delivered and asleep, a second', (wave) => wave.asleepPerSecond);
   const late = [

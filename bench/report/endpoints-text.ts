@@ -1,6 +1,6 @@
 import { print, styled } from '../../scripts/client/terminal.ts';
 import type { EndpointFigures, EndpointOptions, Health } from '../bad-endpoints/run.ts';
-import type { Surroundings } from '../measure/machine.ts';
+import type { RunConditions } from '../measure/machine.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import {
   p50p99,
@@ -8,7 +8,7 @@ import {
   printNote,
   printProblems,
   printRow,
-  printSurroundings,
+  printRunConditions,
   shown,
 } from './text.ts';
 
@@ -17,19 +17,19 @@ const TITLES = {
   silent: 'An endpoint that never answers',
 } as const;
 
-/** Prints what the bad endpoints did to everything else, for a person. */
+/** Prints how the bad endpoints affected other work. */
 export function printEndpoints(
   { streams, temporal }: EndpointOptions,
-  surroundings: Surroundings,
+  runConditions: RunConditions,
   cases: readonly EndpointFigures[],
 ): void {
   const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
   print();
   print(styled('bold', `  Bad endpoints: ${streams} streams wait for each, ${server}`));
-  printSurroundings(surroundings);
+  printRunConditions(runConditions);
   for (const figures of cases) printCase(figures);
   const problems = cases.flatMap((figures) => figures.problems);
-  printProblems(problems, 'everything else was charged once and delivered');
+  printProblems(problems, 'all other work was charged once and delivered');
 }
 
 function printCase(figures: EndpointFigures): void {
@@ -39,18 +39,18 @@ function printCase(figures: EndpointFigures): void {
     const percent = [before, meanwhile].map(({ idleCpu }) => shown(idleCpu?.[name]));
     printRow(`${name}, % of a core`, percent);
   }
-  printRow('deliveries waiting: at first, at the end', [
+  printRow('deliveries waiting: at the start, at the end', [
     String(pending.first),
     String(pending.last),
   ]);
   printRow('attempts recorded meanwhile', [String(figures.attemptsRecorded)]);
-  printRow('subscriptions created for it, a second', [shown(figures.create.perSecond)]);
+  printRow('subscriptions created, a second', [shown(figures.create.perSecond)]);
 
   printHeading('Another merchant, ms', ['calls', 'p50', 'p99', 'max']);
   printHealth('before', before);
   printHealth('meanwhile', meanwhile);
 
-  printHeading('Due seconds after an event for it', ['renewals', 'p50', 'p99', 'max']);
+  printHeading('Due 4 s after an event for the endpoint', ['renewals', 'p50', 'p99', 'max']);
   printRow('settled in Postgres, s late', p50p99(renewals.lateSeconds));
   printRow('the edit that set the date, ms', p50p99(renewals.editMs));
 }

@@ -4,11 +4,11 @@ import { parseHTML } from 'linkedom';
 /** The waves of one run. */
 export interface LatenessPlot {
   readonly title: string;
-  /** Of each month: how late each charge was settled, in seconds, ascending. */
+  /** For each month: the lateness of each charge in seconds, ascending. */
   readonly months: readonly (readonly number[])[];
 }
 
-/** An SVG of how many subscriptions were charged how long after their due instant. */
+/** Returns an SVG plot of the number of charged subscriptions over the time since the due time. */
 export function latenessSvg({ title, months }: LatenessPlot): string {
   const points = months.flatMap((seconds, index) => [
     { month: monthName(index), seconds: 0, charged: 0 },
@@ -27,7 +27,7 @@ export function latenessSvg({ title, months }: LatenessPlot): string {
     marginTop: 72,
     marginRight: 24,
     style: { background: 'white', fontSize: '12px' },
-    x: { label: 'seconds after the due instant', grid: true, zero: true },
+    x: { label: 'seconds after the due time', grid: true, zero: true },
     y: { label: 'subscriptions charged', grid: true, zero: true },
     color: { type: 'categorical', scheme: 'tableau10' },
     marks: [

@@ -1,19 +1,19 @@
 import { cells, print, styled } from '../../scripts/client/terminal.ts';
 import type { Column } from '../../scripts/client/terminal.ts';
 import type { Distribution } from '../measure/percentiles.ts';
-import type { Surroundings } from '../measure/machine.ts';
+import type { RunConditions } from '../measure/machine.ts';
 
 const LABEL_WIDTH = 44;
 const COLUMN_WIDTH = 11;
 
-/** A value with at most three significant digits; `–` where there is none. */
+/** Formats a value with at most three significant digits; `–` if there is none. */
 export function shown(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const size = Math.abs(value);
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** p50, p99, their count; for tables whose columns are those. */
+/** Count, p50, p99 and maximum, for tables with these columns. */
 export function p50p99(distribution: Distribution): string[] {
   const { count, p50, p99, max } = distribution;
   return [String(count), shown(p50), shown(p99), shown(max)];
@@ -34,17 +34,17 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${text}`));
 }
 
-export function printSurroundings(surroundings: Surroundings): void {
-  const { cores, processor, memoryGigabytes, node, platform } = surroundings;
-  const changed = surroundings.hasChanges ? ' with changes' : '';
+export function printRunConditions(runConditions: RunConditions): void {
+  const { cores, processor, memoryGigabytes, node, platform } = runConditions;
+  const changed = runConditions.hasChanges ? ' with changes' : '';
   printNote(`${cores} cores (${processor}), ${memoryGigabytes} GB, ${platform}, Node ${node}`);
   printNote(
-    `commit ${surroundings.commit}${changed}, ${surroundings.date}, ` +
-      `load average at the start ${shown(surroundings.loadAtStart)}`,
+    `commit ${runConditions.commit}${changed}, ${runConditions.date}, ` +
+      `load average at the start ${shown(runConditions.loadAtStart)}`,
   );
 }
 
-/** Red lines, one for each thing that is wrong; a green one when there are none. */
+/** Prints a red line for each problem, or one green line if there is none. */
 export function printProblems(problems: readonly string[], allRight: string): void {
   print();
   for (const line of problems.slice(0, 30)) print(styled('red', `  ✗ ${line}`));

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { childEnvironment } from '../../runtime/config.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 
-/** A program of the benchmark in a process of its own, so that its CPU time counts by itself. */
+/** A program of the benchmark in a separate process, so that its CPU time is counted separately. */
 export interface ChildProgram {
   readonly pid: number;
   /**
-   * Sends a request and gives its answer.
+   * Sends a request and returns its answer.
    *
-   * @throws Error when the answer takes longer than 30 s or the process has ended.
+   * @throws Error if the answer takes longer than 30 s or the process has ended.
    */
   ask<Answer>(request: object): Promise<Answer>;
   stop(): Promise<void>;
@@ -20,8 +20,9 @@ const ANSWER_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 5_000;
 
 /**
- * Starts `file` and waits for its first message. It ends when this process does, however that ends:
- * its stdin is a pipe of this one. Its stop is pushed to `closers`.
+ * Starts `file` and waits for its first message. The child ends when this process ends, even by
+ * SIGKILL, because its stdin is a pipe of this process. It pushes to `closers` a function that stops
+ * the child.
  */
 export async function startChild(
   file: string,
@@ -32,7 +33,7 @@ export async function startChild(
     execArgv: ['--import', 'tsx'],
     stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
     serialization: 'advanced',
-    // A Ctrl-C in the terminal is for this process, which stops the child in its turn.
+    // Ctrl-C must reach only this process, which then stops the child in order.
     detached: true,
     env: childEnvironment({ PERENNIAL_EXIT_WITH_PARENT: '1' }),
   });
@@ -92,7 +93,7 @@ export async function startChild(
   };
 }
 
-/** In the child: answers every request of the parent with what `handle` gives. */
+/** In the child: answers every request of the parent with the result of `handle`. */
 export function answerParent(handle: (request: unknown) => unknown): void {
   process.on('message', (message: { id: number; request: unknown }) => {
     void (async () => {

@@ -17,42 +17,42 @@ import type { Closer } from '../../runtime/shutdown.ts';
 
 export type TemporalKind = 'dev' | 'cluster';
 
-/** The processes of one stack, as the process table of its data folder names them. */
+/** The processes of one stack, with their names in the process table. */
 export const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
 export type ProcessName = (typeof PROCESSES)[number];
 
-/** Gives a client with the credentials of one merchant. */
+/** Returns a client with the credentials of one merchant. */
 export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 
-/** A complete system of its own, with what a measurement needs of it. */
+/** A separate complete system with access for measurements. */
 export interface MeasuredStack {
   readonly demo: DemoFile;
   readonly temporalKind: TemporalKind;
-  /** On the product's database. */
+  /** Connection to the product's database. */
   readonly sql: postgres.Sql;
-  /** On the server's administrative database: its commits are not counted as the product's. */
+  /** Connection to the server's administrative database, whose commits are not counted as the product's. */
   readonly statistics: postgres.Sql;
-  /** True when Postgres counts statements (pg_stat_statements). */
+  /** True if Postgres counts statements (pg_stat_statements). */
   readonly countsStatements: boolean;
   readonly temporal: Connection;
-  /** Pids now; a process that was started again has another one. */
+  /** Current pids. A restarted process has a new pid. */
   pids(): ReadonlyMap<ProcessName, number>;
-  /** Of the demo merchant. `onRepeat` hears every repeated request. */
+  /** Client of the demo merchant. `onRepeat` is called for every repeated request. */
   readonly merchant: ClientOf;
-  /** Makes another merchant in test mode. */
+  /** Creates another merchant in test mode. */
   addMerchant(name: string): Promise<ClientOf>;
 }
 
 const MERCHANT_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 50_000;
-/** A request is repeated for so long while the API is busy or cannot serve. */
-const PATIENCE_MS = 120_000;
-/** The cluster's inner ports are above this one and end at 32,767. */
+/** A request is repeated for this time while the API is busy or unavailable. */
+const RETRIES_WITHIN_MS = 120_000;
+/** The cluster's inner ports are above this port and must not exceed 32,767. */
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**
- * Starts a stack in `dataDir`. Postgres counts statements and keeps commit times there, which costs
- * it a few per cent. What has to be closed is pushed to `closers`, also when this fails.
+ * Starts a stack in `dataDir`. Its Postgres counts statements and stores commit times, which costs a
+ * few per cent of its speed. It pushes to `closers` what must be closed, also if the start fails.
  */
 export async function startMeasuredStack(
   dataDir: string,
@@ -86,7 +86,7 @@ export async function startMeasuredStack(
       createMerchantClient({
         apiUrl: demo.apiUrl,
         ...credential,
-        patienceMs: PATIENCE_MS,
+        patienceMs: RETRIES_WITHIN_MS,
         onRepeat,
       });
   return {
@@ -134,8 +134,8 @@ async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
 }
 
 /**
- * Makes the data folder of Postgres and sets in it what is only read at a start. False when this
- * Postgres has no pg_stat_statements.
+ * Creates Postgres' data folder and writes the settings that Postgres reads only at its start. False if
+ * this Postgres has no pg_stat_statements.
  */
 async function prepareStatistics(
   dataDir: string,

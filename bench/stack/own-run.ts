@@ -5,16 +5,16 @@ import { onShutdown } from '../../runtime/shutdown.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 import { print, styled } from '../../scripts/client/terminal.ts';
 
-/** Everything together may take so long to stop. */
+/** Longest time for all closers together. */
 const STOP_WITHIN_MS = 90_000;
 
 /** Exit code of a run that a signal ended. */
 const INTERRUPTED = 130;
 
 /**
- * Runs a benchmark with a data folder of its own, and ends this process with its exit code. What it
- * pushes to `closers` is closed in order, at its end as on a signal; then the folder is removed. With
- * `keep`, and after a failure, the folder stays.
+ * Runs a benchmark with a temporary data folder, and ends this process with its exit code. At the end,
+ * or on a signal, it closes everything in `closers` in order. Then it removes the folder. With `keep`,
+ * or after a failure, the folder stays.
  */
 export function runOnOwnStack(
   name: string,
@@ -29,7 +29,7 @@ export function runOnOwnStack(
   const shutdown = onShutdown(
     [
       {
-        name: 'what was started',
+        name: 'benchmark',
         timeoutMs: STOP_WITHIN_MS - 5_000,
         close: () => closeAll(closers),
       },
@@ -55,7 +55,7 @@ export function runOnOwnStack(
     try {
       code = await main(dataDir, closers);
     } catch (error) {
-      // After a signal everything it talks to goes away: that is no failure of its own.
+      // After a signal the servers stop, so an error is expected.
       if (!isStopping) {
         keepsFolder = true;
         print(`\n${styled('red', 'failed')}: ${textOf(error)}\n`);
@@ -67,9 +67,9 @@ export function runOnOwnStack(
 }
 
 /**
- * Closes and removes all, from the front: what was started last uses what was started before it.
+ * Closes and removes all closers from the front: the first one depends on the later ones.
  *
- * @throws Error naming every one that could not be closed.
+ * @throws Error naming every closer that failed.
  */
 export async function closeAll(closers: Closer[]): Promise<void> {
   const failures: string[] = [];

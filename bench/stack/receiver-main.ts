@@ -1,5 +1,5 @@
-// The webhook receiver of the benchmarks, in a process of its own: answers 200 at once and notes when
-// each event arrived. Its other port accepts connections and never answers.
+// The webhook receiver of the benchmarks, in a separate process. It answers 200 at once and records
+// when each event arrived. A second port accepts connections and never answers.
 
 import { createServer } from 'node:http';
 import type { IncomingMessage } from 'node:http';

@@ -3,14 +3,14 @@ import type { Closer } from '../../runtime/shutdown.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { startChild } from './child-process.ts';
 
-/** One webhook request, as the receiver noted it. */
+/** One webhook request, as the receiver recorded it. */
 export interface Arrival {
-  /** Which configuration it was sent for. */
+  /** The URL path, which identifies the configuration. */
   readonly path: string;
-  /** Epoch ms, with fractions: when the request's headers were there. */
+  /** Arrival of the request's headers, in epoch ms with fractions. */
   readonly at: number;
   readonly eventId: string;
-  /** True when this event had arrived before. */
+  /** True if this event had arrived before. */
   readonly isRepeat: boolean;
   readonly eventType: string;
   readonly eventTime: number;
@@ -32,13 +32,13 @@ export type ReceiverRequest =
 export interface Receiver {
   readonly pid: number;
   arrivals(selection: Selection): Promise<Arrival[]>;
-  /** How many different subscriptions have an arrival like that. */
+  /** Number of different subscriptions among the matching arrivals. */
   subscriptions(selection: Selection): Promise<number>;
-  /** Connections that the silent port has accepted so far. */
+  /** Number of connections that the silent port has accepted so far. */
   silentConnections(): Promise<number>;
-  /** Address of a port that accepts connections and never answers. */
+  /** URL of a port that accepts connections and never answers. */
   readonly silentUrl: string;
-  /** Makes a webhook configuration, by default for this receiver under `path`; gives its id. */
+  /** Creates a webhook configuration and returns its id. Default endpoint: this receiver under `path`. */
   subscribe(
     merchant: MerchantClient,
     path: string,
@@ -47,7 +47,7 @@ export interface Receiver {
   ): Promise<string>;
 }
 
-/** Starts the webhook receiver in a process of its own. */
+/** Starts the webhook receiver in a separate process. */
 export async function startReceiver(closers: Closer[]): Promise<Receiver> {
   const child = await startChild('bench/stack/receiver-main.ts', [], closers);
   const ports = await child.ask<{ answering: number; silent: number }>({ kind: 'ports' });

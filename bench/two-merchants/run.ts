@@ -16,12 +16,12 @@ export interface TwoMerchantsOptions {
   readonly temporal: TemporalKind;
 }
 
-/** How late each renewal was settled, in seconds after its due instant, by Postgres' clock. */
+/** Lateness of each renewal in seconds after its due time, by Postgres' clock. */
 export interface TwoMerchantsFigures {
   readonly smallAlone: Distribution;
   readonly smallBesideBig: Distribution;
   readonly big: Distribution;
-  /** What was not charged exactly once; empty when all is right. */
+  /** Renewals that were not charged exactly once. Empty if all is right. */
   readonly problems: readonly string[];
 }
 
@@ -31,10 +31,10 @@ interface Merchant {
   readonly subscriptionIds: readonly string[];
 }
 
-/** A paid run moves to the queue of renewals within 30 s. */
+/** A workflow leaves the task queue `checkout` within 30 s of the payment. */
 const LEFT_CHECKOUT_MS = 35_000;
 const QUIET_WITHIN_MS = 60_000;
-/** From the last edit to the due instant. */
+/** Time from the last edit to the due time. */
 const REST_BEFORE_MS = 15_000;
 const SLOWEST_EDITS_PER_SECOND = 30;
 const WAVE_WITHIN_MS = 120_000;
@@ -43,7 +43,7 @@ const LOOK_MS = 500;
 
 /**
  * Lets a small merchant's renewals fall due alone, and then together with a big merchant's. The big
- * merchant's dates are set first, so its timers stand in front.
+ * merchant's dates are set first, so its timers are older.
  */
 export async function runTwoMerchants(
   options: TwoMerchantsOptions,
@@ -51,7 +51,7 @@ export async function runTwoMerchants(
   closers: Closer[],
   say: (line: string) => void,
 ): Promise<TwoMerchantsFigures> {
-  say(`starting a stack of its own (Temporal: ${options.temporal})`);
+  say(`starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const prepare = async (name: string, clientOf: ClientOf, count: number): Promise<Merchant> => {
     say(`${name} merchant: creating ${count} subscriptions and paying them`);
@@ -78,7 +78,7 @@ export async function runTwoMerchants(
   };
 }
 
-/** Moves all to one due instant, in the order given, and reads how late each merchant's were. */
+/** Moves all renewals to one due time, in the given order, and reads the lateness for each merchant. */
 async function measureTogether(
   stack: MeasuredStack,
   merchants: readonly Merchant[],
@@ -90,7 +90,7 @@ async function measureTogether(
   for (const { clientOf, subscriptionIds } of merchants) {
     await editAll(stack, subscriptionIds, dueAt, clientOf);
   }
-  if (Date.now() > dueAt) throw new Error('the edits were too slow for one due instant');
+  if (Date.now() > dueAt) throw new Error('the edits were too slow for one due time');
   await sleep(dueAt - Date.now());
   const giveUpAt = dueAt + WAVE_WITHIN_MS + all.length * WAVE_WITHIN_MS_EACH;
   while (Date.now() < giveUpAt && (await countOpen(stack, all, dueAt)).unsettled > 0) {
