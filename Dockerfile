@@ -1,7 +1,7 @@
-# One image for API, worker and sandbox gateway; the command says which.
+# One image for API, worker and sandbox gateway. The command selects the program.
 FROM node:20.20.2-bookworm-slim
 
-# For TLS to a Temporal server elsewhere, whose certificates the SDK checks against the system's.
+# Needed for TLS to an external Temporal server: the SDK uses the system's certificates.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/*

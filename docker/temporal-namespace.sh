@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the namespace and registers the search attributes the workflows set; without them no
-# subscription can start. Safe to run again. Address and namespace come from the TEMPORAL_* variables
-# that the Temporal CLI reads.
+# Creates the namespace and registers the search attributes that the workflows set. Without them no
+# subscription can start. Safe to repeat. Address and namespace come from the TEMPORAL_* variables of
+# the Temporal CLI.
 set -eu
 
 tries=0
@@ -18,8 +18,8 @@ if ! temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/de
   temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention 30d
 fi
 
-# A new namespace is known everywhere only after some seconds; an attribute that is there already is
-# left as it is.
+# It takes some seconds until a new namespace is known everywhere, so the command is repeated. An
+# existing attribute does not change.
 tries=0
 until temporal operator search-attribute create \
   --name MerchantId --type Keyword \

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes Temporal's two databases and brings them to the schema of this version. Safe to run again:
-# where the server, port and account are comes from the SQL_* variables that temporal-sql-tool reads.
+# Creates Temporal's two databases and migrates them to the schema of this version. Safe to repeat.
+# Server, port and account come from the SQL_* variables of temporal-sql-tool.
 set -eu
 
 prepare() {
   database=$1
   schema=$2
-  # The first two change nothing where database and version table are there already.
+  # If the database and the version table exist, the first two commands change nothing.
   temporal-sql-tool --database "$database" create
   temporal-sql-tool --database "$database" setup-schema --version 0.0
   temporal-sql-tool --database "$database" update-schema --schema-name "$schema"
