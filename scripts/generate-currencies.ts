@@ -271,7 +271,8 @@ export const ACTIVE_ROWS: readonly (readonly [string, string, number, number, nu
 ];
 
 /**
- * Codes nobody can be charged in, retired money and units of account: code, English name, exponent.
+ * Codes that cannot be charged: withdrawn currencies and units of account. Each row has code, English
+ * name and exponent.
  */
 export const INACTIVE_ROWS: readonly (readonly [string, string, number])[] = [
   ${inactive.join('\n  ')}

@@ -211,9 +211,9 @@ const STALLED_AFTER_MS = 30_000;
  * The endpoints with a stalled delivery. Such a delivery has been due for more than 30 s and is not
  * claimed. It does not wait for the next attempt of an earlier delivery.
  *
- * Two kinds of endpoints are left out, because their queue works: those that the breaker paused within
- * the last 30 s, and those with another overdue delivery that is claimed. The order is random, so
- * endpoints that stay stalled do not block the sweep of the others. `nowAt` is real time.
+ * Two kinds of endpoints are left out, because their queue works. One kind is paused by its breaker, or
+ * the pause ended less than 30 s ago. The other has another overdue delivery that is claimed. The order
+ * is random, so endpoints that stay stalled do not block the sweep of the others. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,

@@ -24,7 +24,7 @@ export const CHECKOUT_PURPOSES = [
 export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
 /**
- * One visit of a payer to a hosted page. The bearer token of the URL is stored as SHA-256. The row does
+ * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The row does
  * not store whether the session is open: the status of the subscription, intent or setup method
  * decides. Writer: the API.
  */

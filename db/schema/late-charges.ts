@@ -4,7 +4,7 @@ import { amountMinor, currency, instant, merchantId } from './_columns.ts';
 import { paymentAttempts } from './payment-attempts.ts';
 
 /**
- * A charge that the gateway made for an attempt after the attempt was settled as not paid. It pays
+ * A gateway charge that was found for an attempt after the attempt was settled as not paid. It pays
  * nothing. The refund that names the attempt returns the money. Writer: activities.
  */
 export const lateCharges = pgTable(

@@ -7,7 +7,7 @@ const HURRY_EVERY_MS = 5_000;
 
 /**
  * Waits until the system has repaired everything: no attempt or refund is open, and no event is
- * undelivered. A failed delivery may wait for hours by its schedule, so its wait is shortened in the
+ * undelivered. A failed delivery waits for minutes by its schedule, so its wait is shortened in the
  * database. Nothing else is changed there.
  *
  * @throws Error with the remaining counts.

@@ -121,7 +121,7 @@ password = "\${FUZZ_SECRET}"
 [generation]
 max-examples = 40
 database = ":memory:"
-# The service ignores unknown fields, so a negative test must not rely on extra parameters.
+# Generate no parameters that the document does not know.
 allow-extra-parameters = false
 
 [checks.positive_data_acceptance]

@@ -6,8 +6,8 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * True for a subscription whose dates never moved: no edit, no unpause, and no UNPAID phase that
- * skipped a date.
+ * True for a subscription whose dates never moved. It had no edit and no unpause, and it was never
+ * UNPAID, because a late payment can skip a date.
  */
 const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
   select from outbox_event e where e.merchant_id = s.merchant_id and e.stream_id = s.id

@@ -2,10 +2,7 @@ import type { Check } from './check.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
-/**
- * Gateway keys of late charges, which were found after manual review had settled the attempt as not
- * charged. They are refunded.
- */
+/** Gateway keys of late charges, found after the attempt was settled as not charged. They are refunded. */
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
 
