@@ -14,8 +14,8 @@ export function reviewLines(review: ListedReview): string[] {
   return [
     `${subjectId}  ${amount}  since ${minuteText(review.sinceAt)} UTC`,
     `    ${merchantId}  ${owner}`,
-    `    idempotency key at the gateway: ${review.gatewayKey}`,
-    `    reason: ${review.reason}`,
+    `    key at the gateway: ${review.gatewayKey}`,
+    `    why: ${review.reason}`,
     ...(review.decidedAt === null
       ? []
       : [

@@ -60,11 +60,11 @@ describe('a process without settings', () => {
   it('refuses to start and names everything that is missing at once', () => {
     expect(() => loadApiConfig({})).toThrow(
       new ConfigError([
-        'DATABASE_URL: is not set, and has no default',
-        'GATEWAY_KEY: is not set, and has no default',
-        'SESSION_KEY: is not set, and has no default',
-        'ENCRYPTION_KEY: is not set, and has no default',
-        'CREDENTIAL_PEPPER: is not set, and has no default',
+        'DATABASE_URL: is not set and has no default',
+        'GATEWAY_KEY: is not set and has no default',
+        'SESSION_KEY: is not set and has no default',
+        'ENCRYPTION_KEY: is not set and has no default',
+        'CREDENTIAL_PEPPER: is not set and has no default',
       ]),
     );
   });

@@ -73,7 +73,7 @@ describe('settings', () => {
       'WEBHOOK_ALLOW_LOOPBACK',
     ]);
     expect(problems.join('\n')).not.toContain('hunter2');
-    expect(problems).toContain('CREDENTIAL_PEPPER: is not set, and has no default');
+    expect(problems).toContain('CREDENTIAL_PEPPER: is not set and has no default');
   });
 
   it('name where a process is to die, never in production and only where there is such a point', () => {

@@ -126,12 +126,12 @@ describe('a decision', () => {
   test.each([
     ['nothing at all', 'att_1', {}, `Give exactly one of ${OF_ATTEMPT}.`],
     ['two', 'att_1', { paid: 'ch_1', notCharged: true }, `Give exactly one of ${OF_ATTEMPT}.`],
-    ["a refund's word", 'att_1', { refunded: 're_1' }, `Of att_1 you can say ${OF_ATTEMPT}.`],
+    ["a refund's word", 'att_1', { refunded: 're_1' }, `att_1 allows only ${OF_ATTEMPT}.`],
     [
       "a charge's word",
       'rf_1',
       { paid: 'ch_1' },
-      'Of rf_1 you can say --refunded <gatewayRefundId> or --not-refunded.',
+      'rf_1 allows only --refunded <gatewayRefundId> or --not-refunded.',
     ],
     ['an empty id', 'att_1', { paid: ' ' }, '--by, --note and the id of a charge or refund must'],
     ['no such code', 'att_1', { declined: 'toString' }, '--declined takes one of: card_declined'],
