@@ -31,7 +31,7 @@ import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { invalidInput } from './failures.ts';
-import { collect, sendsUntil } from './gateway-exchange.ts';
+import { collect, sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import type { PaymentResumption } from './maintenance.ts';
@@ -45,20 +45,22 @@ export interface ChargingDeps extends SendBudgetDeps {
 }
 
 export interface ChargeAttemptInput {
-  /** With the attempt open: as `openAttempt` or an accepted command left it. */
+  /** The state with the open attempt, as `openAttempt` or an accepted command returned it. */
   state: SubscriptionState;
-  /** The transition that opened it, recorded here before anything is sent; null if it was before. */
+  /** The transition that opened the attempt, recorded before the send. Null: it is recorded already. */
   opening: Opening | null;
   /** The subscription's own time. */
   nowAt: number;
-  /** Real time of the caller, for when to ask the gateway again. */
+  /** Real time of the caller. The next look-up is scheduled from it. */
   realNowAt: number;
 }
 
 /**
- * `settled`: recorded, together with the transition `applyOutcome` makes of it for the same
- * arguments. `pending`: still unknown, nothing new was recorded. `adopt`: the row had moved on; its
- * state is the one to go on from, `result` what the command that asked is answered, if it is known.
+ * - `settled`: the outcome is recorded, together with the transition that `applyOutcome` derives from it
+ *   for the same arguments.
+ * - `pending`: the outcome is still unknown. No transition was recorded.
+ * - `adopt`: another run has moved the row on. The caller continues from `state`. `result` is the answer
+ *   to the command that asked for the charge, if it is known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; intentId: string }
@@ -66,11 +68,11 @@ export type ChargeAttemptResult =
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
 /**
- * Charging exactly once. The attempt's row and key are committed before anything is sent; run again
- * at any point it finds the row and goes on: a final row gives its outcome, one that may have been
- * sent asks the gateway by key before it sends again, always with the stored amount. A decline is a
- * value, and so is not knowing. Throws only when the database does not answer; then nothing is lost
- * and the same call finds what happened. Rules: D-32, D-40, design §4.
+ * Charges an attempt exactly once. The attempt's row and key are committed before anything is sent. A
+ * repeated call finds that row. A final row gives its outcome. An attempt that may have been sent is
+ * looked up by key before a resend, always with the stored amount. A decline and an unknown outcome are
+ * values. The activity throws only when the database does not answer; nothing is lost then, and the same
+ * call finds out what happened. Rules: D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {
@@ -85,7 +87,7 @@ export function createChargingActivities(deps: ChargingDeps) {
       const { merchantId, subscriptionId, status } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
       if (opened.kind !== 'opened') {
-        // The process that recorded it may have died before it delivered.
+        // The process that recorded the transition may have died before it delivered the events.
         await deps.wakeStream(stream);
         if (opened.kind === 'recorded') return { kind: 'pending' };
         const result = opened.kind === 'repeated' ? opened.result : null;
@@ -93,10 +95,10 @@ export function createChargingActivities(deps: ChargingDeps) {
       }
       const { lookups } = input.state.openAttempt;
       const isVoided = status === 'ENDED' || status === 'PAUSED';
-      const stopAt = sendsUntil(deps);
+      const stopAt = sendDeadline(deps);
       const limits = { stopAt, lookups, isVoided, isFresh: fresh !== null };
       const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
-      if (isNothingNew(opened.attempt, settlement)) {
+      if (isUnchanged(opened.attempt, settlement)) {
         const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
         await recordLookup(deps.db, { ...input.state, openAttempt });
         return { kind: 'pending' };
@@ -112,12 +114,12 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
-/** Known to be unknown, or in review: asked once more in vain. */
-function isNothingNew({ state }: Attempt, { kind }: Settlement): boolean {
+/** The attempt was already UNKNOWN or in REVIEW, and the look-up added nothing. */
+function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
   return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
 }
 
-/** The usual end of a charge that this call began, in one statement; null when it is not as usual. */
+/** Settles, in one statement, a charge that this call opened. Null: only `settle` can settle it. */
 async function settleFresh(
   db: Db,
   { nowAt, realNowAt }: ChargeAttemptInput,
@@ -142,7 +144,7 @@ async function settleFresh(
   return isSettled ? { kind: 'settled', outcome, intentId } : null;
 }
 
-/** One transaction: the attempt, its intent, the subscription, its events, the waiting command. */
+/** Settles the attempt, its intent, the subscription, its events and the waiting command at once. */
 async function settle(
   { db }: ChargingDeps,
   input: ChargeAttemptInput,
@@ -152,7 +154,7 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
-    // A run that stood still may come late: what it heard is for the run that went on to hear, too.
+    // The outcome from a stalled worker is discarded; the current run looks it up.
     const current = await lockedState(tx, state);
     const { commandId } = state.openAttempt;
     if (!isSameAttempt(current, state)) {
@@ -173,7 +175,7 @@ async function settle(
       command: null,
       nowAt: input.nowAt,
     });
-    invariant(recorded.kind === 'recorded', 'nobody else moves a row that is locked here');
+    invariant(recorded.kind === 'recorded', 'only this transaction changes the locked row');
     const result = resultOf(state.openAttempt, outcome, change.state);
     if (result && commandId !== null) {
       await settleCommand(tx, { merchantId, subscriptionId }, commandId, result);
@@ -208,6 +210,6 @@ function decidedOutcome(
     return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
   }
   const { gatewayChargeId: _, ...declined } = settlement;
-  invariant(retryPlan !== null, "a decline follows the merchant's retry plan");
+  invariant(retryPlan !== null, "the merchant's retry plan is loaded for a decline");
   return { ...declined, retryPlan };
 }

@@ -3,33 +3,35 @@ import type { RefundRef } from '../domain/refund.ts';
 import type { AttemptRef } from '../domain/review.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
-/** What a person decided, and what it belongs to. */
+/** A person's decision on an attempt or a refund in REVIEW. */
 export interface DecidedReview {
   merchantId: string;
-  /** The attempt or the refund. */
+  /** The id of the attempt or the refund. */
   subjectId: string;
   intentId: string;
   subscriptionId: string | null;
   cycleNumber: number | null;
-  /** Its state now: REVIEW until the decision is booked. */
+  /** The present state of the attempt or the refund: REVIEW until the decision is booked. */
   state: string;
 }
 
-/** Those who book a decision, or go on after it. Each throws when Temporal is out of reach. */
+/** Books decisions on a subscription's attempts. Throws when Temporal is out of reach. */
 export interface SubscriptionBooker {
   recheck(ref: SubscriptionRef): Promise<void>;
 }
+
+/** Books decisions on other attempts and on refunds. Throws when Temporal is out of reach. */
 export interface PaymentBooker {
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
-  /** False when somebody looks already. */
+  /** False when a watch for a late charge runs already. */
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
 /**
- * Has a decision booked by the workflow that it belongs to, on its normal path; of one that is booked
- * and says *not paid*, has the gateway watched. False when nothing was to be done. Doing it again is
- * safe. Throws when Temporal is out of reach: the sweep does it later.
+ * Has the workflow of the attempt or the refund book the decision. For an attempt that is booked as *not
+ * paid*, starts the watch for a late charge. False: there was nothing to do. Repeating it is safe. Throws
+ * when Temporal is out of reach; the sweep then does it later.
  */
 export async function followUp(
   review: DecidedReview,

@@ -16,22 +16,22 @@ export interface AttemptDeps {
   send: (webhook: WebhookRequest) => Promise<SendResult>;
 }
 
-/** No request begins later than this after its claim; one takes 15 s at most. */
+/** A request begins at most 20 s after its claim, and takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
-/** Longer than the sending and the statements around it: only a dead process's claim ends by itself. */
+/** Longer than 20 s + 15 s and the statements around them: only a dead process's claim expires. */
 export const CLAIM_MS = 45_000;
 
-/** The clock that dueness is judged by, and whether another request may begin. */
+/** `now` decides which deliveries are due. `maySend` says whether another request may begin. */
 export interface SendingTime {
   now: () => number;
   maySend: () => boolean;
 }
 
 /**
- * Sends deliveries of one stream one after the other and reports each attempt as it ends. Answers
- * the claimed deliveries that were not sent: those behind a failure that holds them back, and those
- * for which `maySend` left no time. Throws only when the secret cannot be opened, before the first
- * request.
+ * Sends deliveries of one stream one after the other, and reports each attempt when it ends. Returns the
+ * claimed deliveries that it did not send: those behind a failure that holds them back, those that are
+ * not due, and those after `maySend` said no. Throws only when the secret cannot be opened, before the
+ * first request.
  */
 export async function sendBatch(
   deps: AttemptDeps,
@@ -80,7 +80,7 @@ async function makeAttempt(
   delivery: ClaimedDelivery,
   time: SendingTime,
 ): Promise<RecordedAttempt> {
-  // Receivers compare the timestamp with their own clock, so this is real time, never a workflow's.
+  // Receivers compare the timestamp with their own clock, so it must be real time.
   const sentAt = Date.now();
   const body = Buffer.from(delivery.body, 'utf8');
   const headers = signatureHeaders({

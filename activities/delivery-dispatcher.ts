@@ -4,13 +4,13 @@ import { StreamRound } from './stream-round.ts';
 import type { RoundDeps, SubmittedStream } from './stream-round.ts';
 
 export interface StreamToDeliver extends StreamRef {
-  /** Real time of the caller, by which retries are due. */
+  /** Real time of the caller. A retry is due by this clock. */
   nowAt: number;
 }
 
 /**
- * Makes the first delivery of events in the process that committed them, in the background. What it
- * cannot send at once is left to the endpoint's queue.
+ * Makes the first attempt of events in the process that committed them, in the background. The endpoint's
+ * queue sends the deliveries that the dispatcher cannot send at once.
  */
 export interface DeliveryDispatcher {
   /** Sends the pending events of the stream soon. Returns at once and never throws. */
@@ -18,17 +18,17 @@ export interface DeliveryDispatcher {
   /** Submits the stream, and resolves when its round has ended, or after `withinMs`. */
   deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;
   /**
-   * Begins no further request, and resolves when those in flight are recorded and every queue that
-   * has to be woken is, or after `timeoutMs`.
+   * Begins no further request. Resolves when the requests in flight are recorded and the delayed wake-ups
+   * of endpoint queues are sent, or after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
 }
 
 export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
-/** Streams in hand at once. One waits for its slowest endpoint, 15 s at most. */
+/** Streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
-/** Streams that wait for their turn; those beyond it are left to the sweep. */
+/** Most streams that wait to be processed. The sweep has further streams delivered. */
 const MOST_WAITING = 5_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };
@@ -46,12 +46,12 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
 
   const run = async (key: string, round: Round): Promise<void> => {
     if (underWay < STREAMS_AT_ONCE) underWay += 1;
-    // The round that ends hands its place on.
+    // A round that ends lets the next waiting round begin, so `underWay` does not change.
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {
       while (round.isWanted) await new StreamRound(roundDeps, round).run();
     } catch (error) {
-      // The deliveries stay pending: their claims end, and the sweep has their endpoints woken.
+      // The deliveries stay pending. Their claims expire, and the sweep wakes the endpoint queues.
       const reason = error instanceof Error ? error.message : String(error);
       deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
     } finally {

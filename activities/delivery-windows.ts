@@ -1,15 +1,14 @@
 /**
- * The delivery windows of a process: how many requests may be in flight to each endpoint. The
- * dispatcher takes a slot for a batch at a time. While the endpoint's queue drains in this process,
- * new slots are the queue's alone: it sends many events with few statements, and a busy dispatcher
- * would leave it none.
+ * The delivery windows of a process: how many requests may be in flight to each endpoint. The dispatcher
+ * takes one slot for each batch. While the endpoint's queue drains in this process, only the queue gets
+ * new slots. The queue sends many events with few statements, and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
-  /** The function that frees the slot; null when none is free, or the queue drains. */
+  /** Takes a slot; the result frees it. Null when no slot is free, or while the queue drains. */
   take(key: string): FreeSlot | null;
   /**
-   * As {@link take}, in order of asking; waits up to a second for a slot of an endpoint that answers
-   * quickly, and not at all for one that does not.
+   * Like {@link take}, but waits up to 1 s for a slot of an endpoint that answers quickly. Callers get
+   * slots in the order of their calls. It does not wait for a slot of a slow endpoint.
    */
   takeSoon(key: string): Promise<FreeSlot | null>;
   /** Begins a drain of the endpoint's queue. */
@@ -23,14 +22,14 @@ export interface DrainSlots {
 
 export type FreeSlot = () => void;
 
-export interface SlotPatience {
+export interface SlotWait {
   /** Longest wait for a slot, in ms. */
   readonly waitMs: number;
-  /** An endpoint is quick while a slot of it was taken or freed within this time, in ms. */
+  /** An endpoint counts as quick if one of its slots was taken or freed within this time, in ms. */
   readonly quickMs: number;
 }
 
-const PATIENCE: SlotPatience = { waitMs: 1_000, quickMs: 250 };
+const DEFAULT_SLOT_WAIT: SlotWait = { waitMs: 1_000, quickMs: 250 };
 
 interface Window {
   inFlight: number;
@@ -41,7 +40,7 @@ interface Window {
 
 export function createDeliveryWindows(
   slots: number,
-  { waitMs, quickMs }: SlotPatience = PATIENCE,
+  { waitMs, quickMs }: SlotWait = DEFAULT_SLOT_WAIT,
 ): DeliveryWindows {
   const windows = new Map<string, Window>();
 
@@ -73,7 +72,7 @@ export function createDeliveryWindows(
   };
   const take = (key: string): FreeSlot | null => {
     const window = windows.get(key);
-    // A free slot belongs to the queue while it drains, or else to callers that wait already.
+    // While the queue drains, free slots are the queue's. Otherwise waiting callers come first.
     const isReserved = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
     return isReserved ? null : takeSlot(key);
   };

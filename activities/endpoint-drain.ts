@@ -21,9 +21,9 @@ export interface DrainEndpointInput extends EndpointRef {
 }
 
 export interface DrainEndpointResult {
-  /** Deliveries still pending for the endpoint, those that another process is sending included. */
+  /** Pending deliveries of the endpoint, including those that another process is sending. */
   remaining: number;
-  /** When to look again; null when nothing is pending. */
+  /** Milliseconds until the next drain; null when nothing is pending. */
   nextDelayMs: number | null;
   /** Milliseconds until the open breaker allows its next probe; 0 while it is closed. */
   pausedMs: number;
@@ -31,19 +31,19 @@ export interface DrainEndpointResult {
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 
-/** If this process dies, unrecorded attempts are sent again: this bounds their number. */
+/** Attempts are recorded this often. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** While requests take long, events that come in meanwhile are looked for this often. */
+/** How often new events are looked for while requests are in flight. */
 const LOOK_AGAIN_MS = 1_000;
 /** Longest wait for a slot that the dispatcher of this process still uses. */
-const SLOT_PATIENCE_MS = 2_000;
+const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
-/** Streams claimed at once, for each request that may be in flight. */
+/** Streams claimed in one statement, for each request that may be in flight. */
 const BATCHES_PER_SLOT = 2;
 
 /**
- * Sends what is due for one endpoint, begins nothing after 20 s and is over within 40. See the
- * activity `drainEndpoint`.
+ * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s.
+ * See the activity `drainEndpoint`.
  */
 export async function drainEndpoint(
   deps: DrainDeps,
@@ -60,7 +60,7 @@ export async function drainEndpoint(
     const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
     if (drain.isDeactivated) return NOTHING_LEFT;
     const backlog = await endpointBacklog(deps.db, ref, drain.now());
-    // Committed since the last claim: the caller need not start another activity for it.
+    // Deliveries became due after the last claim. Sending them here saves another activity.
     if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
     return drain.resultOf(backlog);
   }
@@ -77,9 +77,9 @@ class Drain {
   private recordedAt = performance.now();
   private sent = 0;
   private window: number;
-  /** The breaker is open, and one request finds out whether the endpoint is back. */
+  /** The breaker is open, and no probe has ended yet. Only one request, the probe, may be sent. */
   private isProbing: boolean;
-  /** Successes since the window was last widened, or since a failure. */
+  /** Successes in a row since the window was last widened. */
   private successes = 0;
 
   constructor(deps: DrainDeps, progress: EndpointProgress, nowAt: number) {
@@ -111,7 +111,7 @@ class Drain {
     );
   }
 
-  /** Until nothing is due, the breaker opens or the time is over. How many attempts it made. */
+  /** Sends until nothing is due, the breaker opens or the time is over. Returns the number of attempts. */
   async sendDue(): Promise<number> {
     const { merchantId, configId } = this.progress.endpoint;
     const sentBefore = this.sent;
@@ -121,7 +121,7 @@ class Drain {
       await Promise.all(this.running);
       await this.record();
     } finally {
-      // A statement that failed must not leave requests behind that nothing waits for.
+      // Also when a statement failed, the requests in flight must end before this call does.
       await Promise.all(this.running);
       slots.end();
     }
@@ -135,7 +135,7 @@ class Drain {
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
-    // Due, and not sent although there was time: another process was quicker, or has the slots.
+    // Deliveries are due and there was time: another process claimed them, or no slot was free.
     const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
     const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
@@ -160,26 +160,26 @@ class Drain {
         const batch = this.ready.shift();
         if (batch) this.start(batch, free);
       }
-      const isShort = this.ready.length === 0 && this.running.size < this.window;
-      if (isShort && this.maySend() && performance.now() >= lookAt) {
-        // With less than was asked for, all that is due is in hand.
+      const needsBatches = this.ready.length === 0 && this.running.size < this.window;
+      if (needsBatches && this.maySend() && performance.now() >= lookAt) {
+        // A claim that was not filled has taken everything that is due: wait before the next one.
         lookAt = (await this.claim()) ? 0 : performance.now() + LOOK_AGAIN_MS;
         if (this.ready.length > 0) continue;
       }
       if (this.running.size > 0) {
         waitsForSlotSince = null;
-        await this.oneEndsOrTick();
+        await this.endOrTick();
         continue;
       }
       waitsForSlotSince ??= performance.now();
-      const isPatient = performance.now() - waitsForSlotSince < SLOT_PATIENCE_MS;
-      if (this.ready.length === 0 || !this.maySend() || !isPatient) break;
+      const mayWait = performance.now() - waitsForSlotSince < SLOT_WAIT_MS;
+      if (this.ready.length === 0 || !this.maySend() || !mayWait) break;
       await sleep(SLOT_POLL_MS);
     }
     for (const { deliveries } of this.ready.splice(0)) this.progress.release(deliveries);
   }
 
-  /** Records what is unrecorded, then claims. True when more than that may be due. */
+  /** Records the attempts made so far, then claims. True when more deliveries may be due. */
   private async claim(): Promise<boolean> {
     await this.record();
     const batches = this.isProbing ? 1 : (this.window - this.running.size) * BATCHES_PER_SLOT;
@@ -221,7 +221,8 @@ class Drain {
     this.successes = 0;
   }
 
-  private async oneEndsOrTick(): Promise<void> {
+  /** Waits until a request ends or the interval is over; then records, if it is time to. */
+  private async endOrTick(): Promise<void> {
     const timeout = new AbortController();
     const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;
     const tick = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined);

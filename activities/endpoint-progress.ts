@@ -15,10 +15,10 @@ export interface RecordDeps {
   logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-/** Tries to write a breaker that other processes write at the same time. */
+/** Tries to write a breaker that other processes change at the same time. */
 const BREAKER_TRIES = 5;
 
-/** What happened at one endpoint since it was last recorded, and the breaker that follows from it. */
+/** Unrecorded attempts and releases at one endpoint, and the breaker that follows from them. */
 export class EndpointProgress {
   readonly endpoint: Endpoint;
   private readonly attempts: RecordedAttempt[] = [];
@@ -64,12 +64,12 @@ export class EndpointProgress {
     this.currentBreaker = afterAttempt(this.currentBreaker, outcome);
   }
 
-  /** Claimed and not sent: the claim is given up with the next record. */
+  /** Takes deliveries that were claimed and not sent. The next record releases their claims. */
   release(deliveries: readonly ClaimedDelivery[]): void {
     this.unsent.push(...deliveries);
   }
 
-  /** What is to be recorded now; the next call answers what happened after this one. */
+  /** Returns everything unrecorded. The caller records it; the next call returns only later changes. */
   take() {
     const { configId } = this.endpoint;
     const breaker: BreakerChange = {
@@ -91,7 +91,7 @@ export class EndpointProgress {
     return taken;
   }
 
-  /** Another process changed the breaker meanwhile: goes on from what was stored. */
+  /** Another process changed the breaker: applies the unrecorded outcomes to the stored breaker. */
   adopt(stored: Breaker): void {
     this.recordedBreaker = stored;
     this.currentBreaker = this.outcomes.reduce(afterAttempt, stored);
@@ -99,10 +99,10 @@ export class EndpointProgress {
 }
 
 /**
- * Records the progress at endpoints of one merchant in one statement. A breaker that another process
- * changed meanwhile is read and written again, and an endpoint that is gone is deactivated: both are
- * rare. Answers whether `streamId` has more to send; see `recordDeliveries`. Throws when the database
- * fails; the claims then end by themselves, and what was sent is sent again.
+ * Records the progress at endpoints of one merchant in one statement. Two rare cases take more: a breaker
+ * that another process changed is read and written again, and an endpoint that is gone or has failed for
+ * five days is deactivated. Returns whether `streamId` has more to send; see `recordDeliveries`. Throws
+ * when the database fails; the claims then expire, and the unrecorded deliveries are sent again.
  */
 export async function recordProgress(
   { db, logger }: RecordDeps,
@@ -136,7 +136,7 @@ export async function recordProgress(
   return hasMore;
 }
 
-/** Applies outcomes to the breaker as it is stored now. Null when the endpoint was deleted. */
+/** Applies outcomes to the stored breaker. Null when the endpoint was deleted. */
 async function changeBreaker(
   db: Db,
   { merchantId, configId }: Endpoint,
@@ -152,7 +152,7 @@ async function changeBreaker(
     const record = { attempts: [], released: [], breakers };
     const { changedBreakers } = await recordDeliveries(db, merchantId, record);
     if (changedBreakers.length > 0) return to;
-    // Many processes see the same failures: the next attempt counts again.
+    // Other processes count the same failures, so this count may be dropped.
     if (tries === BREAKER_TRIES) return from;
   }
 }

@@ -1,16 +1,16 @@
 import type { EndpointRef } from '../db/repositories/deliveries.ts';
 
-/** Between two wake-ups of one endpoint's queue by one process. */
+/** Shortest time between two wake-ups of one endpoint's queue by one process. */
 const WAKE_EVERY_MS = 500;
 
 /** Wakes endpoint queues, each at most once per 500 ms from this process. */
 export interface EndpointWakes {
   /**
-   * Wakes the queue at once, or, within 500 ms of the last wake-up, when these are over: a drain that
-   * sees what was committed before the request begins after it.
+   * Wakes the queue at once, or as soon as 500 ms have passed since the last wake-up. In both cases a
+   * drain begins after the request, and sees everything that was committed before the request.
    */
   request(endpoint: EndpointRef): void;
-  /** Sends at once what is still to be sent, and resolves when it is. */
+  /** Sends delayed wake-ups at once. Resolves when all wake-ups are sent. */
   flush(): Promise<void>;
 }
 

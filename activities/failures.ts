@@ -1,21 +1,19 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { DrizzleQueryError } from 'drizzle-orm';
 
-/** The only place that builds Temporal failures. Unknown errors pass through and are retried. */
-
-/** A call that can never succeed: a bug of the caller. Not retried. */
+/** A call that can never succeed, because its caller has a bug. Temporal does not retry it. */
 export function invalidInput(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'invalid_input', message, nonRetryable: true });
 }
 
-/** A gateway did not say what happened; asking again is safe. Retried. */
+/** The gateway did not report an outcome. Temporal retries the call, which is safe. */
 export function outcomeUnknown(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'outcome_unknown', message });
 }
 
 /**
- * The same activities, whose database errors leave without the query and its parameters: those hold
- * personal data, and a failure goes into the workflow's history and the logs. Retried like before.
+ * Wraps activities so that a database error loses its query and parameters. These hold personal data, and
+ * a failure is written to the workflow's history and the logs. Temporal still retries the error.
  */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [

@@ -12,23 +12,23 @@ import type {
   PaymentGateway,
 } from '../gateways/port.ts';
 
-/** How long one activity talks to the gateway about one charge or refund. */
+/** How long one activity may send requests to the gateway for one charge or refund. */
 export interface SendBudget {
   /**
-   * No send and no question starts later than this after the activity's start, in ms. This time and
-   * the gateway client's timeout together must stay below the activity's own timeout of 15 s.
+   * No send and no look-up starts later than this after the activity's start, in ms. This time plus the
+   * gateway client's timeout must stay below the activity's own timeout of 15 s.
    */
   readonly newSendsForMs: number;
-  /** Between two questions, in ms. */
+  /** Pause between two requests, in ms. */
   readonly pauseMs: number;
 }
 
 /** For a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
 
-/** Of activities that ask a gateway. */
+/** Dependencies of activities that call a gateway. */
 export interface SendBudgetDeps {
-  /** Must fit the gateway client's timeout. Default: 6 s, with a question each second. */
+  /** Must fit the gateway client's timeout. Default: 6 s, with a pause of 1 s between requests. */
   sendBudget?: SendBudget;
 }
 
@@ -37,16 +37,16 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateway: PaymentGateway;
 }
 
-/** Resends stop at this share of the time for which the gateway honours a key. Design §4. */
+/** Resends stop at this share of the time for which the gateway honours a key. */
 const KEY_LIFETIME_SHARE = 0.8;
 
-/** Until when an activity that begins now may begin something with the gateway. */
-export function sendsUntil({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
+/** The latest `performance.now()` at which an activity that starts now may begin a request. */
+export function sendDeadline({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
   return performance.now() + sendBudget.newSendsForMs;
 }
 
-/** Waits before asking once more. False, at once, when no time is left for it. */
-export async function pauseBefore(
+/** Waits before the next request. False, at once, when no time is left for one. */
+export async function pauseIfTimeLeft(
   { sendBudget: { pauseMs } = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
   stopAt: number,
 ): Promise<boolean> {
@@ -64,8 +64,8 @@ export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway)
 }
 
 /**
- * A request that the gateway refuses as such is our own fault or a wrong setting: nothing is known of
- * what it was about, repeating it does not help, and a person reads the reason.
+ * Turns a {@link GatewayRejectedRequest} into a value. The cause is a bug of ours or a wrong setting. The
+ * outcome of the charge or refund stays unknown, a repeat does not help, and a person reads the reason.
  */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
@@ -79,32 +79,32 @@ export async function unlessRejected<T>(
 }
 
 /**
- * Not known: asked again by the ladder, until the waits before this question, the `lookups`-th, came
- * to 24 h; then for a person.
+ * The outcome after one more fruitless look-up: unknown, with the next look-up after its backoff. Once the
+ * backoffs of `lookups` look-ups came to 24 h: review by a person.
  */
-export function unknownAfter(lookups: number, reason: string) {
+export function unknownOrReview(lookups: number, reason: string) {
   return isAskedLongEnough(lookups)
     ? { kind: 'review' as const, reason: `asked for 24 h: ${reason}` }
     : { kind: 'unknown' as const, reason };
 }
 
-/** How long and how often somebody has asked, and whether anything may still be sent. */
+/** Limits of one exchange with the gateway. */
 export interface SendLimits {
   /** When to stop, by `performance.now()`. */
   stopAt: number;
-  /** Questions in vain before. */
+  /** Earlier look-ups that found no outcome. */
   lookups: number;
-  /** The caller has just opened the attempt as SENDING: it was never sent. */
+  /** The caller has just opened the attempt as SENDING, so it was never sent. */
   isFresh?: boolean;
   /**
-   * What it is for ended or is paused: what the gateway has not got, it does not get any more. Rule:
-   * D-§4.
+   * The subscription ended or is paused. A charge that the gateway does not have is not sent any more.
+   * Rule: D-§4.
    */
   isVoided?: boolean;
 }
 
-/** Nothing was charged, and nothing will be; that the gateway gets it late after all is looked for. */
-const WITHDRAWN = {
+/** Nothing was charged, and nothing will be sent. A late-charge watch covers late arrival. */
+const VOIDED = {
   kind: 'declined',
   code: 'processing_error',
   gatewayChargeId: null,
@@ -112,10 +112,10 @@ const WITHDRAWN = {
 } as const;
 
 /**
- * The attempt's outcome: from its row, or else from the gateway, which is sent the charge and asked
- * about it until `stopAt`. What may be there is asked for before it is sent again, always under the
- * same key and with the stored amount, so that running this again, or twice at once, charges once.
- * Where asking leads nowhere the outcome is `review`.
+ * Returns the attempt's outcome, from its row or from the gateway. Sends the charge and looks it up until
+ * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same
+ * key and the stored amount. So a repeat, or two runs at once, charge once. Where look-ups cannot help,
+ * the outcome is `review`.
  */
 export async function collect(
   deps: ExchangeDeps,
@@ -131,61 +131,66 @@ export async function collect(
     const { errorCode, gatewayChargeId } = attempt;
     return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId };
   }
-  if (attempt.state === 'REVIEW') return reviewed({ db, gateway }, attempt);
+  if (attempt.state === 'REVIEW') return outcomeInReview({ db, gateway }, attempt);
 
-  let mayBeThere = attempt.state !== 'CREATED' && !limits.isFresh;
+  let mayBeAtGateway = attempt.state !== 'CREATED' && !limits.isFresh;
   let isMarked = limits.isFresh === true;
-  if (limits.isVoided && !mayBeThere) return WITHDRAWN;
+  if (limits.isVoided && !mayBeAtGateway) return VOIDED;
   if (limits.isVoided && !gateway.capabilities.lookup) {
     return {
       kind: 'review',
-      reason: 'it was called off, and the gateway cannot be asked what it has',
+      reason: 'the charge was voided, and the gateway has no look-up to show whether it was made',
     };
   }
   for (;;) {
     const exchange = { db, gateway, attempt, subscriptionId, isMarked };
-    const outcome = await unlessRejected(() => sendOrAsk(exchange, mayBeThere));
+    const outcome = await unlessRejected(() => sendOrLookUp(exchange, mayBeAtGateway));
     isMarked = false;
     switch (outcome.kind) {
       case 'succeeded':
       case 'declined':
         return outcome;
       case 'absent':
-        if (limits.isVoided) return WITHDRAWN;
+        if (limits.isVoided) return VOIDED;
         if (isKeyTooOld(attempt.firstSentAt, gateway)) {
           return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
         }
-        mayBeThere = false;
+        mayBeAtGateway = false;
         continue;
       case 'another_charge':
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
-        // Somebody settled it, or put it in review, while this one looked away.
+        // Another process settled the attempt or put it in review.
         return collect(deps, outcome.attempt, subscriptionId, limits);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
-        mayBeThere = mayBeThere || outcome.kind !== 'not_sent';
+        mayBeAtGateway = mayBeAtGateway || outcome.kind !== 'not_sent';
         const reason = outcome.kind === 'in_progress' ? 'still in progress' : outcome.reason;
-        if (!(await pauseBefore(deps, limits.stopAt))) return unknownAfter(limits.lookups, reason);
+        const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
+        if (!hasTime) return unknownOrReview(limits.lookups, reason);
       }
     }
   }
 }
 
 /**
- * An attempt in review is never sent again. What the gateway knows for certain counts more than a
- * person's *not paid*; a person's *paid* is evidence that the gateway's key does not lead to.
+ * The outcome of an attempt in review, which is never sent again. A definite answer of the gateway
+ * overrides a person's *not paid*. A person's *paid* counts without a look-up: the person has found a
+ * charge that the key does not lead to.
  */
-async function reviewed({ db, gateway }: ExchangeDeps, attempt: Attempt): Promise<Settlement> {
+async function outcomeInReview(
+  { db, gateway }: ExchangeDeps,
+  attempt: Attempt,
+): Promise<Settlement> {
   const { merchantId, id: subjectId } = attempt;
   const decision = await findDecision(db, { merchantId, subjectId });
   if (decision?.outcome === 'paid') {
     return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
   }
   if (gateway.capabilities.lookup) {
-    const found = await unlessRejected(() => gateway.lookup(questionAbout(attempt)));
+    const found = await unlessRejected(() => gateway.lookup(lookupRequestOf(attempt)));
     if (found.kind === 'succeeded' || found.kind === 'declined') return found;
   }
   return decision
@@ -205,19 +210,18 @@ interface ChargeExchange extends ExchangeDeps {
   isMarked: boolean;
 }
 
-/** One exchange with the gateway. One that cannot be asked gets the same key again. */
-async function sendOrAsk(
+/** One request to the gateway. A gateway without a look-up is sent the same key again. */
+async function sendOrLookUp(
   exchange: ChargeExchange,
-  mayBeThere: boolean,
+  mayBeAtGateway: boolean,
 ): Promise<ChargeOutcome | LookupOutcome | { kind: 'moved'; attempt: Attempt }> {
   const { gateway, attempt } = exchange;
-  if (!mayBeThere) return send(exchange);
+  if (!mayBeAtGateway) return send(exchange);
   if (!gateway.capabilities.lookup) return { kind: 'absent' };
-  return gateway.lookup(questionAbout(attempt));
+  return gateway.lookup(lookupRequestOf(attempt));
 }
 
-/** What to ask the gateway of an attempt. */
-export function questionAbout(attempt: Attempt): LookupRequest {
+export function lookupRequestOf(attempt: Attempt): LookupRequest {
   const { gatewayKey, amountMinor, currency } = attempt;
   return { key: gatewayKey, amountMinor, currency };
 }

@@ -1,12 +1,12 @@
 import { Context } from '@temporalio/activity';
 
-/** Well below the heartbeat time-out of every activity that has one. */
+/** Well below the heartbeat time-out, which is 5 s for every activity. */
 const EVERY_MS = 1_000;
 
 /**
- * The same activities, which say every second that their process is alive: one whose process died is
- * tried again after seconds, not after its whole time limit. One that was given up for dead and goes on
- * all the same does no harm: every activity may run twice at once. For workers only.
+ * Wraps activities so that each sends a heartbeat every second. Temporal then retries an activity of a
+ * dead process after seconds, not after its whole time limit. An activity whose process only stalled may
+ * run beside its retry, which is safe: every activity may run twice at once. For workers only.
  */
 export function withHeartbeats<T extends object>(activities: T): T {
   const beating = Object.entries(activities).map(([name, activity]) => [

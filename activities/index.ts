@@ -18,7 +18,7 @@ export type ActivityDeps = ChargingDeps &
   MaintenanceDeps & { webhooks: WebhookActivities };
 export type Activities = ReturnType<typeof createActivities>;
 
-/** Every activity, over what they need of the outside. */
+/** Creates every activity from its dependencies. */
 export function createActivities(deps: ActivityDeps) {
   return withoutQueryData({
     ...createChargingActivities(deps),

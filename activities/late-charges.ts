@@ -6,7 +6,7 @@ import { closeReview } from '../db/repositories/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
-import { questionAbout, unlessRejected } from './gateway-exchange.ts';
+import { lookupRequestOf, unlessRejected } from './gateway-exchange.ts';
 import type { PaymentResumption, SubscriptionWorkflowsPort } from './maintenance.ts';
 
 export interface LateChargeDeps {
@@ -16,14 +16,14 @@ export interface LateChargeDeps {
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
 
-/** Charges that were settled as not made, and were. */
+/** Late charges: the gateway made them, although their attempts are settled as not paid. */
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
-     * Asks the gateway once more about an attempt that a person settled as not paid. A charge it turns
-     * out to have made is booked beside the payment, told of in the timeline and given back, however
-     * often this is run. Throws, retryably, when the database or Temporal does not answer. `nowAt` is
-     * real time; `looks` how often it was asked before.
+     * Looks up once more an attempt that is settled as not paid. A charge that the gateway made is booked
+     * beside the payment, shown in the timeline and refunded, however often this runs. Throws, retryably,
+     * when the database or Temporal does not answer. `nowAt` is real time. `looks` is the number of
+     * earlier look-ups.
      */
     async lookForLateCharge(
       input: AttemptRef & { nowAt: number; looks: number },
@@ -40,8 +40,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
         case 'watched': {
           const found = await ask(deps.gateway, watch.attempt);
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
-          const isCertain = found.kind === 'absent' || found.kind === 'declined';
-          if (!isCertain || !isLastLateLook(looks)) return { kind: 'pending' };
+          const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
+          if (!isNotCharged || !isLastLateLook(looks)) return { kind: 'pending' };
           await closeReview(deps.db, { merchantId: ref.merchantId, subjectId: ref.attemptId });
           return { kind: 'absent' };
         }
@@ -51,8 +51,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Has a late charge of what was just settled as not paid looked for, if there can be one; where it
- * never was sent, that ends at once. Never throws: a watch that did not start is started by the sweep.
+ * Starts the watch for a late charge, if the settlement is a *not paid* without proof. The watch of an
+ * attempt that was never sent ends at once. Never throws: the sweep starts a watch that did not start.
  */
 export async function watchUnproven(
   payments: Pick<PaymentResumption, 'watchLateCharge'>,
@@ -64,10 +64,10 @@ export async function watchUnproven(
   await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
 }
 
-/** A gateway that cannot be asked has nothing more to say. */
+/** The gateway's answer. A gateway without a look-up counts as having no charge. */
 async function ask(gateway: PaymentGateway, attempt: Attempt) {
   if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
-  return unlessRejected(() => gateway.lookup(questionAbout(attempt)));
+  return unlessRejected(() => gateway.lookup(lookupRequestOf(attempt)));
 }
 
 async function book(
@@ -78,7 +78,7 @@ async function book(
 ): Promise<LateChargeOutcome> {
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
-  // Its workflow reads the row again, and so the line of the timeline.
+  // The subscription's workflow must read its row again, which has a new timeline entry.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
   await payments.resumeRefund({ merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };

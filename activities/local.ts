@@ -1,12 +1,12 @@
 import { ApplicationFailure } from '@temporalio/common';
 
-/** How long a step may take inside a workflow task: less than half of the task's own time-out. */
+/** How long a step may take inside a workflow task, whose own time-out is 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
 /**
- * The same activities for use as local ones: a call that is not over after 3 s fails, and the workflow
- * sends it to the activity queue. The work itself goes on here and may still record its outcome; that
- * is safe because every activity may run twice at once.
+ * Wraps activities for use as local activities. A call that takes longer than 3 s fails, and the workflow
+ * sends it to the activity queue. The work itself continues here and may still record its outcome. This
+ * is safe: every activity may run twice at once.
  */
 export function withBudget<T extends object>(activities: T): T {
   const bounded = Object.entries(activities).map(([name, activity]) => [
@@ -32,6 +32,6 @@ async function within<T>(budgetMs: number, work: Promise<T>): Promise<T> {
 }
 
 function budgetOver(budgetMs: number): ApplicationFailure {
-  const message = `not over after ${budgetMs / 1_000} s`;
+  const message = `did not end within ${budgetMs / 1_000} s`;
   return ApplicationFailure.create({ type: 'local_budget_over', message, nonRetryable: true });
 }

@@ -25,16 +25,19 @@ import { followUp } from './decided-reviews.ts';
 /** What the sweeps need of subscription workflows. */
 export interface SubscriptionWorkflowsPort {
   recheck(ref: SubscriptionRef): Promise<void>;
-  /** False when its workflow has work waiting or running: it is in a queue, not lost. */
+  /** False when a task or an activity of the workflow waits or runs: then it is busy, not lost. */
   recheckUnlessBusy(ref: SubscriptionRef, isStillLate: () => Promise<boolean>): Promise<boolean>;
-  /** False when it runs, or is over. */
+  /** False when the workflow runs already, or the subscription is over. */
   ensureRunning(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
   /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
 }
 
-/** What the sweeps need of payment workflows: false when one runs already. */
+/**
+ * What the sweeps need of payment workflows. The calls `resume…` and `watch…` return false when the
+ * workflow runs already.
+ */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
@@ -49,13 +52,13 @@ export interface MaintenanceDeps {
   db: Db;
   subscriptionWorkflows: SubscriptionWorkflowsPort;
   payments: PaymentResumption;
-  /** Has an endpoint's delivery queue look soon, started if need be. */
+  /** Wakes an endpoint's delivery queue, and starts it if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 
 /**
- * How many were found and acted on, by what was wrong with them; `failed` could not be helped this
- * time. In a healthy system: zeros. The table `sweep_count` adds them up.
+ * How many cases a sweep repaired, by kind. `failed` counts the cases that it could not repair. In a
+ * healthy system every count is 0. The table `sweep_count` adds them up.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -66,21 +69,22 @@ export type SweepReport = Record<
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
-  /** Endpoint queues; the name is older than these, and stored. */
+  /** Counts endpoint queues. The name is older than they are, and stays because it is stored. */
   | 'stalledStreams'
   | 'failed',
   number
 >;
 
-/** One sweep takes at most this many of each kind; the next takes the rest. */
+/** Most cases of one kind in one sweep. The next sweep takes the rest. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
-/** Calls to Temporal at the same time. */
+/** Most repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
 
 /**
- * Finds what should not be there and sets it going again. It only starts, signals and wakes: it
- * writes no attempt and calls no gateway. Running it twice at once does no harm. Design §5.
+ * Finds work that is stuck or lost and sets it going again. A sweep starts, signals and wakes workflows,
+ * and withdraws orders without a key that were never sent. It writes no attempt and calls no gateway. Two
+ * sweeps at once do no harm.
  */
 export function createMaintenanceActivities({
   db,
@@ -134,7 +138,7 @@ export function createMaintenanceActivities({
         (endpoint) => wakeEndpoint(endpoint),
       );
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
-      // Last: after an operator terminated thousands it takes all the time that is left.
+      // Last: after an operator terminated thousands of workflows, this takes all the time left.
       const sinceAt = input.nowAt - input.lookBackMs;
       await each(
         'lost',
@@ -142,7 +146,7 @@ export function createMaintenanceActivities({
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
-      // The first tells; the next sweep looks again.
+      // One error is enough for the log. The next sweep queries every kind again.
       if (broken.length > 0) throw broken[0];
       return report;
     },
@@ -163,21 +167,21 @@ export const NOTHING_FOUND: SweepReport = {
   failed: 0,
 };
 
-/** Counts what was found and helped, kind by kind. */
+/** Finds and repairs the cases of each kind, and counts the repairs. */
 function startRounds(db: Db) {
   const report = { ...NOTHING_FOUND };
   const broken: unknown[] = [];
   const each = async <T>(
     kind: keyof SweepReport,
     find: () => Promise<readonly T[]>,
-    /** Resolves to false when nothing was wrong after all. */
+    /** Resolves to false when the case needed no repair. */
     act: (one: T) => Promise<void | boolean>,
   ): Promise<void> => {
-    let helped = 0;
-    // One that cannot be helped now holds up no other; a later sweep finds it again.
-    const help = async (one: T) => {
+    let repaired = 0;
+    // A case that cannot be repaired now blocks no other case. A later sweep finds it again.
+    const repair = async (one: T) => {
       try {
-        if ((await act(one)) !== false) helped += 1;
+        if ((await act(one)) !== false) repaired += 1;
       } catch {
         report.failed += 1;
       }
@@ -185,12 +189,12 @@ function startRounds(db: Db) {
     try {
       const found = await find();
       for (let at = 0; at < found.length; at += AT_ONCE) {
-        await Promise.all(found.slice(at, at + AT_ONCE).map(help));
+        await Promise.all(found.slice(at, at + AT_ONCE).map(repair));
       }
-      report[kind] += helped;
-      if (helped > 0) await countRepairs(db, kind, helped);
+      report[kind] += repaired;
+      if (repaired > 0) await countRepairs(db, kind, repaired);
     } catch (error) {
-      // Nor does one kind that cannot be looked for hold up the others.
+      // A failing query does not block the other kinds.
       broken.push(error);
     }
   };

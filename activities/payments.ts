@@ -10,7 +10,7 @@ import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import type { ChargingDeps } from './charging.ts';
-import { collect, sendsUntil } from './gateway-exchange.ts';
+import { collect, sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import { redeemToken } from './redeem-token.ts';
@@ -22,31 +22,32 @@ export interface PaymentDeps extends SendBudgetDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** One charge that is not a cycle. */
+/** Charges of intents that are not a billing cycle's. */
 export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
-     * Carries an order one step on: opens its attempt, or finds the one it opened before, and sends or
-     * asks about it. However often it is run, in whatever order processes die, an order is charged
-     * once, a decline stays a decline, and while one try is undecided no other is opened. `pending`:
-     * call again later. Throws, retryably, when the database or, before anything is charged, the
-     * gateway does not answer. `nowAt` is real time, `lookups` how often it was asked in vain. Rules: D-35, D-36, D-40, D-41.
+     * Carries an order one step on. Opens its attempt, or finds the attempt that it opened before, and
+     * sends it or looks it up. However often this runs, and whichever process dies, an order is charged
+     * once and a decline stays a decline. While one attempt is undecided, no other attempt is opened.
+     * `pending`: call again later. Throws, retryably, when the database does not answer, or when the
+     * gateway does not answer before anything is charged. `nowAt` is real time. `lookups` is the number
+     * of earlier look-ups that found no outcome. Rules: D-35, D-36, D-40, D-41.
      */
     async chargePayment(
       input: PaymentOrder & { nowAt: number; lookups?: number },
     ): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = input;
-      const limits = { stopAt: sendsUntil(deps), lookups };
+      const limits = { stopAt: sendDeadline(deps), lookups };
       failpoint('before_opening');
-      const turn = await takeTurn(deps, order, nowAt);
-      if (turn.kind === 'refused') return turn.outcome;
-      if (turn.kind === 'settled') {
-        // The process that settled it may have died before this.
-        await deps.wakeStream(streamOf(turn.intent));
-        return turn.outcome;
+      const opened = await openOrFindAttempt(deps, order, nowAt);
+      if (opened.kind === 'refused') return opened.outcome;
+      if (opened.kind === 'settled') {
+        // The process that settled the attempt may have died before it delivered the events.
+        await deps.wakeStream(streamOf(opened.intent));
+        return opened.outcome;
       }
-      if (turn.kind === 'open') throw new Error(`${order.intentId}: nothing was opened`);
-      const { intent, attempt } = turn;
+      if (opened.kind === 'open') throw new Error(`${order.intentId}: no attempt was opened`);
+      const { intent, attempt } = opened;
       failpoint('after_opening');
       const settlement = await collect(deps, attempt, intent.subscriptionId, limits);
       failpoint('before_settling_commits');
@@ -59,17 +60,17 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   };
 }
 
-/** What may be known without the card is looked at first: no token is used up for nothing. */
-async function takeTurn(
+/** Checks everything that needs no card first, so that a refused order does not use up its token. */
+async function openOrFindAttempt(
   deps: PaymentDeps,
   order: PaymentOrder,
   nowAt: number,
 ): Promise<PaymentTurn> {
-  const turn = await lookAtPayment(deps.db, order, nowAt);
-  if (turn.kind !== 'open') return turn;
+  const found = await lookAtPayment(deps.db, order, nowAt);
+  if (found.kind !== 'open') return found;
   if (!order.token) return openPaymentAttempt(deps.db, order, null, nowAt);
   const { merchantId, token } = order;
-  const { customerId } = turn.intent;
+  const { customerId } = found.intent;
   const redeemed = await redeemToken(deps, {
     ...token,
     merchantId,

@@ -11,7 +11,7 @@ export interface RedeemTokenInput {
   customerId: string;
   paymentToken: string;
   checkoutSessionId: string;
-  /** No charge follows: the gateway checks the card now. */
+  /** True when no charge follows: the gateway then checks the card now. */
   verify: boolean;
   nowAt: number;
 }
@@ -21,9 +21,9 @@ export type RedeemTokenResult =
   | { kind: 'refused'; errorCode: string };
 
 /**
- * Turns a one-time token of the card form into a payment method, PENDING until it is used. The same
- * token gives the same method. Throws, retryably, when the gateway does not answer: nothing was
- * charged and the token is not lost.
+ * Redeems a one-time token of the card form for a payment method, which is PENDING until it is used. The
+ * same token gives the same method. Throws, retryably, when the gateway does not answer; then nothing was
+ * charged, and the token is not lost.
  */
 export async function redeemToken(
   { db, gateway }: { db: Db; gateway: PaymentGateway },
@@ -49,12 +49,12 @@ export async function redeemToken(
     card: outcome.card,
     nowAt: input.nowAt,
   });
-  // The gateway's method is another customer's already: nobody else pays with it.
+  // The gateway's method belongs to another customer, so this customer may not use it.
   if (paymentMethodId === null) return { kind: 'refused', errorCode: 'processing_error' };
   return { kind: 'saved', paymentMethodId };
 }
 
-/** One key for one redemption: the same token in another session or for another customer is another. */
+/** The idempotency key. The same token in another session or for another customer gives another key. */
 function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
   const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
   return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;

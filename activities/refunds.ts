@@ -13,36 +13,36 @@ import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
   isKeyTooOld,
-  pauseBefore,
-  sendsUntil,
-  unknownAfter,
+  pauseIfTimeLeft,
+  sendDeadline,
+  unknownOrReview,
   unlessRejected,
 } from './gateway-exchange.ts';
 import type { SendLimits } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
-/** Money on its way back. */
+/** Carries refunds to their outcome. */
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Carries a refund one step on. Every send is under the refund's own key, so that running this
-     * again, or twice at once, gives back once. `pending`: call again later. Throws, retryably, when
-     * the database does not answer. `nowAt` is real time, `lookups` how often it was asked in vain.
+     * Carries a refund one step on. Every send uses the refund's own key, so a repeat, or two runs at
+     * once, refund once. `pending`: call again later. Throws, retryably, when the database does not
+     * answer. `nowAt` is real time. `lookups` is the number of earlier calls that found no outcome.
      * Rule: D-§7.
      */
     async refundPayment(
       input: RefundRef & { nowAt: number; lookups?: number },
     ): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = input;
-      const limits = { stopAt: sendsUntil(deps), lookups };
+      const limits = { stopAt: sendDeadline(deps), lookups };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
-      const settlement = refundOutcomeOf(refund) ? null : await giveBack(deps, refund, limits);
+      const settlement = refundOutcomeOf(refund) ? null : await sendRefund(deps, refund, limits);
       const outcome = settlement
         ? await settle(deps.db, refund, settlement, nowAt)
-        : await decidedBefore(deps, refund);
+        : await earlierOutcome(deps, refund);
       if (outcome.kind !== 'refunded') return outcome;
-      // Of one decided before too: the process that decided it may have died before this.
+      // Also after an earlier decision: the process that recorded it may have died before this line.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;
@@ -57,7 +57,7 @@ async function settle(db: Db, refund: Refund, settlement: RefundSettlement, nowA
   return outcome;
 }
 
-async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {
+async function earlierOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
   const refund = await findRefund(deps.db, merchantId, id);
   const outcome = refund && refundOutcomeOf(refund);
   if (!outcome) throw new Error(`${id} cannot be sent and is not decided`);
@@ -65,19 +65,19 @@ async function decidedBefore(deps: PaymentDeps, { merchantId, id }: Refund) {
 }
 
 /**
- * What the gateway says, asked for a few seconds; null when somebody decided the refund meanwhile. One
- * in review is not sent again: a person may be giving it back by hand.
+ * Sends the refund until the gateway answers or the time is over. Null: another process has decided the
+ * refund. A refund in review is not sent again, because a person may be refunding by hand.
  */
-async function giveBack(
+async function sendRefund(
   deps: PaymentDeps,
   refund: Refund,
   { stopAt, lookups }: SendLimits,
 ): Promise<RefundSettlement | null> {
   const { db, gateway } = deps;
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
-  if (refund.state === 'REVIEW') return reviewed(db, refund);
+  if (refund.state === 'REVIEW') return outcomeInReview(db, refund);
   if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
-    return notGiven(refund, 'This gateway gives no refunds.');
+    return refusedOrReview(refund, 'This gateway gives no refunds.');
   }
   for (;;) {
     if (isKeyTooOld(refund.firstSentAt, gateway)) {
@@ -93,26 +93,26 @@ async function giveBack(
       case 'refunded':
         return outcome;
       case 'refused':
-        return notGiven(refund, `The gateway refused the refund: ${outcome.reason}.`);
+        return refusedOrReview(refund, `The gateway refused the refund: ${outcome.reason}.`);
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
       case 'unknown':
-        if (!(await pauseBefore(deps, stopAt))) return unknownAfter(lookups, outcome.reason);
+        if (!(await pauseIfTimeLeft(deps, stopAt))) return unknownOrReview(lookups, outcome.reason);
     }
   }
 }
 
-/** Nobody asked for a late charge: that it cannot go back is not an answer but a person's task. */
-function notGiven(refund: Refund, reason: string): RefundSettlement {
+/** A late charge that cannot be refunded needs manual review. Any other refund is refused. */
+function refusedOrReview(refund: Refund, reason: string): RefundSettlement {
   return { kind: refund.lateAttemptId === null ? 'refused' : 'review', reason };
 }
 
-async function reviewed(db: Db, refund: Refund): Promise<RefundSettlement> {
+async function outcomeInReview(db: Db, refund: Refund): Promise<RefundSettlement> {
   const { merchantId, id: subjectId } = refund;
   const decision = await findDecision(db, { merchantId, subjectId });
   if (!decision) return { kind: 'review', reason: refund.reason ?? 'waits for a person' };
   return decision.outcome === 'refunded'
     ? { kind: 'refunded', gatewayRefundId: decision.gatewayId ?? '' }
-    : { kind: 'refused', reason: 'It could not be given back.' };
+    : { kind: 'refused', reason: 'The payment could not be refunded.' };
 }

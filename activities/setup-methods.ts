@@ -9,14 +9,14 @@ import { failpoint } from '../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from './redeem-token.ts';
 
-/** Saving a card with nothing to pay. */
+/** Saves a card without a charge. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {
     /**
-     * Redeems the token, with the gateway's check of the card, and completes the session with it,
-     * once. A declined card leaves the session open. The same token again gives the same method.
-     * Throws, retryably, when the database or the gateway does not answer. `nowAt` is real time.
-     * Rules: IF-4.13, D-50, D-§7.
+     * Redeems the token, has the gateway check the card, and completes the session with the card, once. A
+     * declined card leaves the session open. The same token again gives the same method. Throws,
+     * retryably, when the database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13,
+     * D-50, D-§7.
      */
     async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {
       const { merchantId, setupMethodId, nowAt, ...token } = input;
@@ -26,7 +26,7 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // Of a completed one only the card can tell whether it is the same order again.
+      // For a completed session, only the redeemed card shows whether this order is a repeat.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

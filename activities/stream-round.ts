@@ -15,41 +15,42 @@ import type { EndpointWakes } from './endpoint-wakes.ts';
 export interface RoundDeps extends AttemptDeps, RecordDeps {
   windows: DeliveryWindows;
   wakes: EndpointWakes;
-  /** The process is stopping: begin no request. */
+  /** True while the process stops: then no request begins. */
   isDraining: () => boolean;
-  /** Configurations of each merchant that had deliveries lately. */
+  /** By merchant: the ids of configurations that had deliveries recently. */
   knownEndpoints: Map<string, Set<string>>;
 }
 
-/** A stream in hand, from its submission to the end of its round. */
+/** A submitted stream, until its round ends. */
 export interface SubmittedStream {
   ref: StreamRef;
   now: () => number;
   /** Events may have been committed since the last claim began. */
   isWanted: boolean;
-  /** Ends the wait for the requests in flight. */
+  /** Ends the round's wait for its requests in flight. */
   notify: () => void;
 }
 
 /** Batches that end this close together are recorded by one statement. */
 const RECORD_TOGETHER_MS = 25;
-/** If this process dies, unrecorded attempts are sent again: this bounds their number. */
+/** Attempts are recorded this often. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** Merchants whose endpoints are remembered, and endpoints of one. */
+/** Most merchants whose endpoints are remembered. */
 const MOST_MERCHANTS = 1_000;
+/** Most endpoints remembered for one merchant. */
 const MOST_ENDPOINTS = 50;
 
 /** A batch in flight. */
 interface Sending {
   progress: EndpointProgress;
   isOver: boolean;
-  /** Something of the batch stays pending. */
+  /** A delivery of the batch stays pending. */
   isLeft: boolean;
 }
 
 /**
- * Sends what is due of one stream: to each endpoint in sequence order, to all of them side by side,
- * and again for events that come meanwhile. It holds nothing while it waits: what cannot be sent at
+ * Sends the due events of one stream: in sequence order to each endpoint, and to all endpoints in
+ * parallel. It also sends events that are committed in the meantime. A delivery that cannot be sent at
  * once stays unclaimed, and the endpoint's queue is woken.
  */
 export class StreamRound {
@@ -91,7 +92,7 @@ export class StreamRound {
 
   private async claim(): Promise<void> {
     const { merchantId } = this.stream.ref;
-    // A slot before the claim: a delivery without one would have to be released again.
+    // Slots come before the claim: a claimed delivery without a slot would have to be released.
     const slots = new Map<string, FreeSlot>();
     const except: string[] = [];
     const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
@@ -156,25 +157,25 @@ export class StreamRound {
     this.requests.add(request);
   }
 
-  /** Deliveries that this round does not send. */
+  /** Leaves deliveries that this round does not send to the endpoint's queue. */
   private async leave(endpoint: Endpoint, reason: LeftReason): Promise<void> {
     switch (reason) {
       case 'inactive':
-        // Stored by a transaction that began before the configuration was switched off.
+        // The transaction that stored them began before the configuration was deactivated.
         await dropPendingDeliveries(this.deps.db, { ...endpoint, at: this.stream.now() });
         return;
       case 'breaker_open':
         if (!isPaused(endpoint.breaker, this.stream.now())) this.wake(endpoint);
         return;
       case 'claimed':
-        // The other process may have looked for more before these were committed.
+        // The other process may have made its last claim before these deliveries were committed.
         if (!this.isSendingTo(endpoint.configId)) this.wake(endpoint);
         return;
       case 'excepted':
         this.wake(endpoint);
         return;
       case 'not_due':
-        // The failure that they wait behind woke the queue.
+        // They wait behind a failed delivery, and that failure woke the queue.
         return;
     }
   }
@@ -195,7 +196,7 @@ export class StreamRound {
     const hasMore = await recordProgress(this.deps, merchantId, progress, { streamId, nowAt });
     if (hasMore) this.stream.isWanted = true;
     for (const sending of sendings) {
-      // It may have ended while this was recorded; the next record is its last.
+      // A batch that ended while this record was written needs one more record.
       if (!sending.isOver || !sending.progress.isRecorded) continue;
       this.sendings.delete(sending);
       const { endpoint, deactivation } = sending.progress;
@@ -203,7 +204,7 @@ export class StreamRound {
     }
   }
 
-  /** Waits for the next change; records what has been unrecorded for a while. */
+  /** Waits until a request ends. After the time-out, records the unrecorded attempts. */
   private async endOrTick(): Promise<void> {
     const waitMs = this.ended().length > 0 ? RECORD_TOGETHER_MS : RECORD_AFTER_MS;
     const timeout = new AbortController();

@@ -19,14 +19,14 @@ export interface TransitionDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** What a subscription does besides charging. Each may be run again at any point. */
+/** The steps of a subscription besides charging. Each may be repeated at any time. */
 export function createTransitionActivities(deps: TransitionDeps) {
   return {
-    /** Writes one transition, once. See `recordTransition` of the repository for what it answers. */
+    /** Writes one transition, once. The repository's `recordTransition` describes the result. */
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
-      // Also when it is repeated: the process that recorded it may have died before it delivered.
+      // Also for a repeat: the process that recorded the transition may have died before this line.
       if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
@@ -39,7 +39,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
       await deps.wakeStream(stream);
     },
 
-    /** The clocked subscription has done everything due up to `reachedAt`. Rule: D-60. */
+    /** Records that a clocked subscription has done everything due up to `reachedAt`. Rule: D-60. */
     async clockReached(input: {
       merchantId: string;
       subscriptionId: string;
@@ -50,8 +50,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * The row as it stands, for a workflow that lost its own certainty, and whether a person decided
-     * the attempt that is in review.
+     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided`: a person has
+     * decided the attempt in review.
      */
     async loadSubscription(ref: {
       merchantId: string;
@@ -59,7 +59,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
     }): Promise<Snapshot & { isReviewDecided?: boolean }> {
       const snapshot = await loadSnapshot(deps.db, ref);
       if (!snapshot) throw invalidInput(`no subscription ${ref.subscriptionId}`);
-      // What the caller did not hear of may not have been delivered either.
+      // The events of a transition that the caller missed may not be delivered yet.
       await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
       const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);
       return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;

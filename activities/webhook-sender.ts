@@ -8,20 +8,20 @@ export interface WebhookRequest {
   body: Buffer;
 }
 
-/** What became of one attempt; `error` is short, for the record, and never holds a secret. */
+/** The result of one attempt. `error` is short, is stored, and never holds a secret. */
 export type SendResult =
   | { kind: 'answered'; status: number; retryAfter: string | null }
   | { kind: 'failed'; error: string };
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
-/** The status decides; what follows is only read so that the connection can be used again. */
+/** The status decides. The body is read only so that the connection can be reused. */
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /**
- * Makes the function that posts one webhook. It takes at most 3 s to connect and 15 s in all,
- * follows no redirect, reads at most 64 kB of the answer, and never throws: whatever goes wrong is
- * a result. Connections are kept and used again. Rules: D-54, D-55.
+ * Creates the function that posts one webhook. A post takes at most 3 s to connect and 15 s in all. It
+ * follows no redirect and reads at most 64 kB of the answer. It never throws: a failure is a result.
+ * Connections are reused. Rules: D-54, D-55.
  */
 export function createWebhookSender(
   rules: AddressRules,

@@ -1,23 +1,23 @@
 import { createHmac } from 'node:crypto';
 
-/** What is signed, and with what. */
+/** A webhook to sign, and the secrets that sign it. */
 export interface WebhookToSign {
   eventId: string;
   /** Real time of this attempt, epoch milliseconds. */
   sentAt: number;
-  /** The very bytes that are sent. */
+  /** The exact bytes that are sent. */
   body: Buffer;
   signer: string;
-  /** The secret before the last change, while receivers may still know only that one. */
+  /** The secret before the last change, while receivers may know only that one; else null. */
   previousSigner: string | null;
 }
 
 const BASE64_SECRET_PREFIX = 'whsec_';
 
 /**
- * Headers that prove where a webhook comes from: the Standard Webhooks triple, whose list of
- * signatures names the previous secret too, and `xpay-signature`, which uses the present secret
- * alone. Only the first resists replay. Rule: D-53.
+ * Headers that prove the origin of a webhook. The three Standard Webhooks headers carry a signature for
+ * the present secret and one for the previous secret. `xpay-signature` uses the present secret alone. Only
+ * the Standard Webhooks signature covers the timestamp and so resists replay. Rule: D-53.
  */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signer, previousSigner } = webhook;
@@ -36,7 +36,7 @@ function hmac(algorithm: 'sha256' | 'sha512', secret: string, bytes: Buffer): st
   return createHmac(algorithm, keyBytes(secret)).update(bytes).digest('base64');
 }
 
-/** The bytes a secret stands for: decoded after `whsec_`, else its UTF-8. Rule: D-53. */
+/** The key bytes of a secret: the base64 after `whsec_`, or without that prefix its UTF-8. Rule: D-53. */
 function keyBytes(secret: string): Buffer {
   return secret.startsWith(BASE64_SECRET_PREFIX)
     ? Buffer.from(secret.slice(BASE64_SECRET_PREFIX.length), 'base64')

@@ -9,7 +9,7 @@ import { createEndpointWakes } from './endpoint-wakes.ts';
 import { createWebhookSender } from './webhook-sender.ts';
 
 export interface WebhookDeps extends Omit<DrainDeps, 'send' | 'windows'> {
-  /** Has the endpoint's queue look soon. Never throws. */
+  /** Wakes the endpoint's queue. Never throws. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
   allowLoopback: boolean;
 }
@@ -19,7 +19,7 @@ export interface DeliverPendingInput {
   streamId: string;
   /** The calling workflow's clock, in real time: a retry is due by this clock. */
   nowAt: number;
-  /** Ignored; callers of the release before this one set it. */
+  /** Ignored. Callers of an earlier release set it. */
   handOver: boolean;
 }
 
@@ -30,17 +30,17 @@ export interface DeliverPendingResult {
 
 export interface WebhookActivities {
   /**
-   * Sends what is due for one endpoint: of each stream in sequence order, of at most eight streams at
-   * a time. Begins nothing after 20 s and is over within 40. Throws only when the database fails or
-   * the secret cannot be opened.
+   * Sends the due deliveries of one endpoint: in sequence order for each stream, of at most eight streams
+   * at a time. No request begins after 20 s, and the drain ends within 40 s. Throws only when the database
+   * fails or the secret cannot be opened.
    *
-   * Idempotent: what is delivered is not sent again; what was sent by a process that died before
-   * recording it is (at least once). Retryable always. Rule: D-54.
+   * At least once: a recorded delivery is not sent again. A delivery is sent again if its process died
+   * before it recorded the attempt. The activity may always be retried. Rule: D-54.
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * Has the dispatcher deliver a stream, and waits for a moment. What is left is the endpoint queues',
-   * so it answers that nothing is: a `webhookStream` of a release before this one then ends.
+   * Has the dispatcher deliver a stream, and waits for it at most 3 s. Always reports that nothing is
+   * left, because the endpoint queues send the rest. A `webhookStream` of an earlier release then ends.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }
@@ -48,7 +48,7 @@ export interface WebhookActivities {
 /** How long a caller of `deliverPending` waits for endpoints that answer slowly. */
 const FIRST_ROUND_MS = 3_000;
 
-/** Everything in a process that sends webhooks; its parts share connections and delivery windows. */
+/** Creates a process's webhook delivery. Its parts share connections and delivery windows. */
 export function createWebhookDelivery(deps: WebhookDeps): {
   dispatcher: DeliveryDispatcher;
   activities: WebhookActivities;
