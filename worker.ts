@@ -26,16 +26,16 @@ import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-option
 import { createWebhookQueues } from './runtime/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
-/** Connections to Postgres; activities beyond it wait for one, so more of them gain nothing. */
+/** Connections to Postgres. More activities at a time gain nothing: each waits for a connection. */
 const POOL_SIZE = 20;
-/** One request to an endpoint, and its recording. */
+/** One request to an endpoint takes at most 15 s; the rest is for recording the attempt. */
 const DRAIN_MS = 16_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
 
-// Signals are ours: the shutdown below stops the workers in its turn.
+// The SDK must not handle signals: the shutdown below stops the workers in the right order.
 Runtime.install({
   logger: temporalLogger(logger),
   shutdownSignals: [],
@@ -91,7 +91,7 @@ const activities = createActivities({
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-// An activity that wakes a stream gives it a second: too little to connect in first.
+// A signal that wakes an endpoint queue has 1 s, which is too short to connect first.
 await temporal.client.connection.ensureConnected();
 const workers = await Promise.all(
   taskQueuesOf(config.queues).map((queue) =>
