@@ -1,6 +1,6 @@
 import type { DeclineCode } from '../domain/declines.ts';
 
-/** What a gateway tells of a card it keeps. `gatewayMethodId` is the gateway's name for it. */
+/** A card as the gateway describes it. `gatewayMethodId` is the gateway's id of the card. */
 export interface SavedCard {
   readonly gatewayMethodId: string;
   readonly brand: string;
@@ -13,7 +13,7 @@ export interface SavedCard {
   readonly expiryYear: number;
 }
 
-/** Our own ids behind a charge, for the gateway's book. No personal data. */
+/** Our own ids of a charge, for the gateway's book. No personal data. */
 export interface ChargeReference {
   readonly merchantId: string;
   readonly intentId: string;
@@ -31,7 +31,7 @@ export interface ChargeRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The charge was made, or definitely refused by the card's side. Both are final. */
+/** The charge was made, or the card's issuer definitely refused it. Both are final. */
 export type DecidedCharge =
   | { readonly kind: 'succeeded'; readonly gatewayChargeId: string }
   | {
@@ -40,14 +40,14 @@ export type DecidedCharge =
       readonly gatewayChargeId: string | null;
     };
 
-/** The request may have reached the gateway. Only a look-up or a resend of the key can tell. */
+/** The request may have reached the gateway. Only a look-up or a resend of the key can show it. */
 export interface UnknownOutcome {
   readonly kind: 'unknown';
-  /** For logs and for the person who settles it; not for payers. */
+  /** For logs and for manual review, not for payers. */
   readonly reason: string;
 }
 
-/** Nothing left this process: sending the same key again is safe at any time. */
+/** Nothing left this process. The same key may be sent again at any time. */
 export interface NotSent {
   readonly kind: 'not_sent';
   readonly reason: string;
@@ -57,16 +57,18 @@ export type ChargeOutcome = DecidedCharge | NotSent | UnknownOutcome;
 
 export interface LookupRequest {
   readonly key: string;
-  /** What was to be charged under it. */
+  /** The amount that was sent with the key. */
   readonly amountMinor: number;
   readonly currency: string;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * `absent`: the gateway never got this key; `in_progress`: it has it and is not finished;
- * `another_charge`: it made one of another amount or currency, which is for a person to sort out. A
- * look-up that found nothing out is `unknown`.
+ * - `absent`: the gateway never got this key.
+ * - `in_progress`: the gateway has the key and has not finished.
+ * - `another_charge`: under this key the gateway made a charge of another amount or currency. This needs
+ *   manual review.
+ * - `unknown`: the look-up itself failed.
  */
 export type LookupOutcome =
   | DecidedCharge
@@ -83,7 +85,7 @@ export interface RefundRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Why a refund was refused; nothing was given back. */
+/** Why a refund was refused. Nothing was refunded. */
 export const REFUND_REFUSALS = [
   'charge_not_found',
   'charge_not_paid',
@@ -99,15 +101,15 @@ export type RefundOutcome =
   | UnknownOutcome;
 
 export interface SaveMethodRequest {
-  /** Idempotency key; a repeat with the same token gives the same card. */
+  /** Idempotency key. A repeat with the same token gives the same card. */
   readonly key: string;
   /** One-time token from the tokeniser's redirect (`payment_token`). */
   readonly token: string;
-  /** The checkout session that the card form named; a token works with no other. */
+  /** The checkout session that the card form named. The token is valid with no other session. */
   readonly session: string;
   /**
-   * True when no charge follows at once (a trial, a setup session): the gateway then checks the
-   * card now, and a card that would be declined is refused here. Default false.
+   * True when no charge follows at once (a trial, a setup session). The gateway then checks the card, and
+   * refuses a card that it would decline. Default false.
    */
   readonly verify?: boolean | undefined;
   /** Our own ids, for the gateway's book. */
@@ -118,21 +120,21 @@ export interface SaveMethodRequest {
 export type SaveMethodOutcome =
   | { readonly kind: 'saved'; readonly card: SavedCard }
   /**
-   * The card was refused, or the token is spent, expired or another session's (`processing_error`):
-   * the payer has to enter a card again. Final for this key and token.
+   * The card was refused, or the token is used, expired or from another session (`processing_error`). The
+   * payer has to enter a card again. Final for this key and token.
    */
   | { readonly kind: 'refused'; readonly code: DeclineCode; readonly reason: string }
-  /** Nothing is known; repeating the same key is safe. */
+  /** The outcome is not known. A repeat with the same key is safe. */
   | UnknownOutcome;
 
-/** What an adapter can do, as data. Callers and the contract suite read it. */
+/** What an adapter supports. Callers and the contract suite read it. */
 export interface GatewayCapabilities {
-  /** `lookup` tells absent from decided. Without it every doubt needs a resend of the key. */
+  /** False: the gateway has no look-up, and every unknown outcome needs a resend of the key. */
   readonly lookup: boolean;
   readonly refunds: boolean;
   /** How long a resend of a key is certain not to charge again, in ms from its first send. */
   readonly keyLifetimeMs: number;
-  /** `test`: no money moves, test credentials only; `live`: the reverse. Rule: D-20. */
+  /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
   readonly mode: 'test' | 'live';
 }
 
@@ -143,44 +145,43 @@ export interface PublishedTestCard {
 }
 
 /**
- * The one way our processes move money. Card numbers never pass through it.
+ * The interface through which our processes move money. Card numbers never pass through it.
  *
- * Every method answers within the adapter's own time limit and returns what could have happened as
- * a value: a decline is a value, and so is not knowing. A method throws only
- * {@link GatewayRejectedRequest}.
+ * Every method ends within the adapter's own time limit. A decline and an unknown outcome are values. A
+ * method throws only {@link GatewayRejectedRequest}.
  */
 export interface PaymentGateway {
   /** Stored with methods and attempts; never changes. */
   readonly name: string;
   readonly capabilities: GatewayCapabilities;
-  /** Where the hosted card form posts to; its origin belongs in the page's `form-action`. */
+  /** The URL that the hosted card form posts to. Its origin belongs in the page's `form-action`. */
   readonly tokeniserUrl: string;
   /** Empty for a live gateway. */
   readonly testCards: readonly PublishedTestCard[];
 
   /**
-   * Charges once per key. The same key with the same parameters answers with the first charge;
-   * with other parameters it throws {@link GatewayRejectedRequest} and charges nothing.
+   * Charges once per key. The same key with the same parameters returns the first charge. The same key
+   * with other parameters throws {@link GatewayRejectedRequest} and charges nothing.
    */
   charge(request: ChargeRequest): Promise<ChargeOutcome>;
-  /** What became of a charge key. Never charges. */
+  /** Looks up the outcome of a charge by its key. Never charges. */
   lookup(request: LookupRequest): Promise<LookupOutcome>;
-  /** Gives back all or part of a charge, once per key, never more than was paid. */
+  /** Refunds all or part of a charge, once per key, never more than was paid. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
-  /** Redeems a one-time token for a card the gateway keeps, once per key. */
+  /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
 }
 
 /**
- * The gateway read the request and refused it as wrong: a key that was used for other parameters,
- * bad credentials, a malformed field. This request did nothing and repeating it will not help: a
- * fault of ours, for a person.
+ * The gateway read the request and refused it as wrong: a key that was used for other parameters, bad
+ * credentials, a malformed field. The request did nothing, and a repeat does not help. The cause is a
+ * fault of ours, which needs manual review.
  */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';
   /** HTTP status the gateway answered with. */
   readonly status: number;
-  /** The gateway's own word for what is wrong, such as `key_reused`. */
+  /** The gateway's own error code, such as `key_reused`. */
   readonly code: string;
 
   constructor(status: number, code: string) {

@@ -11,12 +11,12 @@ const ADVISORY_LOCK = 7_312_026_111;
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
- * Connects to the database and creates what the book lacks, under an advisory lock, so that several
- * servers may start at once. Rejects when the database cannot be reached within 10 s.
+ * Connects to the database and creates the missing parts of the book, under an advisory lock, so that
+ * several servers may start at once. Rejects when the database cannot be reached within 10 s.
  */
 export async function openBook(databaseUrl: string): Promise<Sql> {
   const sql = postgres(databaseUrl, {
-    // One process on one core keeps few connections busy; the rest would only queue in Postgres.
+    // One process on one core keeps few connections busy. More would only queue in Postgres.
     max: 8,
     connect_timeout: 10,
     fetch_types: false,
@@ -37,8 +37,9 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
 }
 
 /**
- * Of a card: brand, country, last four, expiry and how it behaves. No number, no CVC, no name.
- * Tokens and sessions are bearer secrets, so only their SHA-256 is kept. Instants are epoch ms.
+ * Of a card the book stores brand, country, last four digits, expiry and how the card behaves: no number,
+ * no CVC, no name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
+ * epoch ms.
  */
 const TABLES = `
 create schema if not exists ${BOOK_SCHEMA};
@@ -76,7 +77,7 @@ create table if not exists ${BOOK_SCHEMA}.method (
 create table if not exists ${BOOK_SCHEMA}.charge (
   sequence          bigint generated always as identity primary key,
   id                text not null unique,
-  -- One charge per key, whoever sends it, however often.
+  -- One charge per key, however often the key is sent.
   key               text not null unique,
   method_id         text not null,
   amount_minor      bigint not null check (amount_minor > 0),
@@ -102,7 +103,7 @@ create table if not exists ${BOOK_SCHEMA}.refund (
 );
 create index if not exists refund__charge_id__idx on ${BOOK_SCHEMA}.refund (charge_id);
 
--- A row is one charge to come that will be declined.
+-- Each row declines one future charge.
 create table if not exists ${BOOK_SCHEMA}.forced_decline (
   id                bigint generated always as identity primary key,
   subscription_id   text,
@@ -113,10 +114,10 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
 `;
 
 /**
- * Decides and books a charge in one round trip and one transaction. The insert claims the key: a
- * twin waits on the unique index until the first has committed, then reads it. Only the one that
- * claimed spends a forced decline. A method that is not in the book declines as
- * `payment_method_removed`.
+ * Decides and books a charge in one round trip and one transaction. The insert claims the key: a second
+ * request with the key waits on the unique index until the first has committed, then reads its charge.
+ * Only the request that claimed the key uses up a forced decline. A method that is not in the book
+ * declines with `payment_method_removed`.
  */
 const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge(
@@ -135,11 +136,11 @@ begin
     payment_method_id, outcome, code, created_at)
   select p_id, p_key, p_method_id, p_amount_minor, p_currency, p_merchant_id, p_intent_id,
     p_subscription_id, p_payment_method_id,
-    case when verdict.code is null then 'succeeded' else 'declined' end, verdict.code, p_now
+    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now
   from (
     select case when count(*) = 0 then 'payment_method_removed' else min(charge_code) end as code
     from ${BOOK_SCHEMA}.method where id = p_method_id
-  ) as verdict
+  ) as decision
   on conflict (key) do nothing
   returning * into booked;
 

@@ -27,10 +27,10 @@ export type SaveResult =
 
 export type CardBook = ReturnType<typeof createCardBook>;
 
-/** One-time tokens and the cards they were redeemed for. */
+/** One-time tokens, and the saved cards that they were redeemed for. */
 export function createCardBook(sql: Sql) {
   return {
-    /** Issues a one-time token for a read card, good only together with `session`. */
+    /** Issues a one-time token for a card. The token is valid only together with `session`. */
     async issueToken(read: ReadCard, session: string, now: number): Promise<string> {
       const token = `ptk_${randomBytes(24).toString('base64url')}`;
       await sql`
@@ -43,14 +43,14 @@ export function createCardBook(sql: Sql) {
     },
 
     /**
-     * Redeems a token for a saved card. The first key that redeems a token owns it: its repeats get
-     * the same result, any other key is refused. A key that redeemed another token is refused with
-     * 422.
+     * Redeems a token for a saved card. The first key that redeems a token owns it: repeats of that key
+     * get the same result, and any other key is refused. A key that redeemed another token is refused
+     * with 422.
      */
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),
 
-    /** Forgets tokens whose time is long past. */
+    /** Deletes tokens that expired more than 24 h ago. */
     async forgetOldTokens(now: number): Promise<void> {
       await sql`
         delete from sandbox_gateway.token where expires_at < ${now - TOKEN_RETENTION_MS}`;
@@ -60,11 +60,11 @@ export function createCardBook(sql: Sql) {
 
 async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Promise<SaveResult> {
   const tokenHash = hash(order.token);
-  // Repeats of one token queue here.
+  // Requests with the same token wait here for each other.
   const [token] = await tx<TokenRow[]>`
     select * from sandbox_gateway.token where token_hash = ${tokenHash} for update`;
 
-  // An unknown token and another session's look the same, also after the token was used.
+  // An unknown token and a token of another session get the same answer, also after the token was used.
   if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
 
   const [saved] = await tx<MethodRow[]>`
@@ -94,12 +94,12 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
   return { card: toCard(method), isReplay: false };
 }
 
-/** The token redeems nothing; the payer has to enter the card again. */
+/** The token cannot be redeemed. The payer has to enter the card again. */
 function spent(why: 'unknown' | 'used' | 'expired'): SaveResult {
   return { refused: 'processing_error', reason: `token_${why}` };
 }
 
-/** False when the key has redeemed another token before. */
+/** False when the key has already redeemed another token. */
 async function claim(tx: TransactionSql, tokenHash: string, key: string): Promise<boolean> {
   const claimed = await tx`
     update sandbox_gateway.token set used_by_key = ${key} where token_hash = ${tokenHash}

@@ -2,14 +2,14 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 
-/** What the payer typed, as it arrived. Lives for one request and is never stored or logged. */
+/** A card as the payer typed it. It is kept for one request and never stored or logged. */
 export interface TypedCard {
   readonly number: string;
   readonly expiry: string;
   readonly cvc: string;
 }
 
-/** The part of a card that may be kept: neither the number nor the CVC. */
+/** The part of a card that may be stored: neither the number nor the CVC. */
 export interface ReadCard {
   readonly card: TestCard;
   readonly lastFourDigit: string;
@@ -18,10 +18,10 @@ export interface ReadCard {
 }
 
 /**
- * Reads a typed card: spaces and dashes in the number, expiry as MM/YY, MM / YY, MMYY or MM/YYYY.
- * Answers a decline code for a number that is not a published test number, for an expiry that is
- * past or unreadable, and for a CVC that is not 3 digits (4 on American Express), in this order. A
- * card is good until its expiry month ends, in UTC. Rule: D-61.
+ * Reads a typed card. The number may have spaces and dashes. The expiry may be MM/YY, MM / YY, MMYY or
+ * MM/YYYY. Returns a decline code for the first of these: a number that is not a published test number; an
+ * expiry that is past or unreadable; a CVC that is not 3 digits (4 on American Express). A card is valid
+ * until its expiry month ends, in UTC. Rule: D-61.
  */
 export function readCard(typed: TypedCard, now: number): ReadCard | DeclineCode {
   const number = typed.number.replaceAll(/[\s-]/g, '');

@@ -41,7 +41,7 @@ export interface RefundOrder {
   readonly currency: string;
 }
 
-/** Whose next charges to decline; at least one of the two is given. */
+/** Declines the next charges of a subscription or a payment method. At least one of the two is given. */
 export interface DeclineOrder {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
@@ -60,8 +60,8 @@ export interface ListFilter {
 export type ChargeBook = ReturnType<typeof createChargeBook>;
 
 /**
- * Charges, refunds and asked-for declines. Every write is one transaction, final when the promise
- * resolves; when it rejects, the write may or may not have happened, and the key tells.
+ * Charges, refunds and forced declines. Every write is one transaction. It is final when the promise
+ * resolves. When the promise rejects, the write may have happened; a look-up by its key shows it.
  */
 export function createChargeBook(sql: Sql) {
   return {
@@ -85,7 +85,7 @@ export function createChargeBook(sql: Sql) {
       return { charge, isReplay: row.is_replay };
     },
 
-    /** The charge of this key and what faults may match it by, or null. */
+    /** The charge of this key, with the target that faults match; or null. */
     async find(key: string) {
       const [row] = await sql<FoundChargeRow[]>`
         select id, outcome, code, amount_minor, currency, subscription_id, payment_method_id
@@ -100,8 +100,8 @@ export function createChargeBook(sql: Sql) {
     },
 
     /**
-     * Gives back all or part of a charge, once per key. Refunds of one charge queue behind its row,
-     * so that two never exceed it together.
+     * Refunds all or part of a charge, once per key. Refunds of one charge wait for the lock of its row,
+     * so that together they never exceed the charge.
      */
     refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, now)),
@@ -167,7 +167,7 @@ async function refundWithin(
     values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor}, ${now})
     on conflict (key) do nothing
     returning id`;
-  // Only a refund of another charge can have taken the key meanwhile.
+  // Only a refund of another charge can have used the key in the meantime.
   if (row === undefined) throw keyReused();
   return { refundId: row.id, isReplay: false };
 }

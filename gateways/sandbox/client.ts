@@ -29,13 +29,13 @@ export interface SandboxClient extends PaymentGateway {
 
 const DEFAULT_TIMEOUT_MS = 8_000;
 
-/** More than one worker keeps busy. */
+/** More connections than one worker keeps busy. */
 const CONNECTIONS = 64;
 
-/** The book never forgets a key; a year is what the sandbox promises. */
+/** The sandbox promises one year. Its book keeps keys for ever. */
 const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
 
-/** The sandbox gateway behind the port. Rule: D-20, D-61. */
+/** The adapter of the sandbox gateway. Rule: D-20, D-61. */
 export function createSandboxClient(options: SandboxClientOptions): SandboxClient {
   const exchange = createExchange({
     url: options.url,
@@ -116,8 +116,8 @@ function chargeCall(request: ChargeRequest) {
 }
 
 /**
- * The body of a 2xx answer, or null when nothing definite came. A refusal in the gateway's own form
- * throws; a 4xx that someone else put in between proves nothing about the gateway.
+ * The body of a 2xx answer, or null when the answer proves nothing. A refusal in the gateway's own form
+ * throws. A 4xx in another form may come from a proxy, so it proves nothing about the gateway.
  */
 function accepted(sent: Exchange): Record<string, unknown> | null {
   if (sent.kind !== 'answered') return null;
@@ -135,7 +135,7 @@ function unknown(sent: Exchange): UnknownOutcome {
   return { kind: 'unknown', reason };
 }
 
-/** Null when this is not a charge as the gateway writes them. */
+/** Null when the value does not have the form of the gateway's charges. */
 function decided(value: unknown): DecidedCharge | null {
   const charge = record(value);
   const id = charge?.['id'];
@@ -143,7 +143,7 @@ function decided(value: unknown): DecidedCharge | null {
   if (charge?.['outcome'] === 'succeeded') return { kind: 'succeeded', gatewayChargeId: id };
   if (charge?.['outcome'] !== 'declined') return null;
   const code = charge['code'];
-  // A code of a newer gateway is a decline all the same.
+  // An unknown code, such as one of a newer gateway, is still a decline.
   return {
     kind: 'declined',
     code: isDeclineCode(code) ? code : 'card_declined',

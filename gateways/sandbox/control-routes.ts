@@ -10,7 +10,7 @@ import type { Route } from './http.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 
-/** Most charges one order may decline: each is a row. */
+/** Most charges that one request may decline; each is a row. */
 const DECLINES_LIMIT = 10_000;
 
 /** Most requests one fault may hit. */
@@ -23,8 +23,8 @@ const DELAY_LIMIT_MS = 120_000;
 const PAGE_LIMIT = 1_000;
 
 /**
- * What only someone on this machine with the gateway key may do: ask for faults and declines, and
- * read the book. Rule: D-61.
+ * Routes that set faults and declines and read the book. They take requests only from this machine and
+ * only with the gateway key. Rule: D-61.
  */
 export function controlRoutes(options: { charges: ChargeBook; faults: Faults }): Route[] {
   const { charges, faults } = options;
@@ -112,14 +112,14 @@ function readTarget(fields: Fields) {
   };
 }
 
-/** A share of requests; all of them when it is left out. */
+/** The share of requests that a fault hits; all requests when `chance` is absent. */
 function share(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value === 'number' && value > 0 && value <= 1) return value;
   throw wrong('chance', 'above 0 and at most 1');
 }
 
-/** Where the page before ended; 0, below every charge, at the start. */
+/** The sequence at which the previous page ended; 0, below every charge, for the first page. */
 function sequence(value: string | undefined): number {
   if (value === undefined) return 0;
   return wholeNumber({ after: Number(value) }, 'after', { from: 0, to: Number.MAX_SAFE_INTEGER });

@@ -2,10 +2,10 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 
 /**
- * What became of one HTTP request, sorted by what the other side may have seen:
- * - `answered`: the whole answer arrived;
- * - `not_sent`: no byte left this process;
- * - `broken`: it left, in part or whole, and no whole answer came back.
+ * The result of one HTTP request, by what the other side may have seen:
+ * - `answered`: the whole answer arrived.
+ * - `not_sent`: no byte left this process.
+ * - `broken`: the request left, in part or in whole, and no whole answer came back.
  */
 export type Exchange =
   | { readonly kind: 'answered'; readonly status: number; readonly body: unknown }
@@ -24,22 +24,22 @@ export interface ExchangeOptions {
   /** Base URL; `path` of a request is appended. */
   readonly url: string;
   readonly bearer: string;
-  /** From the call until the last byte of the answer, waiting for a connection included. */
+  /** Time limit from the call to the last byte of the answer. Includes the wait for a connection. */
   readonly timeoutMs: number;
-  /** Most connections; further requests wait for a free one. */
+  /** Most connections. Further requests wait for a free connection. */
   readonly connections: number;
 }
 
-/** An unreachable host is told apart early from a slow answer. */
+/** Shorter than the wait for an answer, so that an unreachable host is reported early. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** The answers of a gateway are small; anything larger is not one. */
+/** A gateway's answers are small. A larger body is not one. */
 const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**
- * JSON over kept-alive connections. `send` never rejects and always settles within `timeoutMs`. It
- * knows whether a request left because undici reports the moment before it writes the first byte;
- * no list of error codes is involved. Nothing is ever sent twice.
+ * JSON over kept-alive connections. `send` never rejects and always settles within `timeoutMs`. Undici
+ * reports the moment before it writes the first byte, so `send` knows without a list of error codes
+ * whether a request left. No request is ever sent twice.
  */
 export function createExchange(options: ExchangeOptions) {
   const base = new URL(options.url);
@@ -75,7 +75,7 @@ export function createExchange(options: ExchangeOptions) {
   return { send, close: () => pool.close() };
 }
 
-/** Settles one exchange, once: by answer, error, deadline or the caller's signal. */
+/** Settles one exchange, once: by an answer, an error, the deadline or the caller's signal. */
 function receive(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -108,7 +108,7 @@ function receive(
 
   return {
     onRequestStart: (started) => {
-      // Reported as not sent while it waited for a connection; so it must not leave now.
+      // The request was reported as not sent while it waited for a connection, so it must not leave.
       if (isSettled) started.abort(new Error('given up before it was sent'));
       else controller = started;
     },
@@ -125,7 +125,7 @@ function receive(
   };
 }
 
-/** Undefined when it is not JSON. */
+/** Undefined when the body is not JSON. */
 function parse(chunks: readonly Buffer[]): unknown {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'));

@@ -6,62 +6,63 @@ export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
- * - `decline`: the charge is declined and booked as such; of `charge` only;
- * - `delay`: nothing happens for a while, then the request is served;
- * - `error_500`: the answer is a 500;
+ * - `decline`: the charge is declined and booked as declined. Only for `charge`.
+ * - `delay`: the request is served after `delayMs`.
+ * - `error_500`: the answer is a 500.
  * - `lose_answer`: the connection is cut instead of an answer.
  */
 export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer'] as const;
 
-/** Whether the request is carried out all the same before the answer is spoiled. */
+/** Whether `error_500` and `lose_answer` carry out the request (`done`) or not (`none`). */
 export const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
   readonly operation: Operation;
   readonly fault: (typeof FAULTS)[number];
   readonly effect: (typeof EFFECTS)[number];
-  /** Of `delay` only. */
+  /** 0 for every other fault than `delay`. */
   readonly delayMs: number;
-  /** How many requests it hits. */
+  /** How many requests the fault hits. */
   readonly count: number;
-  /** From 0 to 1: the share of matching requests that it hits. */
+  /** From 0 to 1: the share of matching requests that the fault hits. */
   readonly chance: number;
-  /** Null hits any. */
+  /** Null matches every subscription. */
   readonly subscriptionId: string | null;
+  /** Null matches every payment method. */
   readonly paymentMethodId: string | null;
 }
 
-/** Whose request it is, as far as the request tells. */
+/** The subscription and the payment method of a request, where the request names them. */
 export interface FaultTarget {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
 }
 
-/** One request as it would be served without faults. */
+/** How one request is served without faults. */
 export interface Service {
   readonly work: () => Promise<Answer>;
-  /** Makes `work` decline; where it cannot, a `decline` is no fault. */
+  /** Makes `work` decline. Without it the fault `decline` has no effect. */
   readonly decline?: () => Promise<void>;
 }
 
-/** A fault that was asked for, and how often it has hit since. */
+/** A fault, and how often it has hit. */
 export interface ServedFault extends Fault {
   readonly hits: number;
 }
 
 export interface Faults {
-  /** Asked for last, served last: faults of one operation hit in the order they were added. */
+  /** Adds a fault. Faults of one operation hit in the order in which they were added. */
   add(fault: Fault): void;
-  /** Those that still can hit, in the order they were added. */
+  /** The faults that can still hit, in the order in which they were added. */
   list(): ServedFault[];
   clear(): void;
-  /** Serves one request through the first fault that matches, if any, and counts that down. */
+  /** Serves one request. The first matching fault is applied, and its count goes down by 1. */
   serve(operation: Operation, target: FaultTarget, service: Service): Promise<Reply>;
 }
 
 /**
- * Faults asked for at the control endpoint. They are a property of this process, not of the book: a
- * restart clears them. `closing` ends delays early; what waited is then not served.
+ * Faults set at the control endpoint. They are kept in memory, not in the book, so a restart clears them.
+ * `closing` ends delays early; the delayed requests are then not served.
  */
 export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];

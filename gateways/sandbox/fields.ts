@@ -3,7 +3,7 @@ import { RequestRefused } from './http.ts';
 /** Reads typed fields of a JSON body; a wrong one refuses the request with 400 and its path. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest key, id or token taken; the merchants' own limit for keys is the same. */
+/** Longest key, id or token accepted. The limit of the merchants' idempotency keys is the same. */
 const TEXT_LIMIT = 255;
 
 export function text(fields: Fields, name: string): string {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One request as a handler sees it. The body is read by the handler, within a limit it names. */
+/** One request. The handler reads the body, up to a limit that the handler sets. */
 export interface Call {
   readonly request: IncomingMessage;
   readonly url: URL;
@@ -12,10 +12,10 @@ export interface Answer {
   readonly body: string;
 }
 
-/** In place of an answer: the connection is cut and the caller hears nothing. */
+/** Instead of an answer: the connection is cut. */
 export const LOST = 'lost';
 
-/** What a handler makes of a request. */
+/** What a handler returns. */
 export type Reply = Answer | typeof LOST;
 
 export type Handler = (call: Call) => Promise<Reply>;
@@ -33,7 +33,7 @@ export interface Route {
   readonly handle: Handler;
 }
 
-/** A request that is refused as wrong; nothing was done. Becomes `{ error, message }`. */
+/** The request is refused as wrong, and nothing was done. The answer is `{ error, message }`. */
 export class RequestRefused extends Error {
   override readonly name = 'RequestRefused';
   readonly status: number;
@@ -46,7 +46,7 @@ export class RequestRefused extends Error {
   }
 }
 
-/** Sent with every answer, so that a browser neither keeps, frames, guesses nor passes on any. */
+/** Sent with every answer: no browser may store it, frame it, guess its type or send a referrer. */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -86,15 +86,15 @@ export function writeAnswer(response: ServerResponse, answer: Reply): void {
     ...SECURITY_HEADERS,
     ...answer.headers,
     'content-length': String(Buffer.byteLength(answer.body)),
-    // What was not read of a refused body must not be taken for the next request.
+    // The unread rest of a refused body must not be parsed as the next request.
     ...(hasUnreadBody ? { connection: 'close' } : {}),
   });
   response.end(answer.body);
 }
 
 /**
- * The body as text, at most `limitBytes` long; a longer one is refused with 413. How long a client
- * may take is bounded by the server's `requestTimeout`.
+ * The body as text, at most `limitBytes` long. A longer body is refused with 413. The server's
+ * `requestTimeout` limits the time that a client may take.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
@@ -117,7 +117,7 @@ export function expectContentType(request: IncomingMessage, expected: string): v
   }
 }
 
-/** Largest JSON body taken; the requests of the port are a few hundred bytes. */
+/** Largest JSON body accepted. The requests of the port are a few hundred bytes. */
 const JSON_LIMIT_BYTES = 16_384;
 
 /** The body as a JSON object. */

@@ -13,7 +13,7 @@ const gateway = await createSandboxGateway({
   host: config.host,
   port: config.port,
   onFailure: (error, route) => {
-    // Of a database error only the code: its message may quote values.
+    // Only the code of a database error is logged: its message may quote values.
     const { name, code } = error as { name?: string; code?: string };
     logger.error({ route, error: { name, code } }, 'a request failed');
   },

@@ -6,7 +6,7 @@ import type { Fields } from './fields.ts';
 import { json, readJson, RequestRefused } from './http.ts';
 import type { Call, Handler, Route } from './http.ts';
 
-/** Header on an answer that repeats what an earlier request with the same key did. */
+/** Header of an answer that repeats the result of an earlier request with the same key. */
 const REPLAYED_HEADER = 'idempotent-replayed';
 
 export interface PaymentRouteOptions {
@@ -16,7 +16,7 @@ export interface PaymentRouteOptions {
   readonly now: () => number;
 }
 
-/** What a merchant's server asks of the gateway, with the gateway key as bearer. */
+/** Routes for the billing service, which sends the gateway key as a bearer token. */
 export function paymentRoutes(options: PaymentRouteOptions): Route[] {
   const { charge, lookup } = chargeHandlers(options);
   return [
@@ -28,7 +28,7 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
 }
 
 function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
-  // Keys that arrived and are not answered yet, with how many requests carry each.
+  // By key: the number of requests with this key that are not answered yet.
   const inFlight = new Map<string, number>();
 
   const charge: Handler = async (call) => {
@@ -59,7 +59,7 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
 
   const lookup: Handler = async ({ url }) => {
     const key = text(Object.fromEntries(url.searchParams), 'key');
-    // Asked before the book is read: a charge that is then neither in flight nor booked is absent.
+    // Checked before the book is read: a charge that is booked in between is then found in the book.
     const isInFlight = inFlight.has(key);
     const found = await charges.find(key);
     const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };
@@ -106,8 +106,8 @@ function refundHandler({ charges, faults, now }: PaymentRouteOptions): Handler {
       amountMinor: amountMinor(fields),
       currency: currency(fields, 'currency'),
     };
-    const anyone = { subscriptionId: null, paymentMethodId: null };
-    return faults.serve('refund', anyone, {
+    const target = { subscriptionId: null, paymentMethodId: null };
+    return faults.serve('refund', target, {
       work: async () => {
         const result = await charges.refund(order, now());
         if ('refused' in result) return json(200, { refused: result.refused });

@@ -17,22 +17,22 @@ export interface SandboxGatewayOptions {
   readonly databaseUrl: string;
   /** Bearer for everything but the tokeniser. */
   readonly apiKey: string;
-  /** Where the tokeniser may send a browser back to. Read at every request. */
+  /** The origins that the tokeniser may send a browser back to. Read at every request. */
   readonly allowedReturnOrigins: readonly string[];
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any free one, named by `url`. */
+  /** Default 0: any free port, which `url` names. */
   readonly port?: number;
   /** Clock for token and card expiry, epoch ms; default the real one. */
   readonly now?: () => number;
-  /** Told of every failure that became a 500, with the route; never with anything of the body. */
+  /** Called with every error that became a 500, and its route. Gets nothing of the body. */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
 
 export interface SandboxGateway {
-  /** Origin it listens at. */
+  /** The origin at which the gateway listens. */
   readonly url: string;
-  /** Stops taking requests, lets those at work finish for at most 3 s, and leaves the database. */
+  /** Refuses new requests, waits at most 3 s for running ones, and disconnects from the database. */
   close(): Promise<void>;
 }
 
@@ -45,9 +45,8 @@ const KEEP_ALIVE_MS = 65_000;
 const CLOSE_GRACE_MS = 3_000;
 
 /**
- * Starts the sandbox gateway: a payment gateway of its own that moves no money, with its book in
- * schema `sandbox_gateway`. Rejects when the database or the port cannot be had; then nothing stays
- * open.
+ * Starts the sandbox gateway, a payment gateway that moves no money. Its book is the schema
+ * `sandbox_gateway`. Rejects when the database or the port is not available; then nothing stays open.
  */
 export async function createSandboxGateway(
   options: SandboxGatewayOptions,
@@ -134,7 +133,7 @@ function expectAccess(
   }
 }
 
-/** Compares digests, so that neither length nor content shows in the time it takes. */
+/** Compares digests, so that the duration reveals neither the length nor the content of the key. */
 function keyCheck(expected: string): (given: string) => boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const wanted = digest(expected);

@@ -2,11 +2,11 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { PublishedTestCard } from '../port.ts';
 
 /**
- * When a test card's code shows:
- * - `save`: the card is refused when it is saved;
- * - `charge`: it is saved, and every charge is declined; a check of the card when it is saved
- *   (`verify`) refuses it too;
- * - `later_charges`: it is saved whatever is checked, and every charge is declined.
+ * When a test card is declined:
+ * - `save`: the card is refused when it is saved.
+ * - `charge`: the card is saved, and every charge is declined. If the card is checked when it is saved
+ *   (`verify`), it is refused then.
+ * - `later_charges`: the card is saved, also with `verify`, and every charge is declined.
  */
 export type TestCardMoment = 'save' | 'charge' | 'later_charges';
 
@@ -26,8 +26,8 @@ const LABELS = {
 } satisfies Record<TestCardMoment, (code: DeclineCode) => string>;
 
 /**
- * Every number the tokeniser takes; all of them appear in the public test-card lists of payment
- * processors, and none belongs to a person. Each decline code has one. Rule: D-61, D-42.
+ * Every number that the tokeniser accepts. All appear in the public test-card lists of payment processors,
+ * and none belongs to a person. Each decline code has a number. Rule: D-61, D-42.
  */
 export const TEST_CARDS: readonly TestCard[] = [
   pays('4242424242424242', 'visa', 'US'),
@@ -61,7 +61,7 @@ export const TEST_CARDS: readonly TestCard[] = [
 
 const byNumber = new Map(TEST_CARDS.map((card) => [card.number, card]));
 
-/** The published card of this number (digits only), or undefined for every other number. */
+/** The test card with this number (digits only), or undefined. */
 export function testCard(number: string): TestCard | undefined {
   return byNumber.get(number);
 }

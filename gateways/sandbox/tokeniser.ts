@@ -10,23 +10,23 @@ const FORM_LIMIT_BYTES = 8_192;
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
 
-/** Never the same twice; nobody has to be kept from guessing it. */
+/** The id has to be unique, not secret. */
 const ERROR_ID_BYTES = 9;
 
 export interface TokeniserOptions {
   readonly cards: CardBook;
-  /** Read at every request, so that a caller may add to it. */
+  /** Read at every request, so that the caller may add origins later. */
   readonly allowedReturnOrigins: readonly string[];
   readonly now: () => number;
 }
 
 /**
- * `POST /tokenise`: the only place where a card number exists, in memory, for one request. Takes the
- * hosted page's form (`name`, `number`, `expiry`, `cvc`, `session`, `return_url`) and sends the
- * browser back with 303: with `payment_token`, or with `payment_error` and a decline code when the
- * card cannot be used; then nothing was stored, and `payment_error_id` tells this try from the next.
- * Neither the fields nor the body are ever logged, and
- * no error carries them. A `return_url` of a foreign origin is a 400 page. Rule: D-61.
+ * `POST /tokenise`: the only place where a card number exists, in memory, for one request. The hosted
+ * page's form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`. The browser is
+ * sent back with 303 and `payment_token`. If the card cannot be used, it is sent back with a decline code
+ * in `payment_error` and a unique `payment_error_id`, and nothing is stored. The fields and the body are
+ * never logged, and no error contains them. A `return_url` of a foreign origin gives a 400 page. Rule:
+ * D-61.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {
@@ -69,7 +69,7 @@ async function tokenise({ request }: Call, options: TokeniserOptions): Promise<A
   return sendBack(returnUrl, { payment_token: await options.cards.issueToken(read, session, now) });
 }
 
-/** Refuses what does not lead back to a page of ours: this would be an open redirect otherwise. */
+/** Refuses a URL that does not lead to an allowed origin. Otherwise it would be an open redirect. */
 function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
   const url = value.length <= RETURN_URL_LIMIT && URL.canParse(value) ? new URL(value) : null;
   if (
@@ -98,7 +98,7 @@ function sendBack(
   return { status: 303, headers: { location: returnUrl.href }, body: '' };
 }
 
-/** Holds nothing of the request. */
+/** The page shows nothing of the request, which may contain card data. */
 function refusalPage(error: RequestRefused): Answer {
   return {
     status: error.status,
