@@ -1,16 +1,16 @@
 import { invariant } from './errors.ts';
 
-/** Units an interval or a trial is counted in, in the interface's order. Rule: IF-2.3. */
+/** Units of intervals and trials. Rule: IF-2.3. */
 export const INTERVAL_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const;
 
 export type IntervalUnit = (typeof INTERVAL_UNITS)[number];
 
 const DAY_MS = 86_400_000;
 
-/** Start of the year 2200: every date a subscription bills on lies before it. Rule: D-06. */
+/** Start of the year 2200. Every billing date lies before it. Rule: D-06. */
 export const BILLING_HORIZON_AT = Date.UTC(2200, 0, 1);
 
-/** Largest interval count of each unit: ten years or nearly so. Rule: D-06. */
+/** Largest interval count of each unit, about ten years. Rule: D-06. */
 export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   DAY: 3650,
   WEEK: 520,
@@ -25,10 +25,10 @@ export const CYCLE_COUNT_MAX = 1200;
 const TRIAL_YEARS_MAX = 10;
 
 /**
- * The instant (epoch ms, UTC) of date `index` in the calendar of an anchor that repeats every
- * `count` units; index 0 is the anchor. Every date is computed from the anchor, so a month too short
- * for the anchor's day bills on its last day and the next long month returns to the anchor's day. The
- * time of day is the anchor's.
+ * The instant (epoch ms, UTC) of date `index` in the calendar of an anchor that repeats every `count`
+ * units. Index 0 is the anchor. Every date is computed from the anchor: a month that is too short for the
+ * anchor's day bills on its last day, and the next long month bills on the anchor's day again. The time of
+ * day is the anchor's.
  *
  * Rule: D-05.
  */
@@ -50,8 +50,8 @@ export function cycleAt(
 }
 
 /**
- * The smallest index whose date is strictly after `instant`; 0 while the anchor itself is ahead.
- * Takes the same time however far the instant is.
+ * The smallest index whose date is strictly after `instant`; 0 if the anchor is after `instant`. The
+ * computation takes constant time.
  *
  * Rule: D-05.
  */
@@ -67,8 +67,8 @@ export function firstIndexAfter(
   const days = fixedDays(unit);
   if (days !== undefined) return Math.floor((instant - anchorAt) / (days * DAY_MS * count)) + 1;
 
-  // The last date whose month is not after the instant's month: the one before it lies in an
-  // earlier month and the one after it in a later month, so only this one needs comparing.
+  // `candidate` is the last date whose month is not after the instant's month. The previous date lies in
+  // an earlier month and the next date in a later month, so only `candidate` needs a comparison.
   const monthsAhead = civilOf(instant).month - civilOf(anchorAt).month;
   const candidate = Math.floor(monthsAhead / (monthsOf(unit) * count));
   return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
@@ -112,7 +112,7 @@ export function cycleCountProblem(cycleCount: number): string | null {
 /** What is wrong with the length of a trial that begins at `startAt`, or null. Rule: D-06. */
 export function trialProblem(startAt: number, unit: IntervalUnit, count: number): string | null {
   if (!Number.isSafeInteger(count) || count < 0) return 'must be an integer of at least 0';
-  // No unit fits more often into ten years than days; the bound keeps the arithmetic exact.
+  // A day is the shortest unit, so ten years have at most 3,660 units. The bound keeps the sums exact.
   const isShort =
     count <= TRIAL_YEARS_MAX * 366 &&
     addTrial(startAt, unit, count) <= addTrial(startAt, 'YEAR', TRIAL_YEARS_MAX);
@@ -120,8 +120,8 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
 }
 
 /**
- * What is wrong with `cycleCount` charges of which the first is due at `firstAt`, or null. The other
- * arguments are within their own bounds.
+ * The problem of a plan whose last charge is due in 2200 or later, or null. The first of its `cycleCount`
+ * charges is due at `firstAt`. The other arguments must be within their own bounds.
  *
  * Rule: D-06.
  */
@@ -141,7 +141,7 @@ export interface Terms {
   readonly interval: IntervalUnit;
   readonly intervalCount: number;
   readonly cycleCount: number;
-  /** Absent means no trial; then the count is not looked at. */
+  /** Absent: no trial, and `trialPeriodCount` is ignored. */
   readonly trialPeriodInterval?: IntervalUnit | undefined;
   readonly trialPeriodCount?: number | undefined;
 }
@@ -153,9 +153,9 @@ export interface TermsProblem {
 }
 
 /**
- * Every bound the terms break when the subscription begins at `startAt`, in the order of the
- * fields; empty when there is none. The last billing date is judged when everything else fits, and
- * counts against `cycleCount`.
+ * Every bound that the terms break if the subscription begins at `startAt`, in the order of the fields. The
+ * last billing date is checked only when all other bounds hold, and is reported as a problem of
+ * `cycleCount`.
  *
  * Rule: D-06.
  */
@@ -197,7 +197,7 @@ function monthsOf(unit: IntervalUnit): number {
   return unit === 'YEAR' ? 12 : 1;
 }
 
-/** A month is one number: 12 times the year plus 0 for January to 11 for December. */
+/** `month` is one number: 12 times the year, plus 0 for January to 11 for December. */
 interface Civil {
   readonly month: number;
   readonly day: number;
@@ -221,7 +221,7 @@ function daysInMonth(month: number): number {
   return firstDayOfMonth(month + 1) - firstDayOfMonth(month);
 }
 
-/** Days before each month in a year that is counted from 1 March, so that a leap day comes last. */
+/** Days before each month of a year that begins on 1 March, so that the leap day is its last day. */
 const DAYS_BEFORE_MONTH_FROM_MARCH = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
 
 /** Days from 1 March of the year 0 to 1 January 1970 in the Gregorian calendar. */

@@ -12,9 +12,9 @@ export interface Currency {
   readonly minimum: number;
   /** Greatest amount that may be charged; 0 while the row is not active. */
   readonly maximum: number;
-  /** Whether anything may be charged in it. */
+  /** Whether a charge in this currency is allowed. */
   readonly active: boolean;
-  /** The day the row was true, `YYYY-MM-DD`. */
+  /** The date of the row's facts, `YYYY-MM-DD`. */
   readonly asOf: string;
 }
 
@@ -33,24 +33,24 @@ export const CURRENCIES: CurrencyTable = new Map(
   ].map((currency) => [currency.code, currency]),
 );
 
-/** The row of an upper-case code, active or not, or undefined when the table has none. Rule: D-02. */
+/** The row of an upper-case code, active or not. Undefined when the table has no such code. Rule: D-02. */
 export function currencyOf(code: string, table: CurrencyTable = CURRENCIES): Currency | undefined {
   return table.get(code);
 }
 
-/** The upper-case code of what a request calls a currency, or null when it is not three letters. Rule: D-02. */
+/** A request's currency as an upper-case code. Null when it is not three letters. Rule: D-02. */
 export function normaliseCurrency(input: unknown): string | null {
   return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
 }
 
-/** What is wrong with charging in an upper-case code, or null. Rule: D-02. */
+/** Why a currency, given by its upper-case code, cannot be charged; or null. Rule: D-02. */
 export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES): string | null {
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
 
 /**
- * What is wrong with charging this amount of minor units in an upper-case currency code, or null.
- * The text reads on from the name of the amount's field.
+ * Why an amount of minor units cannot be charged in a currency, given by its upper-case code; or null. The
+ * text continues a sentence that begins with the name of the amount's field.
  *
  * Rule: D-01, D-02, D-03.
  */
@@ -71,11 +71,11 @@ export function amountProblem(
 }
 
 /**
- * The table with the limits of an override file laid over it: a JSON object from code to any of
- * `minimum`, `maximum`, `active` and `asOf`. A code that was not active needs both limits to become
- * so. Exponents cannot be overridden: stored amounts would change their meaning.
+ * The table with the overrides of a file. The file is a JSON object that maps a code to any of `minimum`,
+ * `maximum`, `active` and `asOf`. To activate a code, both limits are needed. Exponents cannot be
+ * overridden: stored amounts would change their meaning.
  *
- * Throws an `Error` that names the code and the field for anything else; nothing is applied then.
+ * For anything else, throws an `Error` that names the code and the field. Then nothing is applied.
  *
  * Rule: D-03.
  */

@@ -1,8 +1,7 @@
 /**
- * Why a payment was declined: code → what the merchant reads (`errorMessage`), whether asking again
- * can help (`soft`) or cannot (`hard`), and whether the automatic retry plan stops. The plan stops
- * at every hard decline and at `authentication_required`, which only the payer can clear.
- * Rule: D-42, D-30.
+ * Decline codes. `message` is the `errorMessage` that the merchant reads. A retry may help after a `soft`
+ * decline, and cannot help after a `hard` one. The automatic retry plan stops at every hard decline and at
+ * `authentication_required`, which only the payer can clear. Rule: D-42, D-30.
  */
 export const DECLINES = {
   card_declined: {
@@ -86,12 +85,12 @@ interface Decline {
 /** A code of {@link DECLINES}: the `errorCode` of a declined payment. Rule: D-42. */
 export type DeclineCode = keyof typeof DECLINES;
 
-/** True for a code of the table; own keys only, so `toString` is not one. Rule: D-42. */
+/** True for a code of {@link DECLINES}. Inherited names such as `toString` are no codes. Rule: D-42. */
 export function isDeclineCode(value: unknown): value is DeclineCode {
   return typeof value === 'string' && Object.hasOwn(DECLINES, value);
 }
 
-/** What a merchant reads as `errorMessage` beside this code. Rule: D-42. */
+/** The `errorMessage` that a merchant reads with this code. Rule: D-42. */
 export function declineMessage(code: DeclineCode): string {
   return DECLINES[code].message;
 }

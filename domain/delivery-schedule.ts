@@ -4,8 +4,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Waits before each attempt of a delivery, counted from the end of the attempt before; the first is
- * made at once. Ten attempts span 75.6 hours before jitter. Rule: D-54.
+ * Waits before each attempt of a delivery, counted from the end of the previous attempt. The first attempt
+ * is made at once. Ten attempts span 75.6 hours without jitter. Rule: D-54.
  */
 export const ATTEMPT_DELAYS_MS: readonly number[] = [
   0,
@@ -29,14 +29,14 @@ const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 /** A configuration without a single success for this long is deactivated. Rule: D-54. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
-/** Where a delivery that was not accepted yet stands. */
+/** The progress of a pending delivery. */
 export interface DeliveryProgress {
   /** Attempts made, all of them failed. */
   attempts: number;
   nextAttemptAt: number;
 }
 
-/** The first attempt is due at once, whatever the clocks of the machines involved say. */
+/** The first attempt is always due, so clock differences between machines cannot delay it. */
 export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
   return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
 }
@@ -47,12 +47,12 @@ export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
 }
 
 /**
- * Milliseconds from a failed attempt to the next, or null when the schedule is used up. `jitter` is
- * a number from 0 to 1 that moves the wait evenly within ±20 %; the endpoint's `retryAfterMs` may
- * only lengthen it, and not beyond 24 hours. Rule: D-54.
+ * Milliseconds from a failed attempt to the next, or null when the schedule is used up. `jitter` is a
+ * number from 0 to 1 that moves the wait evenly within ±20 %. The endpoint's `retryAfterMs`, at most 24
+ * hours of it, can only lengthen the wait. Rule: D-54.
  */
 export function delayAfterFailure(failure: {
-  /** Attempts made so far, the one that just failed included. */
+  /** Attempts made so far, including the one that just failed. */
   attempts: number;
   jitter: number;
   retryAfterMs: number | null;
@@ -64,8 +64,8 @@ export function delayAfterFailure(failure: {
 }
 
 /**
- * Milliseconds that a `Retry-After` header asks for: whole seconds, or an HTTP date seen from
- * `nowAt`. Null for anything else and for what lies in the past.
+ * Milliseconds that a `Retry-After` header asks for: whole seconds, or an HTTP date after `nowAt`. Null for
+ * anything else and for a date in the past.
  */
 export function parseRetryAfter(header: string | null, nowAt: number): number | null {
   if (header === null) return null;
@@ -74,7 +74,7 @@ export function parseRetryAfter(header: string | null, nowAt: number): number | 
   return waitMs > 0 ? waitMs : null;
 }
 
-/** NaN unless it starts like an HTTP date, all of which name the day of the week first. */
+/** NaN unless the text starts with a day of the week, as every HTTP date does. */
 function parseHttpDate(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
@@ -82,12 +82,12 @@ function parseHttpDate(text: string): number {
 export type DeactivationReason = 'endpoint_gone' | 'failing_for_five_days';
 
 /**
- * Whether a failed attempt ends the configuration: an answer 410, or five days since the first
- * failure without one success in between. Rule: D-54.
+ * Why a failed attempt deactivates the configuration, or null: an answer 410, or five days since the first
+ * failure without a success in between. Rule: D-54.
  */
 export function deactivationAfterFailure(failure: {
   httpStatus: number | null;
-  /** First failure of the present run of failures; null when this is the first. */
+  /** First failure since the last success; null when this failure is the first. */
   failingSinceAt: number | null;
   nowAt: number;
 }): DeactivationReason | null {

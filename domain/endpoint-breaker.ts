@@ -1,10 +1,10 @@
 /**
- * The circuit breaker of a webhook endpoint. After five failed attempts in a row, of whichever
- * events, the endpoint counts as down: its events wait without using up attempts, and one probe at a
- * time finds out whether it is back. Rule: D-54.
+ * The circuit breaker of a webhook endpoint. It opens after five failed attempts in a row, of any events.
+ * While it is open, events wait without using up attempts, and one probe at a time tests the endpoint.
+ * Rule: D-54.
  */
 
-/** What a configuration's row keeps of its breaker. Instants are real time. */
+/** The breaker as the configuration's row stores it. Instants are real time. */
 export interface Breaker {
   /** Failed attempts since the last success. */
   consecutiveFailures: number;
@@ -14,7 +14,7 @@ export interface Breaker {
   failingSince: number | null;
 }
 
-/** One attempt, as far as the breaker is concerned; `at` is when it ended. */
+/** The result of one attempt for the breaker. `at` is the end of the attempt. */
 export type BreakerOutcome = { kind: 'success' } | { kind: 'failure'; at: number; jitter: number };
 
 export const CLOSED_BREAKER: Breaker = {
@@ -26,12 +26,12 @@ export const CLOSED_BREAKER: Breaker = {
 /** This many failed attempts in a row open the breaker. */
 export const OPENS_AFTER_FAILURES = 5;
 
-/** Waits before the first, second, … probe; the last one repeats. */
+/** Waits before the first, second, … probe. The last wait repeats. */
 const PROBE_WAITS_MS: readonly number[] = [5_000, 10_000, 20_000, 40_000, 60_000];
 
 const JITTER = 0.2;
 
-/** Requests in flight to one endpoint from one process, at most. */
+/** Most requests in flight to one endpoint from one process. */
 export const LARGEST_WINDOW = 8;
 
 export function isOpen(breaker: Breaker): boolean {
@@ -45,8 +45,8 @@ export function isPaused(breaker: Breaker, nowAt: number): boolean {
 
 /**
  * The breaker after one attempt. `jitter` is a number from 0 to 1 that moves the wait before the next
- * probe evenly within ±20 %. A failure during a pause belongs to a request that began before the
- * breaker opened: it prolongs nothing.
+ * probe evenly within ±20 %. A failure during a pause belongs to a request that began before the breaker
+ * opened, so it does not prolong the pause.
  */
 export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
   if (outcome.kind === 'success') return CLOSED_BREAKER;
@@ -69,12 +69,12 @@ function probeWait(consecutiveFailures: number, jitter: number): number | null {
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }
 
-/** Requests in flight with which a drain begins: one probe while the breaker is open. */
+/** Most requests in flight at the start of a drain: 1, the probe, while the breaker is open. */
 export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }
 
-/** Slow start: the window after as many successes in a row as the window is wide. */
+/** Slow start: the next window, after as many successes in a row as this window has requests. */
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }

@@ -1,16 +1,16 @@
-/** What the catalogue says of one error code. */
+/** The catalogue's entry for one error code. */
 export interface ErrorEntry {
   /** HTTP status of the answer. */
   readonly status: number;
-  /** True when the same request, sent again unchanged, may succeed later. */
+  /** True when a repeat of the same request may succeed later. */
   readonly retryable: boolean;
-  /** The description used when the place that refuses has nothing more exact to say. */
+  /** The description when the code that refuses gives no more exact one. */
   readonly message: string;
 }
 
 /**
- * Every error code an API answer can carry, in the order of `docs/errors.md`. Payment decline codes
- * are not here: a decline is the outcome of a charge, not an error of a request.
+ * Every error code of the API, in the order of `docs/errors.md`. Decline codes of payments are not among
+ * them: a decline is the outcome of a charge, not an error of a request.
  *
  * Rule: D-§8.
  */
@@ -80,22 +80,22 @@ export const ERRORS = {
 /** A code of the catalogue: the `errorCode` of every error answer. */
 export type ErrorCode = keyof typeof ERRORS;
 
-/** True when the value is a code of the catalogue; inherited property names are not. */
+/** True for a code of the catalogue. Inherited names such as `toString` are no codes. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }
 
-/** What a {@link DomainError} may carry besides its code and description. */
+/** What a {@link DomainError} may have besides its code and description. */
 export interface DomainErrorOptions {
-  /** The error that led to this one; for logs, never for an answer. */
+  /** The error that caused this one. For logs, never for an answer. */
   readonly cause?: unknown;
   /** Whole seconds after which trying again makes sense. */
   readonly retryAfterSeconds?: number;
 }
 
 /**
- * A request refused for a reason the caller is told: `message` is the `errorDescription` of the
- * answer, so it holds nothing that only we may know.
+ * Refuses a request for a reason that the caller may know. `message` is the `errorDescription` of the
+ * answer, so it must not contain anything internal.
  *
  * Rule: D-§8.
  */
@@ -115,16 +115,16 @@ export class DomainError extends Error {
 }
 
 /**
- * Marks a branch the types rule out. Reached at run time it throws a plain `Error`: a bug, which in
- * a workflow fails the task and is retried until the code is fixed.
+ * Marks a branch that the types rule out. If a bug reaches it, it throws a plain `Error`. In a workflow
+ * this fails the workflow task, which is retried until the code is fixed.
  */
 export function assertNever(value: never): never {
   throw new Error(`Unexpected value: ${String(value)}`);
 }
 
 /**
- * Throws a plain `Error` unless the condition holds. For what can only be false through a bug; what
- * a caller can get wrong is a {@link DomainError}.
+ * Throws a plain `Error` unless the condition holds. Use it for conditions that only a bug can break. For
+ * mistakes of a caller use {@link DomainError}.
  */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`Invariant violated: ${message}`);

@@ -35,7 +35,7 @@ export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** An event as the rules produce it; what only the database knows is added when it is stored. */
+/** An event as the rules produce it. Facts that only the database has are added when it is stored. */
 export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 
 export interface IntentEventDraft {
@@ -45,7 +45,7 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
-  /** Only of `intent.refunded`: what was given back with it. */
+  /** Only for `intent.refunded`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
 }
 
@@ -54,7 +54,7 @@ export interface SubscriptionEventDraft {
   /** Business instant. */
   at: number;
   status: SubscriptionStatus;
-  /** The recurring amount; in cycle_charged what was charged. */
+  /** The recurring amount; for `cycle_charged` the charged amount. */
   amountMinor: number;
   currency: string;
   intentId: string | null;
@@ -131,7 +131,7 @@ export function intentEventBody(
 
 /** A payment method was saved in a setup session. */
 export interface SetupEventDraft {
-  /** Real time: no session lives by a test clock. */
+  /** Real time: setup sessions have no test clock. */
   at: number;
   setupMethodId: string;
   paymentMethodId: string;

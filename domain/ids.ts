@@ -1,6 +1,6 @@
 import { invariant } from './errors.ts';
 
-/** Prefix of every id, by the record it names. Rule: D-23. */
+/** The prefixes of ids. Each names one kind of record. Rule: D-23. */
 export const ID_PREFIXES = [
   'att', // charge attempt
   'clk', // test clock
@@ -23,17 +23,17 @@ export const ID_PREFIXES = [
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 
-/** A source of random bytes; production hands in a cryptographic one. */
+/** A source of random bytes. In production it is cryptographic. */
 export type RandomBytes = (byteCount: number) => Uint8Array;
 
-/** ASCII order is digit order, so comparing encoded texts of one width compares the numbers. */
+/** The digits are in ASCII order, so texts of one width sort like the numbers they encode. */
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 const TIME_BYTES = 6;
 const RANDOM_BYTES = 10;
 const TIME_LIMIT_MS = 2 ** (8 * TIME_BYTES);
 
-/** Characters after the prefix: the least that holds 128 bits in base 62. */
+/** Characters after the prefix: the fewest that hold 128 bits in base 62. */
 const ID_BODY_LENGTH = 22;
 
 /**
@@ -61,7 +61,7 @@ export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): stri
   return `${prefix}_${base62(bytes, ID_BODY_LENGTH)}`;
 }
 
-/** True for a string of the form {@link newId} makes with this prefix; says nothing of existence. */
+/** True for a string in the form of {@link newId} with this prefix. The record need not exist. */
 export function isId(prefix: IdPrefix, value: unknown): value is string {
   if (typeof value !== 'string' || !value.startsWith(`${prefix}_`)) return false;
   const body = value.slice(prefix.length + 1);
@@ -69,8 +69,8 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
 }
 
 /**
- * The id of what a command makes: the command's own under another prefix, so that the same command,
- * sent again, names the same record.
+ * The id of the record that a command creates: the command's id with another prefix. So a repeat of the
+ * command names the same record.
  */
 export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   invariant(isId('cmd', commandId), 'a command has an id of its own');
@@ -96,16 +96,16 @@ export function base62(bytes: Uint8Array, width: number): string {
 /** Characters of a {@link randomToken} by default: 62^22 is more than 2^130. */
 const TOKEN_LENGTH = 22;
 
-/** The largest multiple of 62 that a byte can hold; bytes above it would favour some characters. */
+/** 4 × 62: bytes from 248 on are dropped, because they would favour some characters. */
 const FAIR_BYTES = 248;
 
 /**
- * Makes a text that nobody can guess, for URLs and secrets: each base62 character is drawn alone and
- * evenly (5.95 bits each; 22 characters are 130 bits, 43 are 256). Carries no time.
+ * Makes an unguessable text for URLs and secrets. Each base62 character is drawn independently and evenly
+ * (5.95 bits each; 22 characters are 130 bits, 43 are 256). The text contains no time.
  */
 export function randomToken(random: RandomBytes, length: number = TOKEN_LENGTH): string {
   let text = '';
-  // A fair source fills the text in one or two rounds; the bound stops a broken one.
+  // A fair source fills the text in one or two rounds. The limit of 64 rounds stops a broken source.
   for (let round = 0; round < 64 && text.length < length; round += 1) {
     for (const byte of random(length + 8)) {
       if (byte < FAIR_BYTES && text.length < length) text += ALPHABET.charAt(byte % 62);

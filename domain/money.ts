@@ -2,8 +2,8 @@ import { currencyOf } from './currencies.ts';
 import { invariant } from './errors.ts';
 
 /**
- * True for an amount in minor units: a safe integer of at least 0, and not -0, which JSON can carry
- * and which would be written back as 0.
+ * True for an amount in minor units: a safe integer of at least 0. -0 is refused: JSON can contain it, but
+ * it would be written back as 0.
  *
  * Rule: D-01.
  */
@@ -14,8 +14,8 @@ export function isAmountMinor(value: unknown): value is number {
 }
 
 /**
- * The amount for people, with a point and all digits of the currency: `12.34 USD`, `500 JPY`. Throws
- * for a broken amount and for a code the table does not have; retired codes can be written.
+ * The amount for people, with a point and all digits of the currency: `12.34 USD`, `500 JPY`. Retired
+ * currencies are formatted, too. Throws for an invalid amount and for a code that is not in the table.
  */
 export function formatAmount(amountMinor: number, currency: string): string {
   invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');

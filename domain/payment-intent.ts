@@ -13,20 +13,20 @@ export const INTENT_STATUSES = [
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
 /**
- * What is owed: a billing cycle; a one-time charge of a subscription's method; a charge of a saved
- * method; a payment on a hosted page.
+ * What the intent is for, in this order: a billing cycle; a one-time charge of a subscription's method; a
+ * charge of a saved method; a payment on a hosted page.
  */
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
 
-/** How everything names an intent. Rule: D-21. */
+/** Identifies an intent. Rule: D-21. */
 export interface IntentRef {
   merchantId: string;
   intentId: string;
 }
 
 /**
- * The status at `nowAt`: a hosted payment that nobody made in time is over, whatever its row says.
+ * The status at `nowAt`. A hosted payment that was not paid in time is CANCELLED, whatever its row says.
  * Rules: D-40, D-41.
  */
 export function intentStatusAt(
@@ -39,8 +39,8 @@ export function intentStatusAt(
 }
 
 /**
- * Life of one attempt: CREATED (nothing left the process) → SENDING → an outcome. UNKNOWN is asked
- * for until it is settled; REVIEW waits for a person.
+ * States of one attempt: CREATED (nothing left the process) → SENDING → an outcome. An UNKNOWN attempt is
+ * looked up until it is settled. An attempt in REVIEW waits for a person.
  */
 export const ATTEMPT_STATES = [
   'CREATED',
@@ -64,29 +64,29 @@ export const ATTEMPT_TRIGGERS = [
 ] as const;
 export type AttemptTrigger = (typeof ATTEMPT_TRIGGERS)[number];
 
-/** The key the gateway sees on every send of one attempt, resends included. */
+/** The idempotency key at the gateway, the same on every send of one attempt. */
 export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
 
-/** What asks for a charge of a merchant's own: a one-time or a tokenised one has no other. */
+/** The command id of a one-time or tokenised charge, which has only one order. */
 export const DIRECT_COMMAND = 'direct';
 
-/** What a payer brings back from the card form. */
+/** The one-time token that the card form gave to a payer. */
 export interface CardToken {
   paymentToken: string;
   checkoutSessionId: string;
 }
 
 export interface PaymentOrder extends IntentRef {
-  /** Null: the merchant's charge of the method the intent names, or go on with what is open. */
+  /** Null: charge the method that the intent names, or continue with the open attempt. */
   token: CardToken | null;
 }
 
-/** What asking for a payment came to; the same order, repeated, comes to the same. */
+/** The outcome of an order. A repeat of the order has the same outcome. */
 export type PaymentOutcome =
   | { kind: 'succeeded' }
   | { kind: 'declined'; errorCode: string }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Not decided yet: the same order finds out later. */
+  /** Not decided yet. A later repeat of the order returns the outcome. */
   | { kind: 'pending'; needsPerson?: true };

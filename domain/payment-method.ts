@@ -2,10 +2,10 @@
 export const PAYMENT_METHOD_KINDS = ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'] as const;
 export type PaymentMethodKind = (typeof PAYMENT_METHOD_KINDS)[number];
 
-/** What pays where another method is not available. Rule: D-43. */
+/** The method used instead of an unavailable method. Rule: D-43. */
 const FALLBACK: PaymentMethodKind = 'CARD';
 
-/** In which currencies a method can pay: the sandbox gateway takes cards only. Rule: D-43. */
+/** The currencies in which each method is available. The sandbox gateway takes only cards. Rule: D-43. */
 const AVAILABILITY: {
   readonly asOf: string;
   readonly currencies: Readonly<Record<PaymentMethodKind, 'every' | readonly string[]>>;
@@ -14,15 +14,15 @@ const AVAILABILITY: {
   currencies: { CARD: 'every', GOOGLE_PAY: [], APPLE_PAY: [] },
 };
 
-/** Whether a hosted page can take a method in an upper-case currency code. Rule: D-43. */
+/** Whether a hosted page accepts a method in a currency, given by its upper-case code. Rule: D-43. */
 function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
   const currencies = AVAILABILITY.currencies[kind];
   return currencies === 'every' || currencies.includes(currency);
 }
 
 /**
- * Names each pair of currency and wanted method that is not available, and what is used instead; ""
- * when every wanted method is. Rules: IF-2.7, D-37, D-43.
+ * Names each unavailable pair of currency and wanted method, and the method used instead. Returns "" when
+ * every wanted method is available. Rules: IF-2.7, D-37, D-43.
  */
 export function fallbackDisclaimer(wanted: readonly PaymentMethodKind[], currency: string): string {
   const missing = wanted.filter((kind) => !isAvailable(kind, currency));

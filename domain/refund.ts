@@ -1,7 +1,7 @@
 /**
- * Life of a refund: CREATED (nothing left the process) → SENDING → SUCCEEDED or REFUSED; UNKNOWN is
- * sent again under the same key until it is decided, REVIEW waits for a person. REFUSED gave nothing
- * back.
+ * States of a refund: CREATED (nothing left the process) → SENDING → SUCCEEDED or REFUSED. An UNKNOWN
+ * refund is sent again under the same key until it is decided. A refund in REVIEW waits for a person.
+ * REFUSED: no money was refunded.
  */
 export const REFUND_STATES = [
   'CREATED',
@@ -13,20 +13,20 @@ export const REFUND_STATES = [
 ] as const;
 export type RefundState = (typeof REFUND_STATES)[number];
 
-/** The key the gateway sees on every send of one refund. */
+/** The idempotency key at the gateway, the same on every send of one refund. */
 export function refundKey(refundId: string): string {
   return `refund:${refundId}`;
 }
 
-/** How everything names a refund. Rule: D-21. */
+/** Identifies a refund. Rule: D-21. */
 export interface RefundRef {
   merchantId: string;
   refundId: string;
 }
 
-/** What a refund came to. Refused: nothing was given back, and its amount is free again. */
+/** The outcome of a refund. Refused: nothing was refunded, and the amount may be refunded again. */
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
-  /** Not decided yet: it is carried on until it is. */
+  /** Not decided yet. The refund is sent or reviewed until it is decided. */
   | { kind: 'pending'; needsPerson?: true };

@@ -2,8 +2,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * What happens after a cycle was declined. Each delay (ms) counts from the automatic attempt before
- * it; manual retries do not move them. Rule: D-30.
+ * The automatic retries of a declined cycle. Each delay (ms) counts from the previous automatic attempt.
+ * Manual retries do not move the automatic ones. Rule: D-30.
  */
 export interface RetryPlan {
   delaysMs: number[];
@@ -15,18 +15,18 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
   afterExhausted: 'stay_unpaid',
 };
 
-/** Earliest distance between two manual retries of one subscription. Rules: IF-8, D-31. */
+/** Shortest time between two manual retries of one subscription. Rules: IF-8, D-31. */
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
-/** Card networks fine more re-attempts than this on one debt. Rule: D-30. */
+/** Most automatic attempts on one cycle in 30 days. Card networks fine more of them. Rule: D-30. */
 const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 const DELAY_MIN_MS = 60_000;
 
-/** What is wrong with a plan that somebody wants, or null. Rule: D-30. */
+/** What is wrong with a plan, or null. Rule: D-30. */
 export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
-  // The first attempt of a cycle is an automatic one, too.
+  // The first attempt of a cycle counts as automatic, too.
   if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
     return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
   }
@@ -35,8 +35,8 @@ export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
 }
 
 /**
- * The instant of the next automatic attempt, or null when the plan is used up or the attempt would
- * be one too many in 30 days.
+ * The instant of the next automatic attempt. Null when the plan is used up, or when the attempt would be
+ * the 16th in 30 days.
  */
 export function nextAutomaticAttemptAt(
   plan: RetryPlan,

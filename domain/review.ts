@@ -1,6 +1,6 @@
 /**
- * What a person may find of something in REVIEW. Of an attempt: paid, declined, or never charged; of
- * a refund: given back or not.
+ * What a person may decide in REVIEW. Of an attempt: paid, declined or not charged. Of a refund: refunded
+ * or not.
  */
 export const REVIEW_OUTCOMES = [
   'paid',
@@ -11,23 +11,23 @@ export const REVIEW_OUTCOMES = [
 ] as const;
 export type ReviewOutcome = (typeof REVIEW_OUTCOMES)[number];
 
-/** How everything names an attempt. Rule: D-21. */
+/** Identifies an attempt. Rule: D-21. */
 export interface AttemptRef {
   merchantId: string;
   attemptId: string;
 }
 
-/** What looking for a charge that a person had settled as not made came to. */
+/** The outcome of the watch for a late charge of an attempt that is settled as not paid. */
 export type LateChargeOutcome =
-  /** Not settled, not answered, or not looked for long enough: look again later. */
+  /** The decision is not booked, the look-up had no answer, or the last look-up is still to come. */
   | { kind: 'pending' }
-  /** There is none, and nobody looks any more. */
+  /** There is no late charge, and the watch is over. */
   | { kind: 'absent' }
-  /** It was made, is booked beside the cycles, and goes back. */
+  /** The charge was made. It is booked beside the cycles, and its refund is under way. */
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
 const HOUR = 3_600_000;
-/** Looks after 10 min, 1 h, 6 h, 1 d, 3 d and 7 d; one that got no answer then is repeated daily. */
+/** Look-ups after 10 min, 1 h, 6 h, 1 d, 3 d and 7 d. If the last has no answer, it is repeated daily. */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
   (5 * HOUR) / 6,
@@ -37,12 +37,12 @@ const LATE_LOOK_DELAYS_MS = [
   96 * HOUR,
 ] as const;
 
-/** The wait, in ms, after `looks` looks in vain. */
+/** The wait, in ms, after `looks` look-ups that did not end the watch. */
 export function lateLookDelayMs(looks: number): number {
   return LATE_LOOK_DELAYS_MS[looks] ?? 24 * HOUR;
 }
 
-/** Whether the look after `looks` before it may be the last one. */
+/** Whether the look-up after `looks` earlier ones may end the watch. */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;
 }

@@ -6,8 +6,8 @@ export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
- * The status at `nowAt`: a session that nobody completed in time is over, whatever its row says. A
- * declined card leaves it open, so FAILED is a session whose tries are used up.
+ * The status at `nowAt`. A session that was not completed in time is CANCELLED, whatever its row says. A
+ * declined card leaves the session open. FAILED: all tries are used up.
  */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },
@@ -16,7 +16,7 @@ export function setupMethodStatusAt(
   return session.status === 'CREATED' && nowAt >= session.expiresAt ? 'CANCELLED' : session.status;
 }
 
-/** How everything names a setup session. Rule: D-21. */
+/** Identifies a setup session. Rule: D-21. */
 export interface SetupMethodRef {
   merchantId: string;
   setupMethodId: string;
@@ -24,10 +24,10 @@ export interface SetupMethodRef {
 
 export type SetupOrder = SetupMethodRef & CardToken;
 
-/** What asking to save a card came to; the same order, repeated, comes to the same. */
+/** The outcome of an order to save a card. A repeat of the order has the same outcome. */
 export type SetupOutcome =
   | { kind: 'saved'; paymentMethodId: string }
   | { kind: 'declined'; errorCode: string }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Not decided yet: the same order finds out later. */
+  /** Not decided yet. A later repeat of the order returns the outcome. */
   | { kind: 'pending' };
