@@ -1,4 +1,4 @@
-/** The registry of workflow types. The exported name is the type's name for ever. */
+/** All workflow types. An exported name is the name of its type and never changes. */
 export { subscription } from './subscription/workflow.ts';
 export { payment } from './payment/workflow.ts';
 export { refund } from './refund/workflow.ts';

@@ -9,10 +9,10 @@ interface Call<Options, Input, Output> {
 }
 
 /**
- * The activity as one call. It runs inside the workflow task first, as a local activity: one workflow
- * task does the whole step. When that gives up (the budget is over, the database is away), the same
- * call goes to the activity queue, which has retries and time. Safe because every activity may run
- * twice. Without `local` only the second half happens: runs that began before local activities.
+ * Makes an activity one call. The call runs inside the workflow task first, as a local activity, so one
+ * workflow task does the whole step. If that fails (3 s are over, the database is away), the same call
+ * goes to the activity queue, which has retries and more time. This is safe: every activity may run
+ * twice. Runs that began before local activities have no `local` and use only the activity queue.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output> | null,
@@ -23,9 +23,9 @@ export function localFirst<Input, Output>(
       try {
         return await local.executeWithOptions({ summary }, [input]);
       } catch (error) {
-        // A local activity fails with what it threw itself, not with an ActivityFailure around it.
+        // The error of a local activity is not wrapped in an ActivityFailure.
         if (!(error instanceof TemporalFailure)) throw error;
-        log.info('a local activity gave up; its queue takes over', {
+        log.info('a local activity failed; the activity queue runs it now', {
           summary,
           reason: error.message,
         });
@@ -35,7 +35,7 @@ export function localFirst<Input, Output>(
   };
 }
 
-/** The activities that move money for an order outside a cycle, each as one call. */
+/** The activities for orders outside a cycle, each as one call. */
 export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
   const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
   const queued = proxyActivities<Activities>({

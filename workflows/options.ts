@@ -1,14 +1,14 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
 /**
- * Without a sign of life for so long its process is dead or frozen, and the activity is tried again.
- * Workers send one every second.
+ * An activity without a heartbeat for this long is retried: its process is dead or frozen. Workers send a
+ * heartbeat every second.
  */
 const HEARTBEAT_TIMEOUT = '5 seconds';
 
 /**
- * A step inside a workflow task. The worker ends each call after 3 s (`activities/local.ts`); this limit
- * is for a worker that cannot. One try: the activity queue makes the others.
+ * A step inside a workflow task. The worker ends each call after 3 s (`activities/local.ts`); this
+ * time-out is for a worker that fails to do so. One attempt: the activity queue makes further ones.
  */
 export const INSIDE_WORKFLOW_TASK = {
   startToCloseTimeout: '4 seconds',
@@ -16,9 +16,9 @@ export const INSIDE_WORKFLOW_TASK = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * Money movement. The activity bounds itself well below the time-out (its sends and questions stop
- * after 6 s, the gateway's own limit is 5 s), so a time-out means that its process died. A few tries,
- * then the loop serves commands and comes back: an outage never makes a subscription deaf.
+ * Money movement. The activity begins no request after 6 s, and a request takes at most 5 s. So a time-out
+ * means that the process died. After five attempts the workflow's loop serves commands and then tries
+ * again, so that an outage never keeps a subscription from its commands.
  */
 export const MONEY_MOVEMENT = {
   startToCloseTimeout: '15 seconds',
@@ -26,7 +26,7 @@ export const MONEY_MOVEMENT = {
   retry: { initialInterval: '500 ms', maximumInterval: '5 seconds', maximumAttempts: 5 },
 } as const satisfies ActivityOptions;
 
-/** One short database transaction. Same reasoning. */
+/** One short database transaction. The limits have the same reasons as {@link MONEY_MOVEMENT}. */
 export const DATABASE_WRITE = {
   startToCloseTimeout: '10 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
@@ -34,9 +34,9 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * Delivery to other people's servers: stops itself after about 20 s of sends. What a turn leaves is the
- * stream workflow's, woken by the activity or by the sweep; the second try is for a turn that never
- * began, handed to a worker that stopped at that moment.
+ * Delivery to merchants' servers. The activity begins no request after about 20 s. The endpoint's queue
+ * sends the rest, woken by the activity or by the sweep. The second attempt is for an activity that never
+ * began, because its worker stopped at the moment in which it got the activity.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',
@@ -44,7 +44,7 @@ export const WEBHOOK_DELIVERY = {
   retry: { maximumAttempts: 2 },
 } as const satisfies ActivityOptions;
 
-/** One pass over what should not be there. The next pass comes in seconds: no retries. */
+/** One sweep. No retries: the next sweep begins 10 s later. */
 export const SWEEP = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: HEARTBEAT_TIMEOUT,

@@ -13,47 +13,47 @@ import { poke } from './payment/messages.ts';
 
 /** How long to wait after an activity gave up. */
 const BACKOFF_MS = 10_000;
-/** A run this long hands over to a fresh one. */
+/** A run with this many events of history continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Something that is asked until it is decided. */
+/** An order or a look-up that is repeated until it has an outcome. */
 export interface Poll<Outcome> {
-  /** In words, for the Web UI: `the payment`. */
-  what: string;
-  /** Goes one step on. Running it again is safe. */
+  /** The subject in words, for the Web UI: `payment in_…`. */
+  subject: string;
+  /** Does one step by an activity. Repeating a step is safe. */
   ask(nowAt: number, lookups: number): Promise<Outcome>;
-  /** How often it was asked in vain before this run. */
+  /** Number of steps before this run that found no outcome. */
   lookups: number;
   continueAsNew(lookups: number): Promise<never>;
-  /** The wait in ms after `lookups` questions in vain; left out: the ladder. */
+  /** The backoff in ms after `lookups` steps without an outcome. Default: `lookupDelayMs`. */
   delayMs?(lookups: number): number;
 }
 
-/** What an activity answers that has no outcome yet. */
+/** The result of a step that found no outcome. */
 interface Undecided {
   kind: 'pending';
-  /** Asking leads nowhere: a person is told, and it is asked about once a day. */
+  /** The subject is in REVIEW: a person has to settle it, and it is looked up once a day. */
   needsPerson?: true;
 }
 
 /**
- * Asks until the answer is something else than `pending`, with the ladder of waits between as timers.
- * An activity that gave up is run again after a while; nothing but an answer ends it. A cancellation
- * request changes nothing: what may have been sent has to be found out. Design §4.
+ * Repeats the step until its result is not `pending`. The backoffs between steps are timers. An activity
+ * that gave up is run again after 10 s. Only an outcome ends the poll. A cancellation request changes
+ * nothing, because the outcome of a request that may have been sent must be found out.
  */
 export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
 ): Promise<Exclude<Outcome, { kind: 'pending' }>> {
   let isPoked = false;
-  setHandler(poke, () => void (isPoked = true), { description: 'Ask again now' });
+  setHandler(poke, () => void (isPoked = true), { description: 'Do the next step now.' });
   return CancellationScope.nonCancellable(async () => {
     let { lookups } = poll;
     for (;;) {
       isPoked = false;
-      setCurrentDetails(`**Under way**: ${poll.what} is being settled with the gateway.`);
+      setCurrentDetails(`**Under way**: ${poll.subject} is being settled with the gateway.`);
       const outcome = await askOnce(poll, lookups);
       if (outcome && outcome.kind !== 'pending') {
-        setCurrentDetails(`**Decided**: ${poll.what} ${outcome.kind}.`);
+        setCurrentDetails(`**Decided**: ${poll.subject}: ${outcome.kind}.`);
         return outcome as Exclude<Outcome, { kind: 'pending' }>;
       }
       const { continueAsNewSuggested, historyLength } = workflowInfo();
@@ -64,12 +64,12 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
       if (outcome) lookups += 1;
       setCurrentDetails(
         needsPerson
-          ? `**A person has to settle ${poll.what}**: \`npm run review -- list\`. Asked about again at ${nextAt}.`
+          ? `**Manual review**: ${poll.subject}, see \`npm run review -- list\`. Next look-up at ${nextAt}.`
           : outcome
-            ? `**Not known yet**: what became of ${poll.what}. Asked ${lookups} times; the gateway is asked again at ${nextAt}.`
-            : `**Held up**: a step of ${poll.what} failed; again at ${nextAt}.`,
+            ? `**Outcome unknown**: ${poll.subject}. Asked ${lookups} times; asked again at ${nextAt}.`
+            : `**Backoff**: a step of ${poll.subject} failed; it is repeated at ${nextAt}.`,
       );
-      if (needsPerson) log.warn('a person has to settle it', { what: poll.what });
+      if (needsPerson) log.warn('manual review needed', { subject: poll.subject });
       const summary = outcome ? 'ask the gateway again' : 'try again';
       await condition(() => isPoked, delayMs, { summary });
       if (isFull) await poll.continueAsNew(lookups);
@@ -90,13 +90,13 @@ function delayAfter<Outcome extends { kind: string }>(
   return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 
-/** Null when the activity gave up; any other error is a bug, which fails the task. */
+/** Null when the activity gave up. Any other error is a bug and fails the workflow task. */
 async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<Outcome | null> {
   try {
     return await poll.ask(now(), lookups);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
-    log.warn('an activity gave up, trying again soon', {
+    log.warn('an activity gave up; it is run again in 10 s', {
       activity: error.activityType,
       reason: error.cause?.message ?? error.message,
     });

@@ -14,7 +14,7 @@ export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): str
   return `${prefix}${queue}`;
 }
 
-/** Whether this run is on the queue for what a payer or a merchant waits for. */
+/** Whether this run is on the queue for work that a payer or a merchant waits for. */
 export function isOnCheckoutQueue(): boolean {
   return workflowInfo().taskQueue.endsWith('checkout');
 }

@@ -7,9 +7,9 @@ export function lateChargeWorkflowId(attemptId: string): string {
   return `late-charge/${attemptId}`;
 }
 
-/** One run's argument, handed on by continue-as-new. */
+/** The argument of a run. Continue-as-new passes it on. */
 export interface LateChargeInput extends AttemptRef {
-  /** How often the gateway was asked before. */
+  /** Number of earlier look-ups. */
   lookups: number;
 }
 

@@ -7,8 +7,8 @@ import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { LateChargeInput, LateChargeResult } from './messages.ts';
 
 /**
- * Looks, for a week, whether the gateway made a charge after all that a person had settled as not
- * made. One that it finds is booked, told of and given back by a refund of its own. Design §4.
+ * Watches for a late charge: looks up for a week whether the gateway made a charge that is settled as not
+ * paid. A charge that is found is booked, shown in the timeline and refunded by a separate refund.
  */
 export async function lateCharge(input: LateChargeInput): Promise<LateChargeResult> {
   const { merchantId, attemptId, lookups } = input;
@@ -18,14 +18,14 @@ export async function lateCharge(input: LateChargeInput): Promise<LateChargeResu
     summary: `look for a late charge of ${attemptId}`,
     priority: { fairnessKey: merchantId },
   });
-  const goOn = makeContinueAsNewFunc<typeof lateCharge>();
+  const continueRun = makeContinueAsNewFunc<typeof lateCharge>();
   const outcome = await pollUntilSettled({
-    what: `a late charge of \`${attemptId}\``,
+    subject: `late charge of \`${attemptId}\``,
     ask: (nowAt, looks) => lookForLateCharge({ merchantId, attemptId, nowAt, looks }),
     lookups,
     delayMs: lateLookDelayMs,
-    continueAsNew: (looks) => goOn({ ...input, lookups: looks }),
+    continueAsNew: (looks) => continueRun({ ...input, lookups: looks }),
   });
-  if (outcome.kind === 'found') log.warn('late charge found, it is given back', { ...outcome });
+  if (outcome.kind === 'found') log.warn('late charge found; it is refunded', { ...outcome });
   return { outcome };
 }

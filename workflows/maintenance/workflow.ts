@@ -12,20 +12,20 @@ import { siblingTaskQueue } from '../task-queues.ts';
 
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;
-/** Closed workflows are looked for this far back; generous, since reviving twice is once. */
+/** How far back closed workflows are looked for. Finding one twice does no harm. */
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * The sweeps, every 10 s, for ever. One workflow instead of a cron and a lock: there is exactly one,
- * wherever the workers are. A sweep that fails is followed by the next. Design §5.
+ * Runs a sweep every 10 s. One workflow replaces a cron job with a lock: exactly one runs, however many
+ * workers there are. A failed sweep is followed by the next sweep.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({
     ...SWEEP,
     taskQueue: siblingTaskQueue('charges'),
-    summary: 'look for what is stuck',
+    summary: 'find and repair stuck work',
   });
-  setCurrentDetails('Looks for what is stuck every 10 s and sets it going again.');
+  setCurrentDetails('Finds stuck work every 10 s and sets it going again.');
   for (let count = 0; count < SWEEPS_PER_RUN; count += 1) {
     try {
       // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time

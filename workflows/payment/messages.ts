@@ -8,19 +8,19 @@ export function paymentWorkflowId(intentId: string): string {
   return `payment/${intentId}`;
 }
 
-/** Ask now, not when the timer fires: a person decided it. Changes nothing by itself. */
+/** Does the next step now, before the timer fires, because a person settled the attempt or the refund. */
 export const poke = defineSignal('poke');
 
-/** One run's argument, handed on by continue-as-new. Ids and a one-time token, nothing personal. */
+/** The argument of a run: ids and a one-time token, no personal data. Continue-as-new passes it on. */
 export interface PaymentInput extends IntentRef {
   token: CardToken | null;
-  /** How often the gateway was asked in vain. */
+  /** Number of earlier requests to the gateway that found no outcome. */
   lookups: number;
-  /** The activity runs inside the workflow task first; absent in runs from before that. */
+  /** The activity runs inside the workflow task first. Absent in runs from before local activities. */
   isLocalFirst?: true;
 }
 
-/** Whoever found a run under way has to see whose order it carried out. */
+/** A caller that joined a running workflow compares the token with its own: is it the same order? */
 export interface PaymentResult {
   paymentToken: string | null;
   outcome: Exclude<PaymentOutcome, { kind: 'pending' }>;

@@ -4,15 +4,15 @@ import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { PaymentInput, PaymentResult } from './messages.ts';
 
 /**
- * One order to pay an intent that is not a cycle's, carried to its outcome: one activity, run again
- * until it has one. Whether anything is charged, the row decides. Rules: D-35, D-36, D-40.
+ * Carries one order to pay an intent that is not a cycle's to its outcome: repeats one activity until
+ * there is an outcome. The row decides whether anything is charged. Rules: D-35, D-36, D-40.
  */
 export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const { merchantId, intentId, token, lookups } = input;
   const { chargePayment } = moneyMovement(input);
-  const goOn = makeContinueAsNewFunc<typeof payment>();
+  const continueRun = makeContinueAsNewFunc<typeof payment>();
   const outcome = await pollUntilSettled({
-    what: `payment \`${intentId}\``,
+    subject: `payment \`${intentId}\``,
     ask: (nowAt, asked) =>
       chargePayment(`charge or settle ${intentId}`, {
         merchantId,
@@ -22,7 +22,7 @@ export async function payment(input: PaymentInput): Promise<PaymentResult> {
         lookups: asked,
       }),
     lookups,
-    continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
+    continueAsNew: (asked) => continueRun({ ...input, lookups: asked }),
   });
   return { paymentToken: token?.paymentToken ?? null, outcome };
 }

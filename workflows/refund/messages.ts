@@ -7,11 +7,11 @@ export function refundWorkflowId(refundId: string): string {
   return `refund/${refundId}`;
 }
 
-/** One run's argument, handed on by continue-as-new. */
+/** The argument of a run. Continue-as-new passes it on. */
 export interface RefundInput extends RefundRef {
-  /** How often the gateway was asked in vain. */
+  /** Number of earlier requests to the gateway that found no outcome. */
   lookups: number;
-  /** The activity runs inside the workflow task first; absent in runs from before that. */
+  /** The activity runs inside the workflow task first. Absent in runs from before local activities. */
   isLocalFirst?: true;
 }
 

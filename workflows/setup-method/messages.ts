@@ -7,15 +7,15 @@ export function setupMethodWorkflowId(setupMethodId: string): string {
   return `setup-method/${setupMethodId}`;
 }
 
-/** One run's argument, handed on by continue-as-new. Ids and a one-time token, nothing personal. */
+/** The argument of a run: ids and a one-time token, no personal data. Continue-as-new passes it on. */
 export interface SetupMethodInput extends SetupOrder {
-  /** How often the gateway was asked in vain. */
+  /** Number of earlier requests to the gateway that found no outcome. */
   lookups: number;
-  /** The activity runs inside the workflow task first; absent in runs from before that. */
+  /** The activity runs inside the workflow task first. Absent in runs from before local activities. */
   isLocalFirst?: true;
 }
 
-/** Whoever found a run under way has to see whose order it carried out. */
+/** A caller that joined a running workflow compares the token with its own: is it the same order? */
 export interface SetupMethodResult {
   paymentToken: string;
   outcome: Exclude<SetupOutcome, { kind: 'pending' }>;

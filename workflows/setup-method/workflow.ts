@@ -4,19 +4,19 @@ import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { SetupMethodInput, SetupMethodResult } from './messages.ts';
 
 /**
- * One card for a setup session, carried to its outcome: one activity, run again until it has one.
- * Whether the session takes it, the row decides. Rules: IF-4.13, D-§7.
+ * Carries one card of a setup session to its outcome: repeats one activity until there is an outcome. The
+ * row decides whether the session takes the card. Rules: IF-4.13, D-§7.
  */
 export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodResult> {
   const { lookups, isLocalFirst: _, ...order } = input;
   const { saveSetupMethod } = moneyMovement(input);
-  const goOn = makeContinueAsNewFunc<typeof setupMethod>();
+  const continueRun = makeContinueAsNewFunc<typeof setupMethod>();
   const outcome = await pollUntilSettled({
-    what: `setup session \`${order.setupMethodId}\``,
+    subject: `setup session \`${order.setupMethodId}\``,
     ask: (nowAt) =>
       saveSetupMethod(`save the payment method of ${order.setupMethodId}`, { ...order, nowAt }),
     lookups,
-    continueAsNew: (asked) => goOn({ ...input, lookups: asked }),
+    continueAsNew: (asked) => continueRun({ ...input, lookups: asked }),
   });
   return { paymentToken: order.paymentToken, outcome };
 }

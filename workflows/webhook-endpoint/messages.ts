@@ -18,8 +18,8 @@ export interface WebhookEndpointInput {
  */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 
-/** The endpoint may have something to be sent that it did not have before. */
+/** The endpoint may have new deliveries. */
 export const wake = defineSignal('wake');
 
-/** The merchant changed the configuration, which closed the breaker: a pause of it is over. */
+/** The merchant changed the configuration. This closed the breaker and ends a pause. */
 export const breakerClosed = defineSignal('breakerClosed');

@@ -16,22 +16,23 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
 import type { WebhookEndpointInput } from './messages.ts';
 
-/** A run this long hands over to a fresh one; about a hundred drains. */
+/** A run with this many events of history, about a hundred drains, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Waits after a drain that failed as a whole: the database or every delivery worker is away. */
+/** Backoff after a failed drain: the database or every delivery worker is away. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * The delivery queue of one endpoint: sees to it that what the dispatcher left reaches the endpoint,
- * or is given up by the schedule. Rule: D-54.
+ * The delivery queue of one endpoint. Sends the deliveries that the dispatcher left, until the endpoint
+ * accepts them or the schedule is used up. Rule: D-54.
  *
- * 1. A drain: one activity sends what is due, and answers what is left and when to look again.
- * 2. Nothing is left, and no signal came meanwhile: the end. The next wake-up starts it again.
+ * 1. A drain: one activity sends the due deliveries, and returns what is left and when the next is due.
+ * 2. If nothing is left and no signal came during the drain, the run ends. The next wake-up starts it
+ *    again.
  * 3. A long run continues as new, which begins with a drain.
- * 4. Wait for the next attempt or for a wake-up. While the breaker pauses the endpoint, a wake-up
- *    causes nothing before the pause is over.
+ * 4. Wait for the next attempt or for a wake-up. While the breaker pauses the endpoint, a wake-up has no
+ *    effect before the pause is over.
  */
 export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
   let isWoken = false;
@@ -42,7 +43,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
     () => {
       isWoken = true;
     },
-    { description: 'Look again at what is to be delivered.' },
+    { description: 'Look for pending deliveries now.' },
   );
   setHandler(
     breakerClosed,
@@ -50,11 +51,11 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
       isWoken = true;
       isBreakerClosed = true;
     },
-    { description: 'The breaker was closed by a change of the configuration: send at once.' },
+    { description: 'A change of the configuration closed the breaker: send at once.' },
   );
   const { drainEndpoint } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,
-    // The loop tries again itself: a retried activity would use an outdated clock.
+    // No retries: a retried activity would use an outdated `nowAt`. The loop starts a new drain.
     retry: { maximumAttempts: 1 },
     taskQueue: siblingTaskQueue('webhooks'),
     summary: `events for ${input.configId}`,
@@ -65,7 +66,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
     // 1
     isWoken = false;
     isBreakerClosed = false;
-    setCurrentDetails('Delivering what is due.');
+    setCurrentDetails('Sending due deliveries.');
     let left: DrainEndpointResult | null;
     try {
       left = await drainEndpoint({ ...input, nowAt: now() });
@@ -90,7 +91,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
     const wait = nextWait(left, failedDrains);
     const pausedUntil = now() + wait.pausedMs;
     setCurrentDetails(wait.details);
-    // One timer, unless a wake-up comes while the next attempt lies behind the pause.
+    // Usually one timer. A wake-up during a pause needs a second timer for the rest of the pause.
     if (wait.delayMs > wait.pausedMs && !isWoken) {
       await condition(() => isWoken, wait.delayMs, { summary: wait.summary });
     }

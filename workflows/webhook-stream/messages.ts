@@ -12,5 +12,5 @@ export interface WebhookStreamInput {
   streamId: string;
 }
 
-/** The stream may have something to deliver that it did not have before. */
+/** The stream may have new events to deliver. */
 export const wake = defineSignal('wake');

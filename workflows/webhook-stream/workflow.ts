@@ -15,21 +15,21 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { wake } from './messages.ts';
 import type { WebhookStreamInput } from './messages.ts';
 
-/** A run this long hands over to a fresh one; about a hundred rounds. */
+/** A run with this many events of history, about a hundred rounds, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Waits after a round that failed as a whole: the database or every delivery worker is away. */
+/** Backoff after a failed round: the database or every delivery worker is away. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Sees to it that every event of one stream reaches every configuration, or is given up by the
- * schedule. Rule: D-54.
+ * Delivers every event of one stream to every configuration, until it is accepted or the schedule is used
+ * up. Rule: D-54.
  *
- * 1. A round: one activity sends what is due and says what is left and when to look again.
- * 2. Nothing is left, and nobody called meanwhile: the end. The next event starts it again.
+ * 1. A round: one activity sends the due deliveries, and returns what is left and when the next is due.
+ * 2. If nothing is left and no signal came during the round, the run ends. The next event starts it again.
  * 3. A long run continues as new, which begins with a round.
- * 4. Wait for the next attempt or for a call, whichever comes first, and do another round.
+ * 4. Wait for the next attempt or for a signal, whichever comes first, and do another round.
  */
 export async function webhookStream(input: WebhookStreamInput): Promise<void> {
   let isWoken = false;
@@ -39,11 +39,11 @@ export async function webhookStream(input: WebhookStreamInput): Promise<void> {
     () => {
       isWoken = true;
     },
-    { description: 'Look again at what is to be delivered.' },
+    { description: 'Look for pending deliveries now.' },
   );
   const { deliverPending } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,
-    // The loop tries again itself: a retried activity would use an outdated clock.
+    // No retries: a retried activity would use an outdated `nowAt`. The loop starts a new round.
     retry: { maximumAttempts: 1 },
     taskQueue: siblingTaskQueue('webhooks'),
     summary: `events of ${input.streamId}`,
@@ -53,7 +53,7 @@ export async function webhookStream(input: WebhookStreamInput): Promise<void> {
   for (;;) {
     // 1
     isWoken = false;
-    setCurrentDetails('Delivering what is due.');
+    setCurrentDetails('Sending due deliveries.');
     let left: DeliverPendingResult | null;
     try {
       left = await deliverPending({ ...input, nowAt: now(), handOver: false });
