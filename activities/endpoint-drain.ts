@@ -121,7 +121,7 @@ class Drain {
       await Promise.all(this.running);
       await this.record();
     } finally {
-      // Also when a statement failed, the requests in flight must end before this call does.
+      // The requests in flight must end before this call does, also when a statement failed.
       await Promise.all(this.running);
       slots.end();
     }
@@ -221,7 +221,7 @@ class Drain {
     this.successes = 0;
   }
 
-  /** Waits until a request ends or the interval is over; then records, if it is time to. */
+  /** Waits until a request ends or the interval is over, then records if 200 ms have passed. */
   private async endOrTick(): Promise<void> {
     const timeout = new AbortController();
     const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;

@@ -51,8 +51,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the watch for a late charge, if the settlement is a *not paid* without proof. The watch of an
- * attempt that was never sent ends at once. Never throws: the sweep starts a watch that did not start.
+ * Starts the watch for a late charge, if the settlement says *not paid* and the gateway did not say so. The
+ * watch of an attempt that was never sent ends at once. Never throws: the sweep starts a missing watch.
  */
 export async function watchUnproven(
   payments: Pick<PaymentResumption, 'watchLateCharge'>,

@@ -42,7 +42,7 @@ export function createRefundActivities(deps: PaymentDeps) {
         ? await settle(deps.db, refund, settlement, nowAt)
         : await earlierOutcome(deps, refund);
       if (outcome.kind !== 'refunded') return outcome;
-      // Also after an earlier decision: the process that recorded it may have died before this line.
+      // Also for a refund decided earlier: the process that decided it may have died before this line.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;

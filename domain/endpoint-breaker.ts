@@ -74,7 +74,7 @@ export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }
 
-/** Slow start: the next window, after as many successes in a row as this window has requests. */
+/** Slow start: the next window. It applies after `window` successes in a row. */
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }

@@ -4,8 +4,8 @@ import { pollUntilSettled } from '../poll-until-settled.ts';
 import type { PaymentInput, PaymentResult } from './messages.ts';
 
 /**
- * Carries one order to pay an intent that is not a cycle's to its outcome: repeats one activity until
- * there is an outcome. The row decides whether anything is charged. Rules: D-35, D-36, D-40.
+ * Carries one order for a payment outside a billing cycle to its outcome: repeats one activity until there
+ * is an outcome. The row decides whether anything is charged. Rules: D-35, D-36, D-40.
  */
 export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const { merchantId, intentId, token, lookups } = input;
