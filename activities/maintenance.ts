@@ -94,45 +94,45 @@ export function createMaintenanceActivities({
 }: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
-      const { report, broken, each } = startRounds(db);
+      const { report, errors, sweepKind } = createSweep(db);
       const recheck = (ref: SubscriptionRef) => subscriptionWorkflows.recheck(ref);
-      await each('neverStarted', () => neverStarted(db, LIMIT), recheck);
-      await each(
+      await sweepKind('neverStarted', () => neverStarted(db, LIMIT), recheck);
+      await sweepKind(
         'overdue',
         () => overdue(db, LIMIT),
         (ref) => subscriptionWorkflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
       );
-      await each(
+      await sweepKind(
         'behindTheirClock',
         () => behindTheirClock(db, LIMIT),
         (one) => subscriptionWorkflows.advanceClock(one, one.targetAt),
       );
-      await each(
+      await sweepKind(
         'withdrawn',
         () => unkeyedPayments(db, LIMIT),
         async (ref) => ((await payments.isPaymentRunning(ref)) ? false : withdrawPayment(db, ref)),
       );
-      await each(
+      await sweepKind(
         'withdrawn',
         () => unkeyedRefunds(db, LIMIT),
         async (ref) => ((await payments.isRefundRunning(ref)) ? false : withdrawRefund(db, ref)),
       );
-      await each(
+      await sweepKind(
         'openPayments',
         () => takeOpenPayments(db, LIMIT),
         (ref) => payments.resumePayment(ref),
       );
-      await each(
+      await sweepKind(
         'openRefunds',
         () => takeOpenRefunds(db, LIMIT),
         (ref) => payments.resumeRefund(ref),
       );
-      await each(
+      await sweepKind(
         'decidedReviews',
         () => takeDecidedReviews(db, LIMIT),
         (review) => followUp(review, subscriptionWorkflows, payments),
       );
-      await each(
+      await sweepKind(
         'stalledStreams',
         () => stalledEndpoints(db, input.nowAt, LIMIT),
         (endpoint) => wakeEndpoint(endpoint),
@@ -140,14 +140,14 @@ export function createMaintenanceActivities({
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
       // Last: after an operator terminated thousands of workflows, this takes all the time left.
       const sinceAt = input.nowAt - input.lookBackMs;
-      await each(
+      await sweepKind(
         'lost',
         () => subscriptionWorkflows.closedSince(sinceAt),
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
       // One error is enough for the log. The next sweep queries every kind again.
-      if (broken.length > 0) throw broken[0];
+      if (errors.length > 0) throw errors[0];
       return report;
     },
   };
@@ -168,10 +168,10 @@ export const NOTHING_FOUND: SweepReport = {
 };
 
 /** Finds and repairs the cases of each kind, and counts the repairs. */
-function startRounds(db: Db) {
+function createSweep(db: Db) {
   const report = { ...NOTHING_FOUND };
-  const broken: unknown[] = [];
-  const each = async <T>(
+  const errors: unknown[] = [];
+  const sweepKind = async <T>(
     kind: keyof SweepReport,
     find: () => Promise<readonly T[]>,
     /** Resolves to false when the case needed no repair. */
@@ -195,8 +195,8 @@ function startRounds(db: Db) {
       if (repaired > 0) await countRepairs(db, kind, repaired);
     } catch (error) {
       // A failing query does not block the other kinds.
-      broken.push(error);
+      errors.push(error);
     }
   };
-  return { report, broken, each };
+  return { report, errors, sweepKind };
 }

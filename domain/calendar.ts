@@ -137,7 +137,7 @@ export function horizonProblem(
 }
 
 /** The terms of a new subscription, under their wire names. */
-export interface Terms {
+export interface RequestedTerms {
   readonly interval: IntervalUnit;
   readonly intervalCount: number;
   readonly cycleCount: number;
@@ -159,7 +159,7 @@ export interface TermsProblem {
  *
  * Rule: D-06.
  */
-export function termsProblems(terms: Terms, startAt: number): TermsProblem[] {
+export function termsProblems(terms: RequestedTerms, startAt: number): TermsProblem[] {
   const { interval, intervalCount, cycleCount } = terms;
   const trialUnit = terms.trialPeriodInterval ?? 'DAY';
   const trialCount = terms.trialPeriodInterval === undefined ? 0 : (terms.trialPeriodCount ?? 0);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { json, LOST } from './http.ts';
-import type { Answer, Reply } from './http.ts';
+import type { GatewayAnswer, Reply } from './http.ts';
 
 export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
 export type Operation = (typeof OPERATIONS)[number];
@@ -40,7 +40,7 @@ export interface FaultTarget {
 
 /** How one request is served without faults. */
 export interface Service {
-  readonly work: () => Promise<Answer>;
+  readonly work: () => Promise<GatewayAnswer>;
   /** Makes `work` decline. Without it the fault `decline` has no effect. */
   readonly decline?: () => Promise<void>;
 }

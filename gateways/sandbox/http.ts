@@ -6,7 +6,7 @@ export interface Call {
   readonly url: URL;
 }
 
-export interface Answer {
+export interface GatewayAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -16,7 +16,7 @@ export interface Answer {
 export const LOST = 'lost';
 
 /** What a handler returns. */
-export type Reply = Answer | typeof LOST;
+export type Reply = GatewayAnswer | typeof LOST;
 
 export type Handler = (call: Call) => Promise<Reply>;
 
@@ -64,7 +64,7 @@ export function json(
   status: number,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
-): Answer {
+): GatewayAnswer {
   return {
     status,
     headers: { 'content-type': 'application/json', ...headers },
@@ -72,7 +72,7 @@ export function json(
   };
 }
 
-export function refusal(error: RequestRefused): Answer {
+export function refusal(error: RequestRefused): GatewayAnswer {
   return json(error.status, { error: error.code, message: error.message });
 }
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readCard } from './card-form.ts';
 import type { CardBook } from './card-book.ts';
 import { expectContentType, readText, RequestRefused } from './http.ts';
-import type { Answer, Call, Route } from './http.ts';
+import type { Call, GatewayAnswer, Route } from './http.ts';
 
 /** A card form is a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
@@ -44,7 +44,7 @@ export function tokeniserRoute(options: TokeniserOptions): Route {
   };
 }
 
-async function tokenise({ request }: Call, options: TokeniserOptions): Promise<Answer> {
+async function tokenise({ request }: Call, options: TokeniserOptions): Promise<GatewayAnswer> {
   expectContentType(request, 'application/x-www-form-urlencoded');
   const form = new URLSearchParams(await readText(request, FORM_LIMIT_BYTES));
   const returnUrl = readReturnUrl(form.get('return_url') ?? '', options.allowedReturnOrigins);
@@ -90,7 +90,7 @@ function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
 function sendBack(
   returnUrl: URL,
   result: { payment_token: string } | { payment_error: string; payment_error_id: string },
-): Answer {
+): GatewayAnswer {
   for (const name of ['payment_token', 'payment_error', 'payment_error_id']) {
     returnUrl.searchParams.delete(name);
   }
@@ -99,7 +99,7 @@ function sendBack(
 }
 
 /** The page shows nothing of the request, which may contain card data. */
-function refusalPage(error: RequestRefused): Answer {
+function refusalPage(error: RequestRefused): GatewayAnswer {
   return {
     status: error.status,
     headers: { 'content-type': 'text/html; charset=utf-8' },
