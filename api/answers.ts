@@ -2,14 +2,13 @@ import { DomainError, ERRORS } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Context } from './context.ts';
 
-/** An answer as bytes go out: what is stored under an Idempotency-Key and replayed. */
+/** An HTTP answer: status and exact body. It is stored under an Idempotency-Key and replayed. */
 export interface Answer {
   readonly status: number;
   /** JSON text; empty for 204. */
   readonly body: string;
 }
 
-/** 200 with a JSON body. */
 export function ok(body: unknown): Answer {
   return { status: 200, body: JSON.stringify(body) };
 }
@@ -32,7 +31,7 @@ export function send(ctx: Context, answer: Answer): void {
   ctx.body = answer.body;
 }
 
-/** Rule: D-21: another merchant's record answers exactly as one that does not exist. */
-export function notFound(what: string): DomainError {
-  return new DomainError('resource_not_found', `There is no such ${what}.`);
+/** Also used for another merchant's record, so that both answers are identical. Rule: D-21. */
+export function notFound(record: string): DomainError {
+  return new DomainError('resource_not_found', `There is no such ${record}.`);
 }

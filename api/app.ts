@@ -30,11 +30,11 @@ import { webhookRoutes } from './routes/webhooks/routes.ts';
 
 type ApiRouter = Router<RequestState>;
 
-/** The HTTP API and the hosted pages as a Koa app. Never listens; keeps no state of its own. */
+/** The HTTP API and the hosted pages as a Koa app. The caller makes it listen. */
 export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { trustedProxies = 0 } = deps;
   const app = new Koa<RequestState>({ proxy: trustedProxies > 0, maxIpsCount: trustedProxies });
-  // Koa's own last resort prints to stderr; everything is logged where it is handled.
+  // Without this Koa prints errors to stderr. Every error is logged where it is handled.
   app.silent = true;
   app.on('error', (error: unknown) =>
     deps.logger.warn({ name: nameOf(error) }, 'connection error'),
@@ -43,25 +43,25 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { open, pages, merchants } = createRouters(deps);
   const routers = [open, pages, merchants];
   app
-    .use(requestId(deps)) // first: every answer and every line of the log carries it
-    .use(accessLog(deps.logger)) // outside the errors: it logs the status they became
-    .use(securityHeaders(deps.publicUrl)) // before anything can answer
-    .use(errorBoundary(deps.logger)) // around all that may refuse
-    .use(deadline()) // inside the errors: being late is one of them
-    .use(knownRoute(routers)); // before credentials: what is not there asks for none
+    .use(requestId(deps)) // first: every answer and every log line carries the id
+    .use(accessLog(deps.logger)) // around errorBoundary: logs the status of error answers too
+    .use(securityHeaders(deps.publicUrl)) // before any middleware that answers
+    .use(errorBoundary(deps.logger)) // around every middleware that throws
+    .use(deadline()) // inside errorBoundary: throws service_unavailable
+    .use(knownRoute(routers)); // before authentication: an unknown path is 404 without credentials
   for (const router of routers) app.use(router.routes());
   return app;
 }
 
-/** One router for each kind of caller: what a router uses comes before its own routes only. */
+/** One router for each kind of caller. A router's middleware runs for its own routes only. */
 export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchants', ApiRouter> {
   const open: ApiRouter = new Router({ sensitive: true });
   healthRoutes(open, deps);
   documentRoutes(open, deps);
 
   const pages: ApiRouter = new Router({ sensitive: true });
-  pages.use(pageErrors(deps)); // a payer gets a page, also when things go wrong
-  const limits = createPageLimits(); // one count of each address, over all pages
+  pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
+  const limits = createPageLimits(); // one counter for each client address, shared by all pages
   checkoutRoutes(pages, deps, limits);
   paymentPageRoutes(pages, deps, limits);
   setupMethodPageRoutes(pages, deps, limits);
@@ -69,8 +69,8 @@ export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchan
   linkPageRoutes(pages, deps, limits);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
-  merchants.use(authenticate(deps)); // before the body: strangers upload nothing
-  merchants.use(rateLimit(deps)); // behind credentials: nobody else counts; before the body
+  merchants.use(authenticate(deps)); // before the body is read: only known callers may upload
+  merchants.use(rateLimit(deps)); // after authentication: counts only the merchant's own requests
   merchants.use(jsonBody(new Set([`POST ${CANCEL_INTENT_PATH}`])));
   customerRoutes(merchants, deps);
   subscriptionRoutes(merchants, deps);

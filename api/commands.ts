@@ -4,13 +4,13 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
 
 /**
- * Carries out a command and gives its result; sent again with the same command id it gives the same
- * result, also when the workflow has ended since. The caller made sure that the subscription is the
- * merchant's.
+ * Sends a command to the subscription's workflow and returns its result. A repeat with the same
+ * command id returns the same result, even after the workflow has ended. The caller has checked that
+ * the subscription belongs to the merchant.
  *
- * @throws DomainError with the reason of a refusal; `payment_outcome_pending` when the command was
- * accepted and is not decided yet; `service_unavailable` when nothing is known: then a repeat finds
- * out. Rule: D-32.
+ * @throws DomainError with the code and reason of a refusal. `payment_outcome_pending`: the command was
+ * accepted and is not decided yet. `service_unavailable`: it is unknown whether the command was
+ * executed; a repeat returns the result. Rule: D-32.
  */
 export async function executeCommand(
   workflows: SubscriptionWorkflows,

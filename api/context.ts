@@ -1,18 +1,18 @@
 import type { RouterContext } from '@koa/router';
 import type { MerchantMode } from '../db/schema/merchants.ts';
 
-/** Who is calling: one merchant in one mode. Every record a request touches is this merchant's. */
+/** The caller: one merchant in one mode. A request reads and writes only this merchant's records. */
 export interface Merchant {
   readonly id: string;
   readonly mode: MerchantMode;
 }
 
-/** What the middleware learned of a request so far. */
+/** Values of one request that the middleware sets. */
 export interface RequestState {
   requestId: string;
-  /** Method and template of the matched route; null until one matched. */
+  /** Method and template of the matched route. Null until a route has matched. */
   route: string | null;
-  /** Tells a moment before the request is answered 503 because nothing else came in time. */
+  /** Aborts 3 s before the deadline middleware answers 503. */
   late: AbortSignal;
   /** Code of the error answer, for the access log. */
   errorCode?: string;

@@ -9,7 +9,7 @@ import type { WebhookQueues } from '../runtime/webhook-queues.ts';
 import type { WorkflowStarts } from '../runtime/workflow-starts.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
-/** Everything the API needs of the world; `main.ts` and the tests put it together. */
+/** The dependencies of the API. `main.ts` and the tests provide them. */
 export interface ApiDeps {
   readonly db: Db;
   readonly workflows: SubscriptionWorkflows;
@@ -20,27 +20,27 @@ export interface ApiDeps {
   /** Real time in epoch ms. */
   readonly now: () => number;
   readonly random: RandomBytes;
-  /** Base of the hosted pages as a payer's browser sees it, without a trailing slash. */
+  /** Public base URL of the API and the hosted pages, without a trailing slash. */
   readonly publicUrl: string;
   readonly checkoutExpiryMs: number;
   /**
-   * How many proxies of ours stand in front: that many entries of `X-Forwarded-For`, from the end, are
-   * true. Default 0: none is looked at.
+   * Number of our own proxies in front of the API. That many entries of `X-Forwarded-For`, counted from
+   * the end, are trusted. Default 0: the header is ignored.
    */
   readonly trustedProxies?: number;
   readonly rateLimits: RateLimits;
-  /** Longest wait for the subscriptions of a test clock to get where it was sent; default 25 s. */
+  /** How long `POST /test-clock/advance` waits for the clock's subscriptions. Default: 25 s. */
   readonly clockWaitMs?: number;
-  /** Signs the forms of hosted pages. */
+  /** HMAC key for the forms, the cookies and the signed links of hosted pages. */
   readonly sessionKey: string;
-  /** Under which API secrets are hashed. */
+  /** HMAC key under which API secrets are hashed. */
   readonly credentialPepper: string;
-  /** Where the hosted card form posts to, as the payer's browser sees it. */
+  /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
-  /** Shown on the page in test mode. */
+  /** Test card numbers that hosted pages show in test mode. */
   readonly testCards: readonly PublishedTestCard[];
-  /** Makes webhook secrets unreadable at rest; each is bound to its configuration's id. */
+  /** Encrypts webhook secrets at rest. Each ciphertext is bound to its configuration's id. */
   readonly sealing: Sealing;
-  /** What is wrong with a webhook endpoint ("must be …"), or undefined. */
+  /** Why a webhook endpoint is refused ("must be …"), or undefined when it is accepted. */
   readonly endpointProblem: (endpoint: string) => string | undefined;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
 
-/** One thing wrong with a request, by the field's path. */
+/** One problem of a request. `field` is the path of the field. */
 export interface Problem {
   readonly field: string;
   readonly message: string;
@@ -12,11 +12,11 @@ type Shape = Readonly<Record<string, z.ZodType>>;
 export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
 
 /**
- * Reads the fields of a JSON body; fields the shape does not have are ignored. `rules` look at
- * several fields together: they get those that are right by themselves, and what they report of a
- * field that already has a problem is dropped.
+ * Reads the fields of a JSON body. Fields that the shape does not have are ignored. `rules` checks
+ * several fields together. It gets only the fields that are valid by themselves. A problem that it
+ * reports is dropped when the field already has a problem.
  *
- * @throws DomainError `bad_request` naming every offending field by its path, in the order of the
+ * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the
  * shape: `amount: is required; metadata.order: must be a string`. Rules: D-10, D-10a.
  */
 export function readFields<S extends Shape>(
@@ -43,13 +43,13 @@ export function readFields<S extends Shape>(
       report({ field: pathText([name, ...issue.path]), message: issue.message });
     }
   }
-  // The loop above made exactly the output of the shape, or its part that is right.
+  // The loop above stored only values that the shape accepted, so the cast is safe.
   for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
   if (problems.length > 0) throw problemsError(inOrderOf(Object.keys(shape), problems));
   return fields as Fields<S>;
 }
 
-/** What a schema read, with the members of every object in the order they came. Rule: D-10a. */
+/** The parsed value with the members of every object in the order of the request. Rule: D-10a. */
 function inGivenOrder(given: unknown, read: unknown): unknown {
   if (!isPlainObject(given) || !isPlainObject(read)) return read;
   return Object.fromEntries(
@@ -63,10 +63,9 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A request that is not as it must be: not an answer to be kept under a key. Rule: D-17. */
+/** Invalid fields. This refusal is not stored under an Idempotency-Key. Rule: D-17. */
 export class FieldsError extends DomainError {}
 
-/** The refusal of a request for these problems. */
 export function problemsError(problems: readonly Problem[]): FieldsError {
   const text = problems.map(({ field, message }) => `${field}: ${message}`).join('; ');
   return new FieldsError('bad_request', text);
@@ -93,7 +92,10 @@ const EXPECTED: Readonly<Record<string, string>> = {
   boolean: 'must be true or false',
 };
 
-/** Reads on from the field's name. Messages that a schema gives itself come first. */
+/**
+ * The message continues the field's name: `amount: is required`. A schema's own message takes
+ * precedence.
+ */
 function describeIssue(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined || issue.input === null) return 'is required';
   if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
@@ -110,7 +112,7 @@ export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Postgres stores no NUL and no half of a surrogate pair. */
+/** Postgres cannot store NUL characters or lone surrogates in text. */
 export function isStorable(value: string): boolean {
   return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
 }
@@ -120,15 +122,15 @@ export function text(max: number) {
   return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
 }
 
-/** Ids are at most this long; a longer text names nothing. */
+/** In characters. No id is longer. */
 const ID_MAX = 64;
 
-/** The name of a record. Whether there is one is for the database to say. Rule: D-21. */
+/** The id of a record. Only the length is checked; the handler looks the record up. Rule: D-21. */
 export function idText() {
   return text(ID_MAX);
 }
 
-/** What the interface document says of an instant: the zod types below say nothing of their own. */
+/** JSON Schema of an instant in the OpenAPI document. Zod derives none from a custom type. */
 const INSTANT_META = {
   type: 'integer',
   format: 'int64',
@@ -136,7 +138,7 @@ const INSTANT_META = {
   exclusiveMaximum: BILLING_HORIZON_AT,
 } as const;
 
-/** An instant as requests give them. Rule: D-04. */
+/** An instant in a request body, in epoch milliseconds. Rule: D-04. */
 export const instant = z
   .custom<number>(isInstant, {
     error: ({ input }) =>
@@ -173,11 +175,11 @@ export function httpUrl() {
 }
 
 function isHttpUrl(value: string): boolean {
-  // The URL parser would quietly drop blanks, line breaks and extra slashes, and take \ for /.
+  // The URL parser silently drops spaces, line breaks and extra slashes, and reads \ as /.
   return (
     /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
     isStorable(value) &&
-    // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+    // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
     !/[\u0000-\u001f\u007f]/.test(value) &&
     URL.canParse(value)
   );
@@ -187,7 +189,7 @@ const METADATA_PAIRS_MAX = 50;
 const METADATA_KEY_MAX = 40;
 const METADATA_VALUE_MAX = 500;
 
-/** String pairs within the limits of section 8, kept as given. Rules: IF-8, D-14. */
+/** String pairs within the metadata limits, stored as given. Rules: IF-8, D-14. */
 export function metadata() {
   return metadataPairs().meta({
     type: 'object',
@@ -220,11 +222,11 @@ function metadataPairs() {
         typeof member === 'string' && member.length <= METADATA_VALUE_MAX && isStorable(member);
       if (!isRight) problem(`must be a string of at most ${METADATA_VALUE_MAX} characters`, [key]);
     }
-    return value as Record<string, string>; // every member was just looked at
+    return value as Record<string, string>; // every member was checked above
   });
 }
 
-/** A whole number in an address, where every value is text. */
+/** A whole number in a query string, where every value is text. */
 export function numberText(min: number, max: number) {
   return z
     .custom<string>(
@@ -239,7 +241,7 @@ export function numberText(min: number, max: number) {
     .transform(Number);
 }
 
-/** An instant in an address, where every value is text. Rule: D-04. */
+/** An instant in a query string, where every value is text. Rule: D-04. */
 export const instantText = z
   .custom<string>(
     (value) =>

@@ -15,17 +15,17 @@ import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
-/** What work inside a transaction leaves: the answer, and what may only happen once it committed. */
+/** The result of work inside a transaction. */
 export interface Outcome {
   readonly answer: Answer;
-  /** Must not throw: the answer is decided by then. */
+  /** Runs after the commit. Must not throw, because the answer is already decided. */
   readonly afterCommit?: () => Promise<unknown>;
 }
 
 /**
- * Answers with work that is one transaction of ours: the work, the key and the answer kept under it
- * commit together, so no half-done state exists. A repeat of the key gets the stored bytes.
- * `afterCommit` runs only for the call that did the work. Rule: D-17.
+ * Answers with work that runs in one database transaction. The work, the key and the stored answer
+ * commit together. A repeat with the same key gets the stored bytes. `afterCommit` runs only for the
+ * call that did the work. Rule: D-17.
  */
 export async function answerInTransaction(
   deps: Deps,
@@ -49,7 +49,7 @@ export async function answerInTransaction(
       failpoint('before_claim_commits');
       return done;
     })
-    .catch((error: unknown) => refuse(deps, use, error));
+    .catch((error: unknown) => storeRefusal(deps, use, error));
   if ('httpStatus' in outcome) {
     replay(ctx, outcome);
     return;
@@ -59,22 +59,24 @@ export async function answerInTransaction(
   send(ctx, outcome.answer);
 }
 
-/** The first call's command id, and whether this call repeats one that ended without an answer. */
+/** One call of a command. */
 export interface CommandCall {
+  /** The same for every call with one Idempotency-Key. */
   readonly commandId: string;
+  /** True when an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Without a key nobody can ask for this command again: tells when what has no outcome yet is to be
-   * given up, a moment before the caller is left without an answer. Null with a key.
+   * Null with a key. A caller without a key cannot repeat the command. For such a call this signal
+   * aborts 3 s before the caller is answered 503. Work without an outcome must be voided then.
    */
   readonly giveUp: AbortSignal | null;
 }
 
 /**
- * Answers with work that waits for others (a workflow): the key is claimed first, under a lease, and
- * the definite answer kept afterwards. Work that throws something that is not definite (503, a
- * pending payment) gives the key up, so that a repeat goes on with the same command id. `isDefinite`
- * tells a 200 that may still change from one that will not; default: every one is. Rule: D-17.
+ * Answers with work that waits for a workflow. The key is claimed first, under a lease of 45 s. A
+ * definite answer is stored under the key afterwards. An error that is not definite (503, a pending
+ * payment) releases the key, so that a repeat continues with the same command id. An answer with
+ * `isDefinite: false` may still change and is not stored. Default: true. Rule: D-17.
  */
 export async function answerOutcome(
   deps: Deps,
@@ -104,7 +106,7 @@ export async function answerOutcome(
   } catch (error) {
     const answer = definiteRefusal(error);
     if (answer) await keep(db, use, claim.owner, answer);
-    // A failure here leaves the lease to run out, and is no news beside the error itself.
+    // If the release fails, the lease expires by itself. The caller gets the original error.
     else await releaseKey(db, use, claim.owner, now()).catch(() => undefined);
     throw error;
   }
@@ -114,8 +116,8 @@ function claimFor({ now, random }: Deps, db: Db, use: KeyUse): Promise<Claim> {
   return claimKey(db, use, newId('cmd', now(), random), now());
 }
 
-/** The work's transaction was rolled back, and the claim with it: a definite refusal is kept anew. */
-async function refuse(deps: Deps, use: KeyUse, error: unknown): Promise<StoredAnswer> {
+/** The rollback of the work undid the claim too, so a definite refusal claims the key again. */
+async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<StoredAnswer> {
   const answer = definiteRefusal(error);
   if (!answer) throw error;
   const claim = await deps.db.transaction(async (tx) => {
@@ -136,7 +138,10 @@ function replay(ctx: Context, stored: StoredAnswer): void {
   send(ctx, { status: stored.httpStatus, body: stored.body });
 }
 
-/** The answer of a refusal that a repeat would get again, or null for one that may pass. */
+/**
+ * The answer to store for a refusal that a repeat would get again. Null for invalid fields, which are
+ * never stored, and when a repeat may succeed.
+ */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;
   const { code, message } = toDomainError(thrown);
@@ -158,15 +163,15 @@ function keyUseOf(ctx: Context): KeyUse | null {
     );
   }
   const route = ctx.state.route ?? '';
-  const asked = canonicalJson([route, ctx.params, ctx.state.body ?? null], 0);
-  const fingerprint = createHash('sha256').update(asked, 'utf8').digest();
+  const request = canonicalJson([route, ctx.params, ctx.state.body ?? null], 0);
+  const fingerprint = createHash('sha256').update(request, 'utf8').digest();
   return { merchantId: callerOf(ctx).id, route, key, fingerprint };
 }
 
-/** Deeper bodies than this are no request of ours, and would exhaust the stack. */
+/** Levels of nesting. No valid request has more, and the recursion could exhaust the stack. */
 const DEPTH_MAX = 64;
 
-/** JSON with the keys of every object in order: the same request, however it was written. */
+/** JSON with sorted keys, so that the order of keys does not change the fingerprint. */
 function canonicalJson(value: unknown, depth: number): string {
   if (depth > DEPTH_MAX) throw new DomainError('bad_request', 'body: must not be nested so deeply');
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

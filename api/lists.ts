@@ -10,7 +10,7 @@ const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
 const OFFSET_MAX = 255;
 
-/** What every list takes: created at or after `startTime` and before `endTime`. Rule: D-§7. */
+/** The query of every list. `startTime` is inclusive, `endTime` is exclusive. Rule: D-§7. */
 export const ListQueryFields = {
   limit: optional(numberText(1, LIMIT_MAX)),
   offset: optional(text(OFFSET_MAX)),
@@ -18,10 +18,10 @@ export const ListQueryFields = {
   endTime: optional(instantText),
 };
 
-/** What the interface document says of {@link ListQueryFields}. */
+/** Descriptions of {@link ListQueryFields} in the OpenAPI document. */
 export const LIST_NOTES = {
-  limit: `How many records a page holds at most. Default: ${LIMIT_DEFAULT}.`,
-  offset: '`metadata.offset` of the page before; absent for the first page.',
+  limit: `Maximum number of records on a page. Default: ${LIMIT_DEFAULT}.`,
+  offset: '`metadata.offset` of the previous page. Absent for the first page.',
   startTime: 'Only records created at this instant or later. Epoch milliseconds.',
   endTime: 'Only records created before this instant. Epoch milliseconds.',
 };
@@ -32,11 +32,11 @@ interface Listed {
 }
 
 /**
- * A page of one of the caller's lists: the records from the newest to the oldest, and in
- * `metadata.offset` where the next page begins, absent at the end. A record made while a caller reads
- * page after page shifts none of them.
+ * A page of one of the caller's lists, newest records first. `metadata.offset` says where the next
+ * page begins and is absent on the last page. A record that is created between two reads does not
+ * shift the next page.
  *
- * @throws DomainError `bad_request` for a query that is none, an offset of another list included.
+ * @throws DomainError `bad_request` for an invalid query, including an offset of another list.
  * Rule: D-§7.
  */
 export async function listPage<Row extends Listed>(
@@ -53,7 +53,7 @@ export async function listPage<Row extends Listed>(
       : [],
   );
   const limit = given.limit ?? LIMIT_DEFAULT;
-  // One more than asked for tells whether there is another page.
+  // The extra record shows whether there is another page.
   const rows = await read({
     merchantId: callerOf(ctx).id,
     limit: limit + 1,
@@ -73,12 +73,12 @@ function offsetOf({ createdAt, id }: Listed): string {
   return Buffer.from(`${createdAt} ${id}`, 'latin1').toString('base64url');
 }
 
-/** The position that an offset of ours names; null for anything else. */
+/** Decodes an offset. Null for text that `offsetOf` did not write. */
 function positionOf(prefix: IdPrefix, offset: string): ListPosition | null {
   const [, instant, id] =
     /^(\d{1,15}) (\w+)$/.exec(Buffer.from(offset, 'base64url').toString('latin1')) ?? [];
   const position = { createdAt: Number(instant), id: id ?? '' };
-  // A position has one spelling.
+  // Several Base64 texts decode to one position. Only the text that `offsetOf` writes is accepted.
   const isOurs = isInstant(position.createdAt) && isId(prefix, id) && offsetOf(position) === offset;
   return isOurs ? position : null;
 }

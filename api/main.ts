@@ -24,9 +24,9 @@ import { createApiServer } from './server.ts';
 const POOL_SIZE = 20;
 /** How long a client may take to send a request. */
 const RECEIVE_WITHIN_MS = 15_000;
-/** Longer than load balancers keep idle connections, so that they close first. */
+/** Longer than the idle time-out of load balancers, so that the load balancer closes first. */
 const KEEP_ALIVE_MS = 65_000;
-/** More than a request may take. */
+/** Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
 
 const config = loadApiConfig();

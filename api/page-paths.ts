@@ -1,10 +1,10 @@
-/** Addresses of hosted pages; the token is all that opens one. */
+/** Paths of hosted pages. The token in the path is the only credential. */
 
 export function paymentPath(token: string): string {
   return `/payment/${token}`;
 }
 
-/** Not under `/setup-method/`: that is where merchants read a session by its id. */
+/** Not under `/setup-method/`, where merchants read a session by its id. */
 export function setupMethodPath(token: string): string {
   return `/setup/${token}`;
 }

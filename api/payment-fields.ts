@@ -4,15 +4,15 @@ import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
-/** Fields that requests about money have in common. */
+/** Request fields that several operations share. */
 
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
 const STORE_FRONT_ID_MAX = 255;
-/** There are fewer kinds than this; the bound keeps the answer to a wrong list short. */
+/** More than there are kinds. The limit keeps the error answer for a long list short. */
 const PAYMENT_METHODS_MAX = 20;
 
-/** Bounds come with the currency. Rule: D-01. */
+/** The bounds depend on the currency: {@link amountProblems}. Rule: D-01. */
 export const amount = z
   .custom<number>(Number.isSafeInteger, {
     error: ({ input }) =>
@@ -35,22 +35,22 @@ export const currency = z
   })
   .meta({ pattern: '^[A-Za-z]{3}$' });
 
-/** The merchant's own name for an order. */
+/** The merchant's own order id. */
 export const receiptId = text(RECEIPT_ID_MAX);
 
-/** What is said of an order, by the merchant. */
+/** The merchant's description of an order. */
 export const description = text(DESCRIPTION_MAX);
 
-/** Opaque, stored unchecked. Rule: D-14. */
+/** Opaque. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
-/** How the payer may pay, each once. Rule: D-43. */
+/** The payment methods that the payer may use, without duplicates. Rule: D-43. */
 export const paymentMethods = z
   .array(z.enum(PAYMENT_METHOD_KINDS))
   .max(PAYMENT_METHODS_MAX)
   .transform((kinds) => [...new Set(kinds)]);
 
-/** Amounts outside the bounds of their currency, by the names of their fields. Rule: D-03. */
+/** Problems of amounts outside the bounds of the currency. The keys are field names. Rule: D-03. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

@@ -1,6 +1,6 @@
 import type { EventCard } from '../domain/events.ts';
 
-/** What merchants see of a saved card. Rules: IF-2.3, D-10a. */
+/** A saved card in answers to merchants. Rules: IF-2.3, D-10a. */
 export function presentCard({ kind, ...card }: EventCard & { kind: string }) {
   const { brand, country, lastFourDigit, expiryMonth, expiryYear } = card;
   return {

@@ -10,19 +10,19 @@ import type { ApiDeps } from './deps.ts';
 
 export interface ApiServer extends Server {
   /**
-   * Takes no new connection and gives every request that has begun its whole answer, the last on its
-   * connection. A connection without a request is closed within 2 s, and serves the one that is just
-   * on its way. Resolves when no connection is left, which is not bounded here.
+   * Accepts no new connection. Every request that has begun gets its whole answer, and its connection
+   * closes after that. A connection without a request closes within 2 s; a request that arrives on it
+   * before that is served. Resolves when all connections are closed. Has no time-out of its own.
    */
   drain(): Promise<void>;
 }
 
-/** Connections with their latest answer: null before the first request. */
+/** Each connection with its latest answer. Null before its first request. */
 type Connections = Map<Duplex, ServerResponse | null>;
 
 /**
- * The app as an HTTP server that does not listen yet. What is no request at all never reaches the
- * app, and is refused here in the same words as everything else. Rules: IF-7, D-§8.
+ * The app as an HTTP server that does not listen yet. Input that is not valid HTTP never reaches the
+ * app. The server refuses it with the same error body as the app does. Rules: IF-7, D-§8.
  */
 export function createApiServer(
   app: Koa<RequestState>,
@@ -42,11 +42,11 @@ export function createApiServer(
     connections.set(socket, null);
     socket.once('close', () => connections.delete(socket));
   });
-  // An expectation that nobody knows changes nothing about the request.
+  // A request with an unknown `Expect` header is handled like any other.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const answer = connections.get(socket);
-    // Nothing may be written into the middle of an answer.
+    // An error answer must not be written into the middle of another answer.
     const isAnswering = answer?.headersSent === true && !answer.writableFinished;
     if (isAnswering || !socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
@@ -59,27 +59,28 @@ export function createApiServer(
   const drain = (): Promise<void> => {
     isDraining = true;
     for (const answer of connections.values()) if (answer) makeLast(answer);
-    return closeWhenQuiet(server, connections);
+    return closeWhenIdle(server, connections);
   };
   return Object.assign(server, { drain });
 }
 
-/** Has the connection closed behind this answer, and the client told so. */
+/** Closes the connection after this answer, and tells the client so. */
 function makeLast(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
 
-/** Looks this often for connections on which nothing is under way. */
-const QUIET_MS = 1_000;
+/** Interval between two checks for idle connections. */
+const IDLE_CHECK_MS = 1_000;
 
-function closeWhenQuiet(server: Server, connections: Connections): Promise<void> {
+function closeWhenIdle(server: Server, connections: Connections): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setInterval(() => {
       for (const [socket, answer] of connections) {
         if (answer === null || answer.writableFinished) socket.destroy();
       }
-    }, QUIET_MS);
-    // An HTTP server's own close cuts off at once who may be sending, and waits for who never does.
+    }, IDLE_CHECK_MS);
+    // `http.Server.close` would close a connection at once on which a request may be arriving. It would
+    // also wait for connections that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);
