@@ -2,8 +2,8 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Context } from '../context.ts';
 
 /**
- * One line a request, made of an allow-list: no URL (hosted pages have their token in it), no
- * header, no body.
+ * Logs one line for each request, with a fixed list of fields. The URL is not logged, because the URL
+ * of a hosted page contains its token. Headers and bodies are not logged.
  */
 export function accessLog(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -5,13 +5,13 @@ import type { Credential } from '../../db/repositories/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, Merchant } from '../context.ts';
 
-/** How long a looked-up credential is trusted: a revoked one works this much longer. Rule: D-20. */
+/** How long a credential is cached. A revoked credential works this much longer. Rule: D-20. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
 
-/** Compared with when the key id is unknown, so that the answer takes the same work. */
-const NOBODYS_HASH = Buffer.alloc(32);
+/** Compared with the secret of an unknown key id, so that the check takes the same time. */
+const PLACEHOLDER_HASH = Buffer.alloc(32);
 
 export interface AuthenticationDeps {
   readonly db: Db;
@@ -19,7 +19,7 @@ export interface AuthenticationDeps {
   readonly now: () => number;
 }
 
-/** HTTP Basic with a key id and its secret; every failure is the same 401. Rules: IF-5, D-20. */
+/** HTTP Basic with a key id and its secret. Every failure gets the same 401. Rules: IF-5, D-20. */
 export function authenticate(deps: AuthenticationDeps) {
   const check = createCredentialCheck(deps);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -39,16 +39,16 @@ interface Login {
   readonly secret: string;
 }
 
-/** User and password of a Basic header, or null for anything that is not exactly that. */
+/** User and password of a Basic header. Null for a malformed header. */
 function readBasic(header: string): Login | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header)?.[1];
   if (encoded === undefined) return null;
   const decoded = Buffer.from(encoded, 'base64');
-  // Base64 has many spellings of the same bytes; only the proper one is taken.
+  // Several Base64 texts decode to the same bytes. Only the canonical text is accepted.
   if (decoded.toString('base64') !== encoded) return null;
   const text = decoded.toString('utf8');
-  // Keys and secrets are visible ASCII; this also refuses what was not UTF-8.
+  // Key ids and secrets are visible ASCII. The pattern also refuses bytes that are not UTF-8.
   const parts = /^([\x21-\x39\x3b-\x7e]+):([\x21-\x7e]+)$/.exec(text);
   const [, keyId, secret] = parts ?? [];
   return keyId === undefined || secret === undefined ? null : { keyId, secret };
@@ -62,7 +62,7 @@ function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps
     if (cached && now() - cached.readAt < CACHE_MS) return cached.credential;
     cache.delete(keyId);
     const credential = await findCredential(db, keyId);
-    // Unknown ids are not kept: anyone can make them up.
+    // Unknown key ids are not cached: a caller could fill the cache with invented ids.
     if (credential) {
       if (cache.size >= CACHE_ENTRIES_MAX) cache.clear();
       cache.set(keyId, { credential, readAt: now() });
@@ -74,7 +74,7 @@ function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps
     const credential = await find(keyId);
     const isRight = timingSafeEqual(
       hashSecret(credentialPepper, secret),
-      credential?.secretHash ?? NOBODYS_HASH,
+      credential?.secretHash ?? PLACEHOLDER_HASH,
     );
     if (!credential || !isRight || !isWorking(credential, now())) return null;
     return { id: credential.merchantId, mode: credential.mode };

@@ -1,17 +1,17 @@
 import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 
-/** More than the longest way to an outcome: 5 s to be accepted, then 25 s. */
+/** Longer than an outcome may take: 5 s until Temporal accepts the order, then 25 s. */
 const LATE_AFTER_MS = 32_000;
-/** For the last word of who has to say what became of it. Altogether less than a key's lease (45 s). */
-const LAST_WORD_MS = 3_000;
+/** Grace period to void the order and answer. Both times together are less than a key's lease (45 s). */
+const GRACE_MS = 3_000;
 
 /**
- * Answers 503 when a request takes too long, whatever it waits for. What it was doing goes on and is
- * found by a repeat with the same key. `ctx.state.late` tells 3 s before: what nobody can repeat is
- * given up then.
+ * Answers 503 when a request takes longer than 35 s. The work continues, and a repeat with the same key
+ * finds its outcome. `ctx.state.late` aborts 3 s before the 503: an order without a key, which the
+ * caller cannot repeat, must be voided then.
  */
-export function deadline(lateAfterMs: number = LATE_AFTER_MS, lastWordMs: number = LAST_WORD_MS) {
+export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const late = new AbortController();
     ctx.state.late = late.signal;
@@ -19,8 +19,8 @@ export function deadline(lateAfterMs: number = LATE_AFTER_MS, lastWordMs: number
     const over = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
         late.abort();
-        // Only now, so that a process that stood still gives them all the same.
-        timer = setTimeout(() => reject(new DomainError('service_unavailable')), lastWordMs);
+        // Started here, so that a process that was frozen still grants the whole grace period.
+        timer = setTimeout(() => reject(new DomainError('service_unavailable')), graceMs);
       }, lateAfterMs);
     });
     try {

@@ -4,9 +4,9 @@ import { errorAnswer, send } from '../answers.ts';
 import type { Context } from '../context.ts';
 
 /**
- * The one place where an error becomes an answer: what a caller may know is a {@link DomainError},
- * everything else is 503 when the database is out of reach and a mute 500 otherwise, logged with the
- * request's id. Rules: IF-7, D-§8.
+ * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other
+ * error is answered 503 when the database is out of reach, and else 500 without details. It is logged
+ * with the request's id. Rules: IF-7, D-§8.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -24,7 +24,7 @@ export function errorBoundary(logger: Logger) {
   };
 }
 
-/** The error as the caller hears of it. */
+/** The error that the caller sees. */
 export function toDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
   if (isDatabaseOutOfReach(thrown)) {
@@ -34,8 +34,8 @@ export function toDomainError(thrown: unknown): DomainError {
 }
 
 /**
- * Codes of a database that cannot serve now, of a lock, a statement or a pause that took too long,
- * and of two transactions in each other's way: repeating the request is right.
+ * Codes after which a repeat of the request may succeed: the database is unavailable, a lock, statement
+ * or idle transaction timed out, or two transactions conflicted. SQLSTATE and socket codes.
  */
 const UNAVAILABLE_CODES =
   /^(08...|25P03|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
@@ -44,7 +44,7 @@ function isDatabaseOutOfReach(thrown: unknown): boolean {
   return chainOf(thrown).some(({ code }) => UNAVAILABLE_CODES.test(code));
 }
 
-/** Never the message of a database error: it holds the values of the statement. */
+/** Leaves out the message of a database error, because it contains the statement's values. */
 export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void {
   const isFromDatabase = chainOf(thrown).some(({ name }) =>
     /DrizzleQueryError|PostgresError/.test(name),
@@ -62,7 +62,7 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
   );
 }
 
-/** An error and what led to it, by name and code: safe to log. */
+/** Names and codes of an error and its causes. They contain no values, so they are safe to log. */
 export function causesOf(thrown: unknown): string[] {
   return chainOf(thrown).map(({ name, code }) => (code === '' ? name : `${name} ${code}`));
 }

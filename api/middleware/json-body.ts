@@ -8,14 +8,13 @@ const BODY_LIMIT_BYTES = 65_536;
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
- * Reads the body of a request that has one: JSON in UTF-8, at most 64 kB. Anything else is 400
- * `bad_request`, save that requests to the routes in `bodyIsOptional` (method and template) may do
- * without a body. Rules: D-10, D-14.
+ * Reads the request body: JSON in UTF-8, at most 64 kB. Any other body is answered 400 `bad_request`.
+ * A request to a route in `bodyIsOptional` (method and template) may have no body. Rules: D-10, D-14.
  */
 export function jsonBody(bodyIsOptional: ReadonlySet<string>) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    const mayLack = bodyIsOptional.has(ctx.state.route ?? '');
-    if (METHODS_WITH_BODY.has(ctx.method) && !(mayLack && isEmpty(ctx.req))) {
+    const isOptional = bodyIsOptional.has(ctx.state.route ?? '');
+    if (METHODS_WITH_BODY.has(ctx.method) && !(isOptional && isEmpty(ctx.req))) {
       ctx.state.body = await readJson(ctx.req);
     }
     await next();
@@ -44,13 +43,13 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 }
 
 /**
- * The body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not UTF-8;
- * how long a client may take is bounded by the server's `requestTimeout`.
+ * The body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not UTF-8.
+ * The server's `requestTimeout` limits how long a client may take.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Not destroyed on return: the refusal still has to go out on this connection.
+  // The stream is not destroyed on return, because the refusal is sent on the same connection.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > limitBytes) throw bodyProblem(`must be at most ${limitBytes / 1024} kB`);

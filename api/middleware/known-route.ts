@@ -3,9 +3,9 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Context, RequestState } from '../context.ts';
 
 /**
- * Refuses what no route serves, before anything else is asked of the caller: an unknown path with
- * 404, a known one with another method with 405 and `Allow`. A path that is a route by its letters
- * (`/customer/create`) is not also taken for an id. Rule: D-21.
+ * Refuses a request that no route serves: an unknown path with 404, a known path with another method
+ * with 405 and `Allow`. Runs before authentication. A literal route takes precedence over a route with
+ * parameters: `create` in `/customer/create` is never read as an id. Rule: D-21.
  */
 export function knownRoute(routers: readonly Router<RequestState>[]) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -8,7 +8,7 @@ const HEADERS: Readonly<Record<string, string>> = {
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'X-Frame-Options': 'DENY',
   'X-Content-Type-Options': 'nosniff',
-  // The URL of a hosted page is a bearer token.
+  // The URL of a hosted page contains a bearer token.
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex, nofollow',
@@ -18,8 +18,9 @@ const HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Headers of every answer; a hosted page replaces the policy with its own. Strict transport only
- * where the public address is https: a browser would refuse plain http for two years.
+ * Sets the security headers of every answer. A hosted page replaces the Content-Security-Policy.
+ * Strict-Transport-Security is sent only when the public URL is https: a browser that has seen it
+ * refuses plain http for two years.
  */
 export function securityHeaders(publicUrl: string) {
   const isHttps = publicUrl.startsWith('https:');
