@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import { DECLINES } from '../../domain/declines.ts';
 
-/** What fields of answers and events are made of. Nothing is validated with these but in tests. */
+/** Schemas for the fields of answers and events. Only tests validate with them. */
 
 /** Marks a field of an answer as an extension. Rule: D-§7. */
 export const EXTENSION = { 'x-extension': true } as const;
@@ -44,26 +44,28 @@ export const currencyCode = z
   .regex(/^[A-Z]{3}$/)
   .meta({ description: 'ISO 4217 code.' });
 
-export const pairs = z.record(z.string(), z.string()).meta({ description: 'As it was given.' });
+export const pairs = z
+  .record(z.string(), z.string())
+  .meta({ description: 'As given in the request.' });
 
 export const cardMetadata = z
   .object({
     brand: z.string(),
-    country: z.string().optional().meta({ description: 'ISO 3166 alpha-2, where it is known.' }),
+    country: z.string().optional().meta({ description: 'ISO 3166 alpha-2. Absent when unknown.' }),
     lastFourDigit: z.string().regex(/^\d{4}$/),
     expiryMonth: z.int().min(1).max(12),
     expiryYear: z.int().min(2000),
   })
-  .meta({ id: 'CardMetadata', description: 'What is known of a card.' });
+  .meta({ id: 'CardMetadata', description: 'Details of a card.' });
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
 /** Rule: D-42. */
 export const declineCode = z
   .enum(Object.keys(DECLINES) as [keyof typeof DECLINES])
-  .meta({ id: 'DeclineCode', description: 'Why a payment was declined.' });
+  .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
 
-export const declineMessage = z.string().meta({ description: 'The reason, for people.' });
+export const declineMessage = z.string().meta({ description: 'Human-readable reason.' });
 
 /** A page of a list. Rule: D-§7. */
 export function page(of: z.ZodType) {
@@ -73,10 +75,10 @@ export function page(of: z.ZodType) {
       offset: z
         .string()
         .optional()
-        .meta({ description: 'Where the next page begins; absent at the end.' }),
+        .meta({ description: 'Where the next page begins. Absent on the last page.' }),
     }),
   });
 }
 
 /** Rule: D-16. */
-export const nothing = z.object({}).meta({ description: 'Empty.' });
+export const nothing = z.object({}).meta({ description: 'An empty object.' });

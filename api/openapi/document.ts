@@ -9,14 +9,14 @@ import type { Example, Operation, RequestFields } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
 
 export interface DocumentSettings {
-  /** Where the API is, without a trailing slash. */
+  /** Base URL of the API, without a trailing slash. */
   readonly publicUrl: string;
   readonly testCards: readonly PublishedTestCard[];
 }
 
 /**
- * The interface as an OpenAPI 3.1 document. Requests are described by the very types that validate
- * them. The version is the interface's, not the program's. Rules: IF-9, D-§7.
+ * Builds the OpenAPI 3.1 document. The schemas that validate requests also describe them. The version
+ * is that of the interface, not of the program. Rules: IF-9, D-§7.
  */
 export function createDocument({ publicUrl, testCards }: DocumentSettings): JsonSchema {
   const book = new SchemaBook();
@@ -40,13 +40,17 @@ export function createDocument({ publicUrl, testCards }: DocumentSettings): Json
       headers: HEADERS,
       parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
       securitySchemes: {
-        basic: { type: 'http', scheme: 'basic', description: 'Key id and secret.' },
+        basic: {
+          type: 'http',
+          scheme: 'basic',
+          description: 'User: the key id. Password: the secret.',
+        },
       },
     },
   };
 }
 
-/** `/customer/:customerId` as OpenAPI writes it. */
+/** Turns `/customer/:customerId` into `/customer/{customerId}`. */
 export function templateOf(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
@@ -56,7 +60,7 @@ const IDEMPOTENCY_KEY: JsonSchema = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'A name of your own for this request: repeated, it is carried out once.',
+  description: 'Your own key for this request. Requests with the same key are executed once.',
   schema: { type: 'string', maxLength: 255, pattern: '^[a-zA-Z0-9\\-_:\\.]+$' },
 };
 
@@ -110,11 +114,11 @@ const IF_NONE_MATCH: JsonSchema = {
 function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
   if (listed === undefined) return [];
   const reference = { $ref: '#/components/parameters/IdempotencyKey' };
-  // A reference takes no marks of its own.
+  // OpenAPI ignores `x-extension` beside a reference, so an extension repeats the parameter.
   return [listed === 'listed' ? reference : { ...IDEMPOTENCY_KEY, 'x-extension': true }];
 }
 
-/** In an address a parameter is there or not; null is for bodies. */
+/** A query parameter is never null, so null is removed from its schema. */
 function queryParameters(book: SchemaBook, query: RequestFields): JsonSchema[] {
   const schema = book.ofFields({ ...query, notes: {} });
   const properties = schema['properties'] as Record<string, JsonSchema>;

@@ -3,16 +3,16 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import type { Operation } from './operation.ts';
 
-/** What every route of a merchant may answer. Rules: D-20, D-22, D-§8. */
-const OF_EVERY_MERCHANT: readonly ErrorCode[] = [
+/** Error codes of every route with authentication. Rules: D-20, D-22, D-§8. */
+const COMMON_CODES: readonly ErrorCode[] = [
   'unauthorized',
   'rate_limit_exceeded',
   'internal_server_error',
   'service_unavailable',
 ];
 
-/** Rule: D-17. */
-const WITH_KEY: readonly ErrorCode[] = [
+/** Error codes of routes with an Idempotency-Key. Rule: D-17. */
+const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
   'bad_request',
   'idempotency_key_in_use',
   'idempotency_key_reused',
@@ -30,22 +30,22 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
 
 const RETRY_AFTER = new Set([409, 429]);
 
-/** Codes that an operation may be refused with. */
+/** The error codes that an operation may answer. */
 export function errorCodesOf(operation: Operation): ErrorCode[] {
   const { isOpen = false, idempotencyKey, body, query, refusals = [] } = operation;
   if (isOpen) return ['internal_server_error', 'service_unavailable'];
-  const isRead = body !== undefined || query !== undefined;
+  const isValidated = body !== undefined || query !== undefined;
   const given = new Set<ErrorCode>([
-    ...(isRead ? (['bad_request'] as const) : []),
-    ...(idempotencyKey === undefined ? [] : WITH_KEY),
+    ...(isValidated ? (['bad_request'] as const) : []),
+    ...(idempotencyKey === undefined ? [] : IDEMPOTENCY_CODES),
     ...refusals,
-    ...OF_EVERY_MERCHANT,
+    ...COMMON_CODES,
   ]);
   // In the order of the catalogue.
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
 }
 
-/** The error answers of an operation, by status; each lists the codes it may carry. */
+/** The error answers of an operation, by status. Each lists its possible codes. */
 export function errorResponses(operation: Operation): Record<string, JsonSchema> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorCodesOf(operation)) {
@@ -63,9 +63,9 @@ export function errorResponses(operation: Operation): Record<string, JsonSchema>
   );
 }
 
-/** Error answers that are the same everywhere, by code. */
+/** Error answers that are the same for every operation, by code. */
 export const SHARED_RESPONSES: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
-  [...OF_EVERY_MERCHANT, ...WITH_KEY]
+  [...COMMON_CODES, ...IDEMPOTENCY_CODES]
     .filter((code) => ERRORS[code].status !== 400)
     .map((code) => [code, errorResponse(ERRORS[code].status, [code], false)]),
 );
@@ -98,12 +98,13 @@ export function header(name: keyof typeof HEADERS): JsonSchema {
 /** Rules: D-17, D-20, D-22, D-§8. */
 export const HEADERS = {
   'Request-Id': {
-    description: 'Names this request. Quote it when you ask about it.',
+    description: 'Id of this request. Quote it when you report a problem.',
     required: true,
     schema: { type: 'string', pattern: '^req_[0-9A-Za-z]+$' },
   },
   'Idempotent-Replayed': {
-    description: 'The stored answer of an earlier request with this Idempotency-Key.',
+    description:
+      'Present when the answer is the stored answer of an earlier request with this Idempotency-Key.',
     schema: { type: 'string', const: 'true' },
   },
   'Retry-After': {
@@ -112,7 +113,7 @@ export const HEADERS = {
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
   ETag: {
-    description: 'Names this version; send it as `If-None-Match`.',
+    description: 'Version of the answer. Send it as `If-None-Match`.',
     required: true,
     schema: { type: 'string' },
   },
@@ -129,7 +130,10 @@ function schemaOf(codes: readonly ErrorCode[]): JsonSchema {
     required: ['errorCode', 'errorDescription'],
     properties: {
       errorCode: { type: 'string', enum: codes },
-      errorDescription: { type: 'string', description: 'What was wrong, for people.' },
+      errorDescription: {
+        type: 'string',
+        description: 'Human-readable description of the problem.',
+      },
     },
   };
 }

@@ -21,14 +21,16 @@ import type { JsonSchema, SchemaBook } from './json-schema.ts';
 /** When each type is sent. Rules: D-50, D-51. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.checkout_opened': 'The page of a payment intent was opened for the first time.',
-  'intent.created': 'A payment intent was made: something is owed.',
-  'intent.failed': 'An attempt was declined.',
-  'intent.refunded': 'Money was given back, all or a part.',
-  'intent.success': 'The intent is paid.',
+  'intent.created': 'A payment intent was created.',
+  'intent.failed': 'An attempt to charge was declined.',
+  'intent.refunded': 'The payment was refunded, fully or partly.',
+  'intent.success': 'The payment intent was paid.',
   'subscription.trialing': 'The trial began.',
-  'subscription.cycle_charged': 'A cycle was paid, the first and retried ones included.',
+  'subscription.cycle_charged':
+    'A cycle was paid. This includes the first cycle and retried cycles.',
   'subscription.created': 'A subscription was created.',
-  'subscription.checkout_opened': 'The checkout of a trial was opened for the first time.',
+  'subscription.checkout_opened':
+    'The checkout of a subscription with a trial was opened for the first time.',
   'subscription.active': 'The subscription became ACTIVE.',
   'subscription.unpaid': 'The subscription became UNPAID.',
   'subscription.paused': 'The subscription became PAUSED.',
@@ -36,7 +38,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'setup_method.success': 'A payment method was saved in a setup session.',
 };
 
-/** The types of interface.md; the others are extensions. Rules: IF-6, D-50. */
+/** The event types of interface 1.0.0. The other types are extensions. Rules: IF-6, D-50. */
 const LISTED: ReadonlySet<EventType> = new Set([
   ...INTENT_EVENT_TYPES,
   'subscription.trialing',
@@ -45,11 +47,17 @@ const LISTED: ReadonlySet<EventType> = new Set([
 
 const head = {
   eventId: id('evt', 'event; also the header `webhook-id`'),
-  eventTime: epochMs('When it happened; of a subscription on a test clock, by that clock.'),
-  sequence: z.int().min(1).meta({
-    description:
-      'From 1, counted over all types per subscription, else per intent or setup session.',
-  }),
+  eventTime: epochMs(
+    'When the event happened. For a subscription on a test clock: the time of that clock.',
+  ),
+  sequence: z
+    .int()
+    .min(1)
+    .meta({
+      description:
+        'Number of the event, from 1. Counted over all event types of a subscription, or of an intent or ' +
+        'setup session without a subscription.',
+    }),
 };
 
 /** Rule: D-52. */
@@ -58,7 +66,7 @@ const IntentEvent = z.object({
   eventType: z.enum(INTENT_EVENT_TYPES),
   intentId: id('in', 'payment intent'),
   status: z.enum(INTENT_STATUSES),
-  amount: minorAmount('What is owed.'),
+  amount: minorAmount('Amount owed.'),
   currency: currencyCode,
   presentmentCurrency: currencyCode,
   receiptId: z.string().nullable(),
@@ -78,8 +86,8 @@ const IntentEvent = z.object({
   errorMessage: declineMessage.nullable(),
   refundId: id('rf', 'refund')
     .optional()
-    .meta({ description: 'Only of intent.refunded.', ...EXTENSION }),
-  refundedAmount: minorAmount('What was given back with it. Only of intent.refunded.')
+    .meta({ description: 'Only in intent.refunded.', ...EXTENSION }),
+  refundedAmount: minorAmount('Amount of this refund. Only in intent.refunded.')
     .optional()
     .meta(EXTENSION),
   metadata: pairs,
@@ -92,11 +100,13 @@ const SubscriptionEvent = z.object({
   subscriptionId: id('sub', 'subscription'),
   customerId: id('cus', 'customer').meta(EXTENSION),
   status: z.enum(SUBSCRIPTION_STATUSES),
-  amount: minorAmount('What a cycle costs; of subscription.cycle_charged what was charged.'),
+  amount: minorAmount(
+    'Amount of a cycle. In subscription.cycle_charged: the amount that was charged.',
+  ),
   currency: currencyCode,
   intentId: id('in', 'payment intent of the cycle').nullable(),
-  cycleNumber: count('Which cycle, from 1.').nullable(),
-  remainingCycleCount: count('Cycles that are not paid yet.'),
+  cycleNumber: count('Number of the cycle, from 1.').nullable(),
+  remainingCycleCount: count('Number of cycles that are not paid yet.'),
   nextPaymentDate: epochMs('As in the read operation.').nullable().meta(EXTENSION),
   currentPeriodEnd: epochMs('As in the read operation.').nullable().meta(EXTENSION),
   endReason: z
@@ -177,11 +187,11 @@ const EXAMPLES = {
 
 /** Rule: D-53. */
 const SIGNATURE_HEADERS = {
-  'webhook-id': 'The `eventId`; the same on every attempt.',
-  'webhook-timestamp': 'Real time of this attempt, in seconds since 1970.',
+  'webhook-id': 'The `eventId`. The same on every delivery attempt.',
+  'webhook-timestamp': 'Real time of this delivery attempt, in seconds since 1970.',
   'webhook-signature':
-    'A list of `v1,` + Base64(HMAC-SHA256(`webhook-id.webhook-timestamp.body`)), with spaces between: ' +
-    'one of them must be right. Standard Webhooks.',
+    'Standard Webhooks: a list of signatures, separated by spaces. Each is `v1,` + ' +
+    'Base64(HMAC-SHA256(`webhook-id.webhook-timestamp.body`)). One of them must match.',
   'xpay-signature': 'Base64(HMAC-SHA512(body)).',
 };
 
@@ -215,8 +225,10 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
       },
     },
     responses: {
-      '2XX': { description: 'Received. Anything else is sent again.' },
-      '410': { description: 'Not wanted any more: the configuration is deactivated.' },
+      '2XX': { description: 'Received. After any other status the event is sent again.' },
+      '410': {
+        description: 'The endpoint wants no more events. The configuration is deactivated.',
+      },
     },
   };
 }

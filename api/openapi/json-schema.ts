@@ -8,15 +8,15 @@ export interface JsonSchema {
 }
 
 /**
- * JSON Schemas of zod types, as what they take in: an optional field may be null, and what is
- * transformed later shows as it is sent. Schemas with an `id` become components, named by it.
+ * Converts zod types to JSON Schemas of their input: an optional field may be null, and a transformed
+ * value has the type that is sent. A schema with an `id` becomes a component of that name.
  */
 export class SchemaBook {
   readonly components: Record<string, JsonSchema> = {};
 
   /** The schema, with references into {@link components}. */
   of(type: z.ZodType): JsonSchema {
-    // As an entry of something, a type with an id is a reference like everywhere else.
+    // Inside an array, a type with an id becomes a reference. At the top level it would not.
     const { items, $defs = {} } = forOpenApi(
       z.toJSONSchema(z.array(type), { io: 'input', unrepresentable: 'any' }),
     ) as { items: JsonSchema; $defs?: Record<string, JsonSchema> };
@@ -24,7 +24,7 @@ export class SchemaBook {
     return items;
   }
 
-  /** The schema of an object with these fields, each with what is said of it. */
+  /** The schema of an object with these fields and their descriptions. */
   ofFields({ shape, notes }: RequestFields): JsonSchema {
     const schema = this.of(z.object(shape));
     const properties = Object.entries((schema['properties'] ?? {}) as Record<string, JsonSchema>);
@@ -45,14 +45,14 @@ export class SchemaBook {
   }
 }
 
-/** What is said of a field, in the words of OpenAPI. */
+/** The note of a field as OpenAPI keywords. */
 export function noteOf(note: RequestFields['notes'][string] | undefined): JsonSchema {
   if (note === undefined) return {};
   const { description, isExtension } = note;
   return { description, ...(isExtension ? { 'x-extension': true } : {}) };
 }
 
-/** References point to components; bounds that say no more than "a safe integer" are left out. */
+/** Points references to the components. Drops bounds that only mean "a safe integer". */
 function forOpenApi(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forOpenApi);
   if (typeof value !== 'object' || value === null) return value;

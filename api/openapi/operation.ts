@@ -2,17 +2,17 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../domain/errors.ts';
 
 export const TAGS = {
-  Customers: 'Payers, and the payment methods they saved.',
+  Customers: 'Payers and their saved payment methods.',
   Subscriptions: 'Recurring payments: create, read, change.',
-  Links: 'Shareable links that subscriptions come of.',
+  Links: 'Shareable links that create subscriptions.',
   Payments: 'Payment intents outside a billing cycle, and refunds.',
-  'Setup methods': 'Saving a payment method with nothing to pay.',
-  Webhooks: 'Where events are sent.',
-  'Test clocks': 'A year in seconds, with test credentials.',
+  'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
+  Webhooks: 'Configurations of the endpoints that events are sent to.',
+  'Test clocks': 'Advance the time of test subscriptions: a year in seconds.',
   Document: 'This document.',
 } as const;
 
-/** What a person reads of a field; `isExtension` marks those that interface.md does not have. */
+/** The description of a field. `isExtension`: the field is not part of interface 1.0.0. */
 export interface FieldNote {
   readonly description: string;
   readonly isExtension: boolean;
@@ -21,7 +21,7 @@ export interface FieldNote {
 type Shape = Readonly<Record<string, z.ZodType>>;
 type Notes<S extends Shape> = { readonly [Name in keyof S]: string | FieldNote };
 
-/** The fields of a request: what validates them, and what is said of each. */
+/** The fields of a request: their schemas and their descriptions. */
 export interface RequestFields {
   readonly shape: Shape;
   readonly notes: Readonly<Record<string, FieldNote>>;
@@ -34,35 +34,38 @@ export interface Example {
 
 export interface RequestBody extends RequestFields {
   readonly examples: readonly Example[];
-  /** False where a request without a body is right, too. */
+  /** False when the body may be absent. */
   readonly isRequired: boolean;
 }
 
 /**
- * One route as the interface document tells of it. Every route a merchant can call has one, beside
- * the router that serves it; a test compares both directions. Rule: D-§7.
+ * Describes one route in the OpenAPI document. Every route that a merchant can call has one. A test
+ * compares operations and routes in both directions. Rule: D-§7.
  */
 export interface Operation {
   readonly operationId: string;
   readonly method: 'get' | 'post' | 'put' | 'delete';
-  /** As its router has it: `/customer/:customerId`. */
+  /** In the notation of the router: `/customer/:customerId`. */
   readonly path: string;
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly description: string;
-  /** Not in interface.md. Rule: D-§7. */
+  /** Not part of interface 1.0.0. Rule: D-§7. */
   readonly isExtension?: true;
-  /** `listed`: interface.md names the header; `honoured`: it works all the same. Rules: IF-4, D-17. */
+  /**
+   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the header works although it
+   * is not listed. Rules: IF-4, D-17.
+   */
   readonly idempotencyKey?: 'listed' | 'honoured';
-  /** Answers anybody; default: only merchants. */
+  /** Needs no credentials. Default: credentials are required. */
   readonly isOpen?: true;
-  /** Has an `ETag`, and is not sent again to who has it. */
+  /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
   readonly isCacheable?: true;
   readonly params?: Readonly<Record<string, ParamNote>>;
   readonly query?: RequestFields;
   readonly body?: RequestBody;
   readonly answer: OperationAnswer | 'no content';
-  /** Beyond what every route of its kind may answer. */
+  /** Error codes beyond those that every route of its kind may answer. */
   readonly refusals?: readonly ErrorCode[];
 }
 
@@ -82,12 +85,12 @@ export function extension(description: string): FieldNote {
   return { description, isExtension: true };
 }
 
-/** The query of a route: every field of the shape that reads it, with a note. */
+/** The query of a route: its schema, and a note for every field. */
 export function queryFields<S extends Shape>(shape: S, notes: Notes<S>): RequestFields {
   return { shape, notes: completeNotes(notes) };
 }
 
-/** The body of a route: every field of the shape that validates it, with a note. */
+/** The body of a route: its schema, and a note for every field. */
 export function bodyFields<S extends Shape>(
   shape: S,
   notes: Notes<S>,

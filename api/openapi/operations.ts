@@ -15,18 +15,18 @@ const getDocument: Operation = {
   path: '/openapi.json',
   tag: 'Document',
   summary: 'Read this document',
-  description: 'OpenAPI 3.1. `/docs` shows it as a page.',
+  description: 'OpenAPI 3.1. `/docs` shows the document as a web page.',
   isExtension: true,
   isOpen: true,
   isCacheable: true,
   answer: {
     description: 'The document.',
     schema: z.looseObject({ openapi: z.literal('3.1.0') }),
-    examples: [{ summary: 'Its beginning', value: { openapi: '3.1.0' } }],
+    examples: [{ summary: 'The beginning', value: { openapi: '3.1.0' } }],
   },
 };
 
-/** Everything the document tells of, in its order. */
+/** Every operation, in the order of the document. */
 export const OPERATIONS: readonly Operation[] = [
   ...customerOperations,
   ...subscriptionOperations,
