@@ -5,8 +5,8 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Offer, OfferLine } from '../shared/views.tsx';
 
 /**
- * What is charged when, if the payer pays at `nowAt`: now, next, and after that. Dates in UTC, the
- * calendar that charges them. Rules: D-05, IF-2.3.
+ * The charges that the payer agrees to by paying at `nowAt`. The dates are in UTC, like the dates of
+ * the charges. Rules: D-05, IF-2.3.
  */
 export function offerOf(terms: Terms, nowAt: number): Offer {
   const regular = formatAmount(terms.amountMinor, terms.currency);

@@ -20,7 +20,7 @@ import type { Sale } from '../shared/views.tsx';
 import { dateText, offerOf } from './offer.ts';
 import { stageOf } from './stage.ts';
 
-/** The page of a checkout as it stands. `nowAt` is business time. */
+/** The page of a checkout in its present stage. `nowAt` is business time. */
 export function checkoutPage(
   deps: PageDeps,
   token: string,
@@ -39,7 +39,7 @@ export function checkoutPage(
     case 'processing':
       return processingPage(pagePath(token));
     case 'done':
-      // After COMPLETE the URL says how things stand, and leads on to the merchant. Rule: D-44.
+      // The link to `callbackUrl` carries the subscription's present status. Rule: D-44.
       return resultPage(resultText(checkout), {
         name,
         url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),
@@ -69,7 +69,7 @@ function cardPage(deps: PageDeps, token: string, checkout: Checkout, nowAt: numb
   });
 }
 
-/** `typed` is empty the first time. */
+/** `typed` is empty on the first visit. */
 export function detailsPage(
   deps: PageDeps,
   token: string,
@@ -93,7 +93,7 @@ function saleOf(deps: PageDeps, checkout: Checkout, nowAt: number): Sale {
 
 type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
 
-/** What is sold on these terms to who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
+/** The sale on these terms to a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
 export function saleFrom(
   { testCards }: Pick<PageDeps, 'testCards'>,
   order: Order,
@@ -144,7 +144,7 @@ function resultText({ state }: Checkout): { title: string; texts: string[] } {
   return { title: 'This checkout is complete', texts: ['There is nothing more to do here.'] };
 }
 
-/** Rule: IF-4.3: `cancelUrl` defaults to `callbackUrl`. */
+/** `cancelUrl` defaults to `callbackUrl`. Rule: IF-4.3. */
 function leaveUrl(checkout: Checkout): string | null {
   const url = checkout.cancelUrl ?? checkout.callbackUrl;
   return url === null ? null : withFacts(checkout, url);

@@ -11,7 +11,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { giveCard } from '../shared/subscription-cards.ts';
+import { submitCard } from '../shared/subscription-cards.ts';
 import { checkoutPage, detailsPage, pagePath } from './page.tsx';
 import { businessNow, openedEvent, stageOf } from './stage.ts';
 
@@ -32,7 +32,7 @@ export function checkoutRoutes(
     asks: (checkout) => stageOf(checkout, nowOf(checkout)) === 'open',
     isDecided: ({ state }) => state.status !== 'CREATED',
     submit: (checkout, paymentToken) =>
-      giveCard(workflows, checkout, 'completeCheckout', paymentToken),
+      submitCard(workflows, checkout, 'completeCheckout', paymentToken),
     processing: processingPage,
     details: {
       missing: missingDetails,
@@ -46,7 +46,7 @@ export function checkoutRoutes(
       const nowAt = nowOf(checkout);
       const isFirst = await markOpened(db, checkout, openedEvent(checkout, nowAt), nowAt);
       const { merchantId, subscriptionId: streamId } = checkout;
-      // The page does not wait for it: what is not woken now, the sweep finds.
+      // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
       if (isFirst) void webhooks.wakeStream({ merchantId, streamId });
     },
   });

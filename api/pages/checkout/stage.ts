@@ -4,12 +4,12 @@ import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
 /**
- * Where a checkout stands. It has no state of its own: it follows from the subscription.
- * `processing`: a payment's outcome is not known yet. `locked`: too many cards were declined.
+ * The stage of a checkout. It is derived from the subscription and never stored. `processing`: the
+ * outcome of a payment is unknown. `locked`: too many cards were declined.
  */
 export type CheckoutStage = 'open' | 'locked' | 'processing' | 'done' | 'expired' | 'cancelled';
 
-/** The present in the subscription's own time: its test clock's where there is one. */
+/** The business time of the subscription: the time of its test clock if it has one, else real time. */
 export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
@@ -22,16 +22,16 @@ export function stageOf({ state, tries }: Checkout, nowAt: number): CheckoutStag
     return tries >= CARD_TRIES_MAX ? 'locked' : 'open';
   }
   if (state.status === 'ENDED') {
-    // Cancelled while a payment was on its way: it may still go through.
+    // The subscription was cancelled during a payment. The payment may still succeed.
     if (state.openAttempt !== null) return 'processing';
     if (state.endReason === 'checkout_expired') return 'expired';
-    // Nothing was ever paid or tried out.
+    // Without an anchor no cycle was paid and no trial began.
     if (state.anchorAt === null) return 'cancelled';
   }
   return 'done';
 }
 
-/** The event of the page being opened for the first time. Rule: D-51. */
+/** The event that reports the first opening of the page. Rule: D-51. */
 export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
     ? subscriptionEvent('subscription.checkout_opened', state, nowAt)

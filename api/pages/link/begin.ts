@@ -7,10 +7,10 @@ import { payerOf } from '../../routes/customers/payer.ts';
 import { writeSubscription } from '../../routes/subscriptions/create.ts';
 
 /**
- * The payer's first step: takes a use of the link and creates, in the same transaction, a
- * subscription of its template with the checkout that `token` opens; `given` is what the payer told
- * of themselves. False when the link is used up or expired. With a token that has its checkout
- * already it does nothing. Rule: D-37.
+ * The payer's first step. One transaction takes a use of the link and creates a subscription from the
+ * link's template, with a checkout that `token` opens. `given` holds the details that the payer typed.
+ * Does nothing and returns true when the checkout of `token` already exists. Returns false when the
+ * link is used up or expired. Rule: D-37.
  */
 export async function beginCheckout(
   deps: ApiDeps,
@@ -30,7 +30,7 @@ export async function beginCheckout(
   return true;
 }
 
-/** A customer that the template names is left as the merchant knows them: anyone may open a link. */
+/** Never changes the record of a customer that the template names: any person may open a link. */
 async function subscribe(
   tx: Db,
   deps: ApiDeps,

@@ -12,7 +12,7 @@ import type { DetailsField, Sale } from '../shared/views.tsx';
 
 type Deps = Pick<ApiDeps, 'sessionKey' | 'testCards'>;
 
-/** What is sold, and a form that asks for what is not known of the payer yet. Rules: IF-2.8, D-37. */
+/** The offer, and a form for the payer's missing details. Rules: IF-2.8, D-37. */
 export function linkPage(
   deps: Deps,
   link: Link,
@@ -36,20 +36,20 @@ export function linkPage(
   };
 }
 
-/** What the payer has to tell before a subscription can be created. Rule: D-11. */
+/** The details that the payer must give before a subscription is created. Rule: D-11. */
 export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** Unknown, expired and used up look alike: nobody learns which codes there are. Rule: D-37. */
+/** Unknown, expired and used-up links get the same page, so that it reveals no codes. Rule: D-37. */
 export function gonePage(): Page {
   return notice(410, 'This link cannot be used', [
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
-    'Ask whoever gave it to you for a new one.',
+    'Ask the sender for a new link.',
   ]);
 }
 
-/** For a form that is not from our page. */
+/** Shown for a form that our page did not send. */
 export function foreignFormPage(code: string): Page {
   return notice(
     403,
@@ -63,7 +63,7 @@ function linkPath(code: string): string {
   return `/l/${code}`;
 }
 
-/** Proof that a form came from our own page of this visit. */
+/** A token that proves that our own page of this visit sent a form. */
 export function visitFormToken(
   { sessionKey }: Pick<Deps, 'sessionKey'>,
   code: string,

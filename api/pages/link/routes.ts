@@ -24,13 +24,13 @@ export function linkPageRoutes(
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  /** Opening it writes nothing: previews and bots open links too. */
+  /** Writes nothing to the database, because previews and bots open links too. */
   router.get('/l/:code', async (ctx) => {
     const link = await openLink(deps, limits, ctx);
     if (link === null) return;
     const { code } = link.template;
     const known = cookieVisit(deps, ctx, code);
-    const checkout = known === null ? null : await findVisited(deps, code, known);
+    const checkout = known === null ? null : await findCheckoutOf(deps, code, known);
     if (checkout?.isOver === false) {
       seeOther(ctx, checkout.path);
       return;
@@ -40,15 +40,15 @@ export function linkPageRoutes(
       sendPage(deps, ctx, gonePage());
       return;
     }
-    // Whose checkout expired or was cancelled may try anew.
+    // After an expired or cancelled checkout the browser gets a new visit.
     const visit = known === null || checkout !== null ? newVisit(deps) : known;
-    // A checkout that begins with the link's last moment is still to be found.
+    // The cookie outlives a checkout that begins just before the link expires.
     const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
     if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
     sendPage(deps, ctx, linkPage(deps, link, visit, new Map(), nowAt));
   });
 
-  /** The payer's first step. Sent again, by form or by cookie, it finds the same checkout. */
+  /** The payer's first step. A repeat with the same visit leads to the same checkout. */
   router.post('/l/:code', async (ctx) => {
     const form = await readForm(ctx);
     const link = await openLink(deps, limits, ctx);
@@ -60,13 +60,13 @@ export function linkPageRoutes(
       sendPage(deps, ctx, foreignFormPage(code));
       return;
     }
-    // Two tabs of one browser have two forms and one cookie.
+    // Two tabs of one browser have two form visits but one cookie, so the cookie takes precedence.
     const visit = cookieVisit(deps, ctx, code) ?? formVisit;
-    await takeStep(deps, ctx, link, visit, readDetails(form, missingOf(link)));
+    await takeFirstStep(deps, ctx, link, visit, readDetails(form, missingOf(link)));
   });
 }
 
-async function takeStep(
+async function takeFirstStep(
   deps: ApiDeps,
   ctx: Context,
   link: Link,
@@ -74,9 +74,9 @@ async function takeStep(
   typed: TypedDetails,
 ): Promise<void> {
   const { code } = link.template;
-  const visited = await findVisited(deps, code, visit);
-  if (visited !== null) {
-    seeOther(ctx, visited.path);
+  const checkout = await findCheckoutOf(deps, code, visit);
+  if (checkout !== null) {
+    seeOther(ctx, checkout.path);
     return;
   }
   const nowAt = deps.now();
@@ -95,7 +95,7 @@ async function takeStep(
   else sendPage(deps, ctx, gonePage());
 }
 
-/** The link of the path's code; for an unknown one, the answer is given here. */
+/** Finds the link of the path's code. Sends the answer itself when the code is unknown. */
 async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promise<Link | null> {
   const code = pathParam(ctx, 'code');
   const link = await limits.lookUp(ctx, async () =>
@@ -105,8 +105,8 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   return link;
 }
 
-/** The checkout that a visit came to, and whether it ended without a payment; null before that. */
-async function findVisited(
+/** The checkout of a visit. `isOver`: it ended without a payment. Null before the first step. */
+async function findCheckoutOf(
   deps: ApiDeps,
   code: string,
   visit: string,

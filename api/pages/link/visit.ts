@@ -4,9 +4,9 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * A visit is what one browser is told apart from others by, for one link: random, made by the page
- * and kept in a signed cookie, and in the page's form for browsers that keep no cookies. The checkout
- * that comes of it follows from it, so that a form sent twice finds the first one's. Rule: D-37.
+ * A visit is the random id of one browser on one link. The page creates it and stores it in a signed
+ * cookie, and in the page's form for browsers without cookies. The checkout's token is derived from the
+ * visit, so a form that is sent twice leads to one checkout. Rule: D-37.
  */
 
 const COOKIE = 'visit';
@@ -21,18 +21,18 @@ export function newVisit({ random }: Deps): string {
   return randomToken(random);
 }
 
-/** True for the form of a visit; says nothing of who made it. */
+/** True when the text has the format of a visit. Does not prove that this server created it. */
 export function isVisit(value: string | null): value is string {
   return value !== null && VISIT.test(value);
 }
 
-/** The token of the checkout that this visit of the link comes to. Only we can tell it. */
+/** The token of the visit's checkout. It can be computed only with the session key. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
   const digest = hmac(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);
 }
 
-/** The visit that the browser's cookie names, or null without one that we signed for this link. */
+/** The visit in the browser's cookie. Null unless we signed the cookie for this link. */
 export function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): string | null {
   const [visit = '', signature = ''] = (ctx.cookies.get(COOKIE) ?? '').split('.');
   const [given, right] = [Buffer.from(signature), Buffer.from(sign(sessionKey, code, visit))];
@@ -40,7 +40,7 @@ export function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): s
   return isOurs && isVisit(visit) ? visit : null;
 }
 
-/** Has the browser remember the visit, for this link's page only, for `lifetimeMs`. */
+/** Stores the visit in a cookie for the path of this link. */
 export function setCookieVisit(
   { publicUrl, sessionKey }: Deps,
   ctx: Context,
@@ -54,7 +54,7 @@ export function setCookieVisit(
     `Max-Age=${Math.ceil(lifetimeMs / 1000)}`,
     'HttpOnly',
     'SameSite=Lax',
-    // Koa would not set a secure cookie behind a proxy that ends TLS.
+    // `ctx.cookies` refuses to set a secure cookie behind a proxy that terminates TLS.
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ];
   ctx.append('Set-Cookie', attributes.join('; '));

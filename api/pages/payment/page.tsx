@@ -19,7 +19,7 @@ import type { Page } from '../shared/page.tsx';
 import type { Sale } from '../shared/views.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The page of a hosted payment as it stands. */
+/** The page of a hosted payment in its present stage. */
 export function paymentPage(
   deps: PageDeps,
   token: string,
@@ -50,7 +50,7 @@ export function paymentPage(
       return resultPage({ title: 'Thank you: your payment was received', texts }, onward);
     }
     case 'refunded': {
-      const texts = [`${amount} was paid to ${name} and given back in full.`];
+      const texts = [`${amount} was paid to ${name} and refunded in full.`];
       return resultPage({ title: 'This payment was refunded', texts }, onward);
     }
     case 'expired': {
@@ -64,7 +64,7 @@ export function paymentPage(
   }
 }
 
-/** `typed` is empty the first time. */
+/** `typed` is empty on the first visit. */
 export function paymentDetailsPage(
   deps: PageDeps,
   token: string,

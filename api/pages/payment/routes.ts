@@ -43,7 +43,7 @@ export function paymentPageRoutes(
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());
-      // The page does not wait for it: what is not woken now, the sweep finds.
+      // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
       if (stream !== null) void webhooks.wakeStream(stream);
     },
   });
@@ -63,7 +63,7 @@ async function pay(
     case 'succeeded':
       return { kind: 'decided' };
     case 'refused':
-      // Another card is being tried; any other reason the page tells from the row.
+      // Pending: another card is being charged. The page shows any other refusal from the row.
       return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

@@ -15,7 +15,7 @@ const DECLINED_CARD =
   'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
   'or use another card.';
 
-/** The page of a setup session as it stands. Rules: IF-2.5, D-44. */
+/** The page of a setup session in its present stage. Rules: IF-2.5, D-44. */
 export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, nowAt: number): Page {
   const name = setup.merchantName;
   const onward = { name, url: withFacts(setup, nowAt) };
@@ -46,7 +46,7 @@ export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, now
   }
 }
 
-/** `typed` is empty the first time. */
+/** `typed` is empty on the first visit. */
 export function setupDetailsPage(
   deps: PageDeps,
   token: string,

@@ -57,7 +57,7 @@ async function save(
       return outcome;
     case 'saved':
     case 'refused':
-      // Why it was refused, the page tells from the row.
+      // The page shows the reason of a refusal from the row.
       return { kind: 'decided' };
   }
 }

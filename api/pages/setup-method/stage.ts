@@ -2,7 +2,7 @@ import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
-/** Where a setup session stands. `locked`: too many cards were declined. */
+/** The stage of a setup session. `locked`: too many cards were declined. */
 export type SetupStage = 'open' | 'locked' | 'saved' | 'expired';
 
 /** Rule: D-§7. */

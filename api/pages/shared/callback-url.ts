@@ -1,6 +1,7 @@
 /**
- * The merchant's URL with `facts` appended, those that are null left out; its own query string and
- * fragment stay as they were written. What it says is unsigned: never proof of payment. Rule: D-44.
+ * The merchant's URL with `facts` appended as query parameters. Null facts are left out. The URL's own
+ * query string and fragment stay unchanged. The parameters are unsigned and never prove a payment.
+ * Rule: D-44.
  */
 export function callbackUrl(
   merchantUrl: string,
@@ -11,7 +12,7 @@ export function callbackUrl(
     if (value !== null) parameters.set(name, value);
   }
   const [address = '', ...fragment] = merchantUrl.split('#');
-  const joint = !address.includes('?') ? '?' : /[?&]$/.test(address) ? '' : '&';
+  const separator = !address.includes('?') ? '?' : /[?&]$/.test(address) ? '' : '&';
   const suffix = fragment.length === 0 ? '' : `#${fragment.join('#')}`;
-  return `${address}${joint}${parameters.toString()}${suffix}`;
+  return `${address}${separator}${parameters.toString()}${suffix}`;
 }

@@ -6,20 +6,20 @@ import type { Page } from './page.tsx';
 import { CardPage, DetailsPage } from './views.tsx';
 import type { DetailsField, Sale } from './views.tsx';
 
-/** What pages need of the process. */
+/** The dependencies of the pages. */
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
 
-/** Between looks at something that is being processed. */
+/** Interval between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
-/** Time to read the result before the browser goes on to the merchant. */
+/** How long the result is shown before the browser goes to the merchant. */
 const RESULT_REFRESH_S = 5;
 
-/** The one text for every card that was not taken, whatever the reason. Rule: reliability §4. */
+/** Shown for every declined card. The text never depends on the decline code. */
 export const DECLINED_PAYMENT =
   'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
   'another card.';
 
-/** The card form of the page at `home`. `alert`: of the last card, or null. */
+/** A page with the card form. `home`: its path. `alert`: text about the last card, or null. */
 export function askCard(
   deps: PageDeps,
   page: {
@@ -47,7 +47,7 @@ const DETAIL_LABELS = {
   contactNumber: 'Phone number',
 } as const;
 
-/** The fields of a details form, as typed so far. */
+/** The fields of a details form with the values that the payer has typed. */
 export function detailsFields(names: readonly DetailName[], typed: TypedDetails): DetailsField[] {
   return names.map((name) => {
     const { value = '', problem = null } = typed.get(name) ?? {};
@@ -55,7 +55,7 @@ export function detailsFields(names: readonly DetailName[], typed: TypedDetails)
   });
 }
 
-/** The details form of the page at `home`; `typed` is empty the first time. Rule: D-11. */
+/** A page with the details form. `home`: its path. `typed` is empty on the first visit. Rule: D-11. */
 export function askDetails(
   deps: PageDeps,
   page: {
@@ -83,24 +83,27 @@ export function askDetails(
   };
 }
 
-/** Texts of a page on which nothing can be done any more, and where it leads on to. */
-export interface Said {
+/** Title and paragraphs of a page without a form. */
+export interface PageText {
   readonly title: string;
   readonly texts: readonly string[];
 }
 
-/** How it ended; the browser goes on to the merchant by itself, where there is a way. Rule: D-44. */
-export function resultPage({ title, texts }: Said, onward: { name: string; url: string | null }) {
+/** The result. With a URL, the browser goes to it after 5 s. Rule: D-44. */
+export function resultPage(
+  { title, texts }: PageText,
+  onward: { name: string; url: string | null },
+) {
   if (onward.url === null) return notice(200, title, texts);
   const { name, url } = onward;
   const page = notice(200, title, texts, { href: url, text: `Continue to ${name}` });
   return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
 }
 
-/** Why nothing can be done here. */
+/** Says why the payer can do nothing on this page. */
 export function closedPage(
   status: 403 | 409 | 410,
-  { title, texts }: Said,
+  { title, texts }: PageText,
   back: { name: string; url: string | null },
 ): Page {
   const { name, url } = back;
@@ -109,8 +112,8 @@ export function closedPage(
 }
 
 /**
- * After too many declined cards. 403 and not 429: waiting does not open it again, only a new link
- * does. Rule: reliability §4.
+ * Shown after too many declined cards. The status is 403 and not 429, because waiting does not unlock
+ * the page. The payer needs a new link.
  */
 export function lockedPage(back: { name: string; url: string | null }): Page {
   const texts = [
@@ -120,25 +123,25 @@ export function lockedPage(back: { name: string; url: string | null }): Page {
   return closedPage(403, { title: 'This page takes no more cards', texts }, back);
 }
 
-/** While nobody knows yet what came of a card; `url` is asked again. */
+/** Shown while the outcome of a card is unknown. The browser reloads `url` every 3 s. */
 export function processingPage(url: string, title = 'Your payment is being processed'): Page {
   return {
     ...notice(200, title, [
-      'This page looks again by itself every few seconds. You can leave it open or come back later: ' +
+      'This page reloads every few seconds. You can leave it open or come back later: ' +
         'you will not be charged twice.',
     ]),
     refresh: { seconds: PROCESSING_REFRESH_S, url },
   };
 }
 
-/** For a token that opens nothing. */
-export function unknownPage(what: string): Page {
-  return notice(404, `There is no such ${what}`, [
+/** Shown for an unknown token. */
+export function unknownPage(name: string): Page {
+  return notice(404, `There is no such ${name}`, [
     'The link is incomplete, or it was never valid. Nothing was charged.',
   ]);
 }
 
-/** For a form that is not from our page. */
+/** Shown for a form that our page did not send. */
 export function foreignFormPage(home: string): Page {
   return notice(
     403,

@@ -15,54 +15,57 @@ import { foreignFormPage } from './card-page.tsx';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 
-/** What the tokeniser hands out; anything longer is none of its tokens. */
+/** Format of the tokeniser's one-time tokens: at most 200 characters. */
 const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
-/** What came of handing a card on. */
+/** The outcome of submitting a card. */
 export type CardOutcome =
-  /** The page says what, from the rows. */
+  /** The page shows the outcome from the rows. */
   | { kind: 'decided' }
   | { kind: 'declined'; errorCode: string }
-  /** Nobody knows yet: the same address asks again. */
+  /** Not decided yet. A reload of the same URL asks again. */
   | { kind: 'pending' };
 
-/** A kind of hosted page that takes a card: what it is about, and what a card does there. */
+/** One kind of hosted page with a card form. `Subject` is the record that the page is about. */
 export interface CardPages<Subject extends SessionRef> {
-  /** The address of the page that a token opens. */
+  /** The path of the page that a token opens. */
   pathOf(token: string): string;
-  /** For a token that opens nothing. */
+  /** Shown for an unknown token. */
   readonly unknown: Page;
   find(token: string): Promise<Subject | null>;
-  /** The page as things stand. */
+  /** The page in its present stage. */
   show(token: string, subject: Subject): Page;
-  /** True while the page asks for something: details or a card. */
+  /** True while the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
-  /** True when no card can change anything any more. */
+  /** True when the outcome is final, so that another card changes nothing. */
   isDecided(subject: Subject): boolean;
-  /** Hands the card on, once for each token. Throws `service_unavailable` when nothing is known. */
+  /**
+   * Submits the card, once for each token. Throws `service_unavailable` when it is unknown whether the
+   * card was submitted.
+   */
   submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
-  /** While nobody knows what came of a card; `url` asks again. */
+  /** Shown while the outcome of a card is unknown. A reload of `url` asks again. */
   processing(url: string): Page;
-  /** What the payer is asked before the card; without it, nothing. */
+  /** The details form before the card form. Absent when the page has none. */
   readonly details?: DetailsStep<Subject>;
-  /** A browser shows the page while it asks. */
+  /** Called when a browser opens the page while it shows a form. */
   opened?(subject: Subject): Promise<void>;
-  /** The first try with a card is about to be counted. */
+  /** Called before a new card is counted as a try. */
   beforeTry?(subject: Subject): Promise<void>;
-  /** A card was declined and counted. */
+  /** Called after a card was declined and the decline was counted. */
   afterDecline?(subject: Subject): Promise<void>;
 }
 
 export interface DetailsStep<Subject> {
   missing(subject: Subject): DetailName[];
-  /** The form again, with what is wrong. */
+  /** The form again, with the problems of its fields. */
   askAgain(token: string, subject: Subject, typed: TypedDetails): Page;
   fillIn(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
 }
 
 /**
- * The addresses of a kind of card page: the page, its details form, and where the tokeniser sends the
- * browser back to. Works without script; a card number never comes here. Rules: D-11, reliability §4.
+ * The routes of one kind of card page: the page, its details form, and the tokeniser's return URL. The
+ * pages work without script. A card number never reaches this server. Rule: D-11.
  */
 export function cardPageRoutes<Subject extends SessionRef>(
   router: Router<RequestState>,
@@ -73,7 +76,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
   const { details } = pages;
   const path = pages.pathOf(':token');
 
-  /** What the path's token opens; without anything, the answer is given here. */
+  /** Finds the subject of the path's token. Sends the answer itself when there is none. */
   const open = async (ctx: Context) => {
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
@@ -86,7 +89,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
     if (subject === null) return;
     if (pages.asks(subject)) {
       await limits.expectFewDeclines(ctx);
-      if (!isOnlyLooking(ctx)) await pages.opened?.(subject);
+      if (!isPreview(ctx)) await pages.opened?.(subject);
     }
     sendPage(deps, ctx, pages.show(token, subject));
   });
@@ -114,12 +117,12 @@ export function cardPageRoutes<Subject extends SessionRef>(
     });
   }
 
-  /** The tokeniser sends the browser here. Reloading it makes no second attempt. */
+  /** The tokeniser redirects the browser here. A reload makes no second attempt. */
   router.get(`${path}/return`, async (ctx) => {
     const { subject, home } = await open(ctx);
     if (subject === null) return;
     const returned = readReturn(ctx.querystring);
-    const changesNothing = returned === null || pages.isDecided(subject) || isOnlyLooking(ctx);
+    const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
     if (changesNothing || (await takeCard(deps, limits, ctx, pages, subject, returned))) {
       seeOther(ctx, home);
     } else {
@@ -128,18 +131,18 @@ export function cardPageRoutes<Subject extends SessionRef>(
   });
 }
 
-/** Somebody, or something, looks at the address; no payer is there. Rule: D-51. */
-function isOnlyLooking(ctx: Context): boolean {
+/** True for HEAD and prefetch requests: no payer opened the page. Rule: D-51. */
+function isPreview(ctx: Context): boolean {
   return ctx.method === 'HEAD' || ctx.get('Sec-Purpose').includes('prefetch');
 }
 
-/** What the tokeniser sent: a token, or why it gave none. `key` is the same on every reload. */
+/** The tokeniser's result: a token or a decline code. `key` is the same on every reload. */
 interface Returned {
   readonly key: Buffer;
   readonly card: { kind: 'token'; token: string } | { kind: 'refused'; errorCode: string };
 }
 
-/** Null when nobody tried anything. */
+/** Null when the query holds no result of the tokeniser. */
 function readReturn(querystring: string): Returned | null {
   const query = new URLSearchParams(querystring);
   const token = query.get('payment_token') ?? '';
@@ -147,7 +150,7 @@ function readReturn(querystring: string): Returned | null {
   const refusal = query.get('payment_error');
   if (refusal === null) return null;
   const errorCode = isDeclineCode(refusal) ? refusal : 'processing_error';
-  // The same code twice is two cards when the tokeniser says so.
+  // `payment_error_id` distinguishes two cards that were refused with the same code.
   const key = digest(JSON.stringify([refusal, query.get('payment_error_id')]));
   return { key, card: { kind: 'refused', errorCode } };
 }
@@ -157,8 +160,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Hands the card on, counted once however often this is asked. True when the page has something to
- * show: an outcome, or that there were too many. False while nobody knows. Rules: D-§4, reliability §4.
+ * Submits the card. Repeated calls count the try once. True when the page can show an outcome, or that
+ * the session has no tries left. False while the outcome is unknown. Rule: D-§4.
  */
 async function takeCard<Subject extends SessionRef>(
   { db, now }: ApiDeps,

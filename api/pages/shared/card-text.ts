@@ -1,4 +1,4 @@
-/** What is shown of a card. */
+/** The parts of a card that pages show. */
 export interface ShownCard {
   readonly brand: string;
   readonly lastFourDigit: string;

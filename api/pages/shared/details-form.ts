@@ -4,14 +4,14 @@ import { EMAIL_PATTERN } from '../../routes/customers/schema.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 
-/** What the payer typed for a field, and what is wrong with it. */
+/** The typed value of each field, and its problem or null. */
 export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
 
-/** What is known of a payer already, and whether the merchant wants a phone number. */
+/** The known details of a payer, and whether the merchant requires a phone number. */
 export interface Payer {
-  /** As the merchant gave them for this payment. */
+  /** Details in the merchant's request for this payment. */
   readonly customerDetails: CustomerDetails;
-  /** As the customer is known by; null for one who is not known yet. */
+  /** Details in the customer's record. Null without a customer. */
   readonly savedDetails: CustomerDetails | null;
   readonly phoneNumberRequired: boolean;
 }
@@ -28,7 +28,7 @@ const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; message: string }
   },
 };
 
-/** What the payer typed for the fields that were asked for, each with what is wrong with it. */
+/** Reads the requested fields of a form and checks each. */
 export function readDetails(form: URLSearchParams, names: readonly DetailName[]): TypedDetails {
   return new Map(
     names.map((name) => {
@@ -40,7 +40,7 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
-/** What has to be asked of the payer before a card. Rule: D-11. */
+/** The details that the page asks for before the card. Rule: D-11. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];
@@ -48,7 +48,7 @@ export function missingDetails(payer: Payer): DetailName[] {
   return wanted.filter((name) => !known[name]);
 }
 
-/** The payment's own details first, then the customer's. */
+/** The details of the payment take precedence over those of the customer. */
 export function knownDetails({ customerDetails, savedDetails }: Payer): CustomerDetails {
   return {
     name: customerDetails.name || savedDetails?.name,

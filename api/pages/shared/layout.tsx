@@ -4,14 +4,14 @@ import { STYLE } from './style.ts';
 
 export interface PageFrame {
   readonly title: string;
-  /** Of this answer's content security policy. */
+  /** The nonce of this answer's Content-Security-Policy. */
   readonly nonce: string;
-  /** Reload, or go elsewhere, after so many seconds. */
+  /** The browser opens `url` after this time. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
   readonly children: ComponentChildren;
 }
 
-/** A whole page as HTML text. No script, no image, no font: nothing but this document is loaded. */
+/** Renders a whole page as HTML. The page loads no script, no image and no font. */
 export function renderPage(frame: PageFrame): string {
   const { title, nonce, refresh, children } = frame;
   const page = (
@@ -24,7 +24,7 @@ export function renderPage(frame: PageFrame): string {
           <meta http-equiv="refresh" content={`${refresh.seconds}; url=${refresh.url}`} />
         )}
         <title>{title}</title>
-        {/* Our own constant: escaping would break its selectors. */}
+        {/* A constant, so it needs no escaping. Escaping would break its selectors. */}
         <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE }} />
       </head>
       <body>

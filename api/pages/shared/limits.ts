@@ -3,29 +3,28 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
 
-/** Cards tried on one checkout session, refused ones included; then its page takes no more. */
+/** Cards per session, refused cards included. After that the page accepts no more cards. */
 export const CARD_TRIES_MAX = 5;
 
-/** Declined cards that one address may bring in an hour, on all pages together. */
+/** Declined cards per client address and hour, counted over all pages. */
 const DECLINES_PER_HOUR = 10;
 
-/** Addresses of pages that are not there, that one address may ask for in a minute. */
+/** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
 /**
- * What hosted pages do against the testing of stolen cards and the guessing of addresses. Counted for
- * each client address within this process: several processes allow several times as much. Rule:
- * reliability §4.
+ * Limits against the testing of stolen cards and the guessing of page URLs. Each process counts on its
+ * own, by client address, so several processes allow several times as much.
  */
 export interface PageLimits {
   /**
-   * What `find` gives. Finding nothing counts, and an address that did so too often is refused
-   * before anything is looked up. Throws `rate_limit_exceeded`.
+   * Calls `find`, returns its result and counts a null result. Throws `rate_limit_exceeded` without
+   * calling `find` when the client address has too many null results.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
-  /** Throws `rate_limit_exceeded` for an address that brought too many declined cards. */
+  /** Throws `rate_limit_exceeded` when the client address has too many declined cards. */
   expectFewDeclines(ctx: Context): Promise<void>;
-  /** One more declined card. The caller counts each card once. */
+  /** Counts a declined card. The caller calls this once for each card. */
   countDecline(ctx: Context): Promise<void>;
 }
 
@@ -34,19 +33,19 @@ export function createPageLimits(): PageLimits {
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
   return {
     async lookUp(ctx, find) {
-      await expectLess(unknown, ctx);
+      await checkLimit(unknown, ctx);
       const found = await find();
       if (found === null) await unknown.penalty(addressOf(ctx));
       return found;
     },
-    expectFewDeclines: (ctx) => expectLess(declines, ctx),
+    expectFewDeclines: (ctx) => checkLimit(declines, ctx),
     async countDecline(ctx) {
       await declines.penalty(addressOf(ctx));
     },
   };
 }
 
-async function expectLess(limiter: RateLimiterMemory, ctx: Context): Promise<void> {
+async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<void> {
   const counted = await limiter.get(addressOf(ctx));
   if (counted === null || counted.consumedPoints < limiter.points) return;
   throw new DomainError('rate_limit_exceeded', undefined, {
@@ -54,7 +53,7 @@ async function expectLess(limiter: RateLimiterMemory, ctx: Context): Promise<voi
   });
 }
 
-/** The client's address; of IPv6 the network, since a whole /64 is one customer's. */
+/** The client's address. For IPv6 its /64 network, because one customer owns a whole /64. */
 function addressOf({ ip }: Context): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);

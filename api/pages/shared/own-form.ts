@@ -10,15 +10,15 @@ export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
 }
 
-/** Proof that a form came from our own page of this checkout session: an HMAC of its id. */
+/** A token that proves that our own page of this session sent a form: an HMAC of the session id. */
 export function formToken(sessionKey: string, sessionId: string): string {
   return createHmac('sha256', sessionKey).update(`form:${sessionId}`).digest('base64url');
 }
 
 /**
- * True for a form that our own page sent: the right token, and no sign of another site. With
- * `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms too, so the
- * `Sec-Fetch-Site` that all of them send beside it decides there.
+ * True when our own page sent the form: the token matches, and no header names another site. Under
+ * `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms too. In that case
+ * `Sec-Fetch-Site` decides, which all of these browsers send.
  */
 export function isOwnForm(
   ctx: Context,

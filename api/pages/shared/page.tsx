@@ -15,7 +15,10 @@ export interface Page {
 
 type Deps = Pick<ApiDeps, 'random' | 'tokeniserUrl' | 'logger'>;
 
-/** Answers with a page under a policy of its own: our style, forms to us and to the tokeniser. */
+/**
+ * Sends a page with its own Content-Security-Policy: only our style, and forms only to this server and
+ * to the tokeniser.
+ */
 export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Page): void {
   const nonce = Buffer.from(random(16)).toString('base64');
   ctx.set(
@@ -34,7 +37,7 @@ export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Pag
   ctx.body = renderPage({ title, nonce, refresh, children: content });
 }
 
-/** A page that only says something. */
+/** A page with texts and at most one link, without a form. */
 export function notice(
   status: number,
   title: string,
@@ -44,13 +47,13 @@ export function notice(
   return { status, title, content: <NoticePage title={title} texts={texts} link={link} /> };
 }
 
-/** After a form or a return from elsewhere: on to a page that can be reloaded. */
+/** Redirects after a form or a return, so that a reload does not repeat the request. */
 export function seeOther(ctx: Context, location: string): void {
   ctx.status = 303;
   ctx.set('Location', location);
 }
 
-/** Errors of page handlers, as pages: a payer has no use for JSON. */
+/** Answers errors of page handlers with HTML pages. */
 export function pageErrors(deps: Deps) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     try {
@@ -71,21 +74,23 @@ const RELOAD_AFTER_S = 10;
 
 function errorPage(code: string, ctx: Context): Page {
   if (code === 'bad_request') {
-    return notice(400, 'That could not be read', ['Go back and try again. Nothing was charged.']);
+    return notice(400, 'The form could not be read', [
+      'Go back and try again. Nothing was charged.',
+    ]);
   }
   if (code === 'rate_limit_exceeded') {
     return notice(429, 'Too many tries', [
-      'Too many cards were declined, or too many links did not exist, from where you are. ' +
+      'Too many cards were declined, or too many unknown links were opened, from your network. ' +
         'Nothing was charged. Open the link again later.',
     ]);
   }
-  const isShort = code === 'service_unavailable';
-  const page = notice(isShort ? 503 : 500, 'Just a moment', [
+  const isTemporary = code === 'service_unavailable';
+  const page = notice(isTemporary ? 503 : 500, 'Just a moment', [
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see ' +
       'how things stand. You will not be charged twice.',
   ]);
-  // A form that was posted is not posted again by itself.
-  return isShort && ctx.method === 'GET'
+  // Only a GET is reloaded, because a reload would post a form again.
+  return isTemporary && ctx.method === 'GET'
     ? { ...page, refresh: { seconds: RELOAD_AFTER_S, url: ctx.url } }
     : page;
 }

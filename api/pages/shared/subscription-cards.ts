@@ -5,10 +5,11 @@ import { executeCommand } from '../../commands.ts';
 import type { CardOutcome } from './card-pages.ts';
 
 /**
- * Hands a card to a subscription: its first, or another one. One token is one command, however often
- * its address is loaded. Throws `service_unavailable` when nothing is known. Rule: D-32.
+ * Submits a card to a subscription: its first card or a replacement. The token is the command id, so a
+ * reload repeats the same command. Throws `service_unavailable` when it is unknown whether the command
+ * was executed. Rule: D-32.
  */
-export async function giveCard(
+export async function submitCard(
   workflows: SubscriptionWorkflows,
   subject: SubscriptionRef & { readonly sessionId: string },
   kind: 'completeCheckout' | 'replacePaymentMethod',
@@ -23,7 +24,7 @@ export async function giveCard(
       : { kind: 'decided' };
   } catch (error) {
     if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;
-    // Any other refusal is for the page to tell, from the row.
+    // The page shows any other refusal from the subscription's row.
     return { kind: error.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

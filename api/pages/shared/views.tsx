@@ -1,26 +1,26 @@
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 
-/** What the payer agrees to, in words: each line a label and a text. */
+/** One line of the offer that the payer agrees to. */
 export interface OfferLine {
   readonly label: string;
   readonly text: string;
 }
 
 export interface Offer {
-  /** Above the card form; default "Pay by card". */
+  /** Heading of the card form. Default: "Pay by card". */
   readonly heading?: string;
   /** Text of the button. */
   readonly action: string;
   readonly lines: readonly OfferLine[];
 }
 
-/** What is sold, by whom, and where to leave to without paying. */
+/** The product, the merchant, the offer, and the URL for leaving without paying. */
 export interface Sale {
   readonly merchantName: string;
   readonly productName: string;
   readonly productDescription: string | null;
   readonly offer: Offer;
-  /** Null where there is nowhere to go back to. */
+  /** Null when the page has no cancel link. */
   readonly cancelUrl: string | null;
   /** Null in live mode. */
   readonly testCards: readonly PublishedTestCard[] | null;
@@ -31,11 +31,11 @@ export interface CardForm {
   readonly session: string;
   readonly returnUrl: string;
   readonly payerName: string;
-  /** Says above the form that the last card did not go through; null when none was declined. */
+  /** Text above the form about the last card. Null when no card was declined. */
   readonly alert: string | null;
 }
 
-/** The card form. It posts to the gateway's tokeniser: no card number comes to this server. */
+/** The card form. It posts to the gateway's tokeniser: no card number reaches this server. */
 export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
   const described = form.alert === null ? {} : { 'aria-describedby': 'declined' };
   return (
@@ -119,13 +119,13 @@ const DETAIL_INPUTS = {
   contactNumber: { type: 'tel', autocomplete: 'tel' },
 } as const;
 
-/** Asks for what the merchant left out. Rule: D-11. */
+/** Asks the payer for details that the merchant left out. Rule: D-11. */
 export function DetailsPage(props: {
   sale: Sale;
   action: string;
   formToken: string;
   fields: readonly DetailsField[];
-  /** Text of the button; default "Continue to payment". */
+  /** Text of the button. Default: "Continue to payment". */
   button?: string;
 }) {
   return (
@@ -171,7 +171,7 @@ export function DetailsInput({ field }: { field: DetailsField }) {
   );
 }
 
-/** What the payer agrees to. */
+/** The product and the offer that the payer agrees to. */
 export function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
@@ -222,7 +222,7 @@ function LeaveLink({ sale }: { sale: Sale }) {
   );
 }
 
-/** A page that only says something, with at most one way on. */
+/** Texts with at most one link. */
 export function NoticePage(props: {
   title: string;
   texts: readonly string[];

@@ -16,7 +16,7 @@ const DECLINED_CARD =
   'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
   'or use another card.';
 
-/** The page of an update as it stands; it leads nowhere else. Rules: D-33, D-44. */
+/** The page of a card change in its present stage. It has no link to the merchant. Rules: D-33, D-44. */
 export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number): Page {
   const back = { name: update.merchantName, url: null };
   switch (updateStageOf(update, nowAt)) {
@@ -34,15 +34,15 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
       return processingPage(updateMethodPath(update.token));
     case 'saved':
       return notice(200, 'Your card was replaced', [
-        `${sentenceOf(update)} Nothing was charged for the change.`,
-        // Another try of it was under way; the next one is with the new card.
+        `${newCardText(update)} Nothing was charged for the change.`,
+        // Another attempt was in flight during the change. The next attempt uses the new card.
         ...(update.state.status === 'UNPAID'
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
       ]);
     case 'paid':
       return notice(200, 'Thank you: your payment was received', [
-        `The payment that was due went through. ${sentenceOf(update)}`,
+        `The payment that was due went through. ${newCardText(update)}`,
       ]);
     case 'expired': {
       const texts = [`Nothing was changed. Ask ${update.merchantName} for a new link.`];
@@ -53,7 +53,7 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
   }
 }
 
-/** Why a subscription takes no other card as it is. Rule: D-33. */
+/** Says why the subscription's status does not allow a new card. Rule: D-33. */
 function closedText({ state, merchantName }: MethodUpdate): { title: string; texts: string[] } {
   const texts: Partial<Record<typeof state.status, string>> = {
     CREATED: `This subscription has not begun yet. Use the link that ${merchantName} gave you to start it.`,
@@ -67,7 +67,7 @@ function closedText({ state, merchantName }: MethodUpdate): { title: string; tex
   };
 }
 
-/** After the last try there is no form to say it above. */
+/** The text has its own page: after the last try there is no form to show it above. */
 function keptPage(update: MethodUpdate): Page {
   return notice(403, 'Your new card was saved', [
     keptText(update),
@@ -86,7 +86,7 @@ function keptText(update: MethodUpdate): string {
   return `Your new card was saved, but the payment of ${owedText(update)} was declined.`;
 }
 
-function sentenceOf({ card }: MethodUpdate): string {
+function newCardText({ card }: MethodUpdate): string {
   const text = cardText(card);
   return `${text.charAt(0).toUpperCase()}${text.slice(1)} is used from now on.`;
 }
@@ -103,7 +103,7 @@ function saleOf({ testCards }: PageDeps, update: MethodUpdate): Sale {
   };
 }
 
-/** What another card costs today, and which one is there now. */
+/** The present card, and the amount that a new card is charged today. */
 function offerOf(update: MethodUpdate): Offer {
   const { state, card } = update;
   const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };

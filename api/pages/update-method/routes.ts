@@ -9,7 +9,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
-import { giveCard } from '../shared/subscription-cards.ts';
+import { submitCard } from '../shared/subscription-cards.ts';
 import { readUpdateToken, sessionIdOf, updateMethodPath } from './link.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
@@ -31,13 +31,13 @@ export function updateMethodPageRoutes(
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
     submit: (update, paymentToken) =>
-      giveCard(workflows, update, 'replacePaymentMethod', paymentToken),
+      submitCard(workflows, update, 'replacePaymentMethod', paymentToken),
     processing: processingPage,
     beforeTry: (update) => ensureUpdateSession(db, update, now()),
   });
 }
 
-/** What a link names, with the cards that were given by it; null unless we signed it. */
+/** The subscription that a link names, with the cards tried on it. Null unless we signed the link. */
 async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | null> {
   const link = readUpdateToken(deps, token);
   const subscription = link && (await findUpdatableSubscription(deps.db, link));

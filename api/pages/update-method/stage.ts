@@ -1,7 +1,7 @@
 import type { UpdatableSubscription, UpdateTry } from '../../../db/repositories/method-updates.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
-/** A link that is ours, the subscription it names, and the cards that were given by it. */
+/** A link that we signed, its subscription, and the cards tried on it. */
 export interface MethodUpdate extends UpdatableSubscription {
   readonly token: string;
   readonly sessionId: string;
@@ -11,9 +11,9 @@ export interface MethodUpdate extends UpdatableSubscription {
 }
 
 /**
- * Where an update stands: `saved` and `paid` are what came of it, the latter with the payment that
- * was owed; `closed`: the subscription takes no other method as it is. `locked`: too many cards were
- * declined.
+ * The stage of a card change. `saved`: the card was replaced. `paid`: the card was replaced and the owed
+ * payment succeeded. `closed`: the subscription's status does not allow a new method. `locked`: too many
+ * cards were tried.
  */
 export type UpdateStage =
   | 'open'
@@ -24,7 +24,7 @@ export type UpdateStage =
   | 'expired'
   | 'closed';
 
-/** `nowAt` is real time, like the life of a link. Rule: D-33. */
+/** `nowAt` is real time, like `expiresAt`. Rule: D-33. */
 export function updateStageOf(
   { tries, state, expiresAt }: MethodUpdate,
   nowAt: number,
@@ -38,7 +38,7 @@ export function updateStageOf(
   if (state.status !== 'TRIALING' && state.status !== 'ACTIVE' && state.status !== 'UNPAID') {
     return 'closed';
   }
-  // The card was kept, and only a payment leads out of UNPAID into these.
+  // The latest card was saved while UNPAID. Only a payment leads from UNPAID to TRIALING or ACTIVE.
   if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
   return tries.length >= CARD_TRIES_MAX ? 'locked' : 'open';
 }
