@@ -167,7 +167,7 @@ export const PAYMENTS: Case[] = [
     name: 'a cancellation whose body names another intent [D-14]',
     path: CANCEL,
     send: json({ xIntentId: 'in_1111111111111111111111' }),
-    description: 'xIntentId: must be the one of the path',
+    description: 'xIntentId: must equal the id in the path',
   },
   {
     name: 'a cancellation of an unknown intent [D-21]',

@@ -62,7 +62,7 @@ test('a body that names another intent is refused [IF-4.11, D-14]', async () => 
   const texts = [];
   for (const body of wrong) texts.push((await cancel(xIntentId, { body })).json);
   expect(texts).toEqual([
-    { errorCode: 'bad_request', errorDescription: 'xIntentId: must be the one of the path' },
+    { errorCode: 'bad_request', errorDescription: 'xIntentId: must equal the id in the path' },
     { errorCode: 'bad_request', errorDescription: 'xIntentId: must be a string' },
     { errorCode: 'bad_request', errorDescription: 'body: must be a JSON object' },
   ]);

@@ -17,12 +17,12 @@ import { customerDetails } from '../customers/schema.ts';
 
 const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   description:
-    'PENDING: not decided within 25 seconds; repeat the call with its key, or wait for the event.',
+    'PENDING: not decided within 25 seconds. Repeat the call with its key, or wait for the event.',
 });
 
 const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
-  .meta({ description: 'Why it has not succeeded.' });
+  .meta({ description: 'Why the charge has not succeeded.' });
 
 /** Rule: IF-4.10. */
 export const OneTimeCharge = z.object({
@@ -36,37 +36,39 @@ export const OneTimeCharge = z.object({
 export const TokenisedCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
-  errorCode: chargeError.optional().meta({ description: 'Only when it has not succeeded.' }),
+  errorCode: chargeError
+    .optional()
+    .meta({ description: 'Present only when the charge has not succeeded.' }),
 });
 
 const Attempt = z
   .object({
-    attempt: count('Which attempt, from 1.'),
+    attempt: count('Number of the attempt, from 1.'),
     status: chargeStatus,
     errorCode: declineCode.optional(),
     errorMessage: declineMessage.optional(),
-    createdAt: dateTime('When it was started.'),
+    createdAt: dateTime('When the attempt was started.'),
   })
   .meta({ id: 'ChargeAttempt', ...EXTENSION });
 
 const intentFields = {
   xIntentId: id('in', 'payment intent'),
-  amount: minorAmount('What is owed.'),
+  amount: minorAmount('Amount owed.'),
   currency: currencyCode,
   presentmentCurrency: currencyCode,
   receiptId: z.string().optional(),
   customerDetails,
   description: z.string().optional(),
   callbackUrl: url('Where the payer’s browser goes afterwards.').optional(),
-  cancelUrl: url('Where a payer who cancels goes.').optional(),
-  createdAt: dateTime('When it was created.'),
+  cancelUrl: url('Where the payer’s browser goes when the payer cancels.').optional(),
+  createdAt: dateTime('When the intent was created.'),
   status: z.enum(INTENT_STATUSES).meta({
     description:
-      'PENDING: an attempt is undecided. FAILED may become SUCCESS by a later attempt; CANCELLED and ' +
+      'PENDING: an attempt is undecided. FAILED may become SUCCESS by a later attempt. CANCELLED and ' +
       'REFUNDED are final.',
   }),
-  succeededAt: epochMs('When it was paid.').optional(),
-  subscriptionId: id('sub', 'subscription it belongs to').optional(),
+  succeededAt: epochMs('When the intent was paid.').optional(),
+  subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
   metadata: pairs.optional(),
   chargeAttempts: z.array(Attempt).meta({ description: 'Oldest first.' }),
   succeededCharge: Attempt.optional(),
@@ -82,9 +84,9 @@ export const CreatedIntent = z
 export const Refund = z.object({
   refundId: id('rf', 'refund'),
   intentId: id('in', 'payment intent'),
-  amount: minorAmount('What was given back.'),
+  amount: minorAmount('Amount refunded.'),
   currency: currencyCode,
-  refundedAt: epochMs('When it was given back.'),
+  refundedAt: epochMs('When the refund was made.'),
 });
 
 export const INTENT_ID = 'in_0002sSOLuRz8kF5dGhJ3lMnB';

@@ -9,9 +9,10 @@ import { answerInTransaction, answerOutcome } from '../../idempotency.ts';
 import { checkCancelIntent } from './schema.ts';
 
 /**
- * Cancels an intent whose checkout is open: a hosted payment by itself; the first one of a
- * subscription by its workflow, which ends the subscription. What an intent belongs to never changes,
- * so every call with one key goes the same way. Rules: IF-4.11, D-14, D-16, D-41.
+ * Cancels an intent whose checkout is open. A hosted payment is cancelled in its row. The first intent of
+ * a subscription is cancelled by the subscription's workflow, which ends the subscription. An intent
+ * never moves to another subscription, so every call with one key takes the same branch. Rules: IF-4.11,
+ * D-14, D-16, D-41.
  */
 export async function cancelIntent(deps: ApiDeps, ctx: Context): Promise<void> {
   const { id: merchantId } = callerOf(ctx);

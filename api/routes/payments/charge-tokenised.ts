@@ -9,8 +9,8 @@ import type { ChargeTokenisedBody } from './schema.ts';
 /**
  * Writes the intent of a charge of a saved method, inside the caller's transaction.
  *
- * @throws DomainError `resource_not_found` unless the method is live and the customer's, and both the
- * merchant's. Rules: IF-4.12, D-10, D-36.
+ * @throws DomainError `resource_not_found` unless the method is live and belongs to the customer, and
+ * both belong to the merchant. Rules: IF-4.12, D-10, D-36.
  */
 export async function insertTokenised(
   tx: Db,

@@ -10,20 +10,21 @@ import type { ApiDeps } from '../../deps.ts';
 import { answerOutcome } from '../../idempotency.ts';
 import { handOver } from './hand-over.ts';
 
-/** What a merchant's charge came to. Pending: its intent tells later. Rule: D-40. */
+/** The outcome of a merchant's charge. A pending charge gets its outcome later. Rule: D-40. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
-/** One kind of charge: how its intent is written, and how its outcome is told. */
+/** One kind of charge: one-time or tokenised. */
 interface ChargeKind {
-  /** Inside a transaction; once for a command, whatever becomes of the charge. */
+  /** Writes the intent inside a transaction. Called once for a command, whatever the outcome. */
   insert: (tx: Db, ref: IntentRef) => Promise<void>;
+  /** The body of the answer. */
   present: (intentId: string, charged: Charged) => object;
 }
 
 /**
- * Answers with the outcome of a charge of a saved method. The intent has the command's id, so every
- * call with one Idempotency-Key is about one intent, which is charged once. An undecided one is not
- * kept under the key: a repeat tells its outcome. Rules: D-17, D-40.
+ * Answers with the outcome of a charge of a saved method. The intent's id is derived from the command id,
+ * so all calls with one Idempotency-Key share one intent, which is charged once. A pending outcome is not
+ * stored under the key: a repeat answers with the later outcome. Rules: D-17, D-40.
  */
 export async function answerCharge(
   deps: ApiDeps,
@@ -34,9 +35,9 @@ export async function answerCharge(
   const merchantId = callerOf(ctx).id;
   await answerOutcome(deps, ctx, async ({ commandId, isRepeat, giveUp }) => {
     const ref = { merchantId, intentId: idOfCommand('in', commandId) };
-    // What is there was allowed when it was written: that is not asked again.
-    const isThere = isRepeat && (await findIntent(db, merchantId, ref.intentId)) !== null;
-    if (!isThere) await db.transaction((tx) => insert(tx, ref));
+    // An existing intent was validated when it was written. It is not validated again.
+    const isWritten = isRepeat && (await findIntent(db, merchantId, ref.intentId)) !== null;
+    if (!isWritten) await db.transaction((tx) => insert(tx, ref));
     const charged = await charge(deps, ref, giveUp);
     return { ...ok(present(ref.intentId, charged)), isDefinite: charged.kind !== 'pending' };
   });
@@ -45,8 +46,8 @@ export async function answerCharge(
 /**
  * Charges the method that the intent names and waits for the outcome.
  *
- * @throws DomainError with the reason of a refusal; `service_unavailable` when the charge could not be
- * handed over. Rules: D-17, D-40.
+ * @throws DomainError with the code and reason of a refusal; `service_unavailable` when the charge could
+ * not be handed to its workflow. Rules: D-17, D-40.
  */
 async function charge(
   { db, payments }: ApiDeps,

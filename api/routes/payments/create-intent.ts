@@ -50,13 +50,13 @@ export async function createIntentIn(
     },
   });
   const record = await findIntentRecord(tx, merchantId, intentId);
-  invariant(record, 'an intent is there once it was written');
+  invariant(record, 'the intent exists after its insert');
   return {
     answer: ok({
       ...presentIntent(record, nowAt),
       fwdUrl: `${deps.publicUrl}${paymentPath(token)}`,
     }),
-    // The answer does not wait for it: what is not woken now, the sweep finds.
+    // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
     afterCommit: async () => void deps.webhooks.wakeStream({ merchantId, streamId: intentId }),
   };
 }

@@ -24,7 +24,7 @@ import {
 const xIntentIdParam = { description: 'Id of a payment intent.', example: INTENT_ID };
 
 const amountNote = 'In the smallest currency unit, within the bounds of the currency.';
-const currencyNote = 'ISO 4217 code of three letters.';
+const currencyNote = 'Three-letter ISO 4217 code.';
 
 const chargeOperations: readonly Operation[] = [
   {
@@ -34,16 +34,16 @@ const chargeOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Charge a subscription’s payment method once',
     description:
-      'In TRIALING, ACTIVE, UNPAID and PAUSED. Changes neither the cycles nor the status. A decline is ' +
-      'an answer like any other, with status FAILED.',
+      'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Changes neither the cycles nor the status. A ' +
+      'declined charge is answered 200 with status FAILED.',
     idempotencyKey: 'listed',
     body: bodyFields(
       OneTimeChargeShape,
       {
-        subscriptionId: 'The subscription.',
+        subscriptionId: 'Id of the subscription.',
         amount: amountNote,
         currency: currencyNote,
-        comments: 'A note of yours.',
+        comments: 'Your own note.',
       },
       [
         {
@@ -58,7 +58,7 @@ const chargeOperations: readonly Operation[] = [
       ],
     ),
     answer: {
-      description: 'The charge was tried.',
+      description: 'The charge was attempted.',
       schema: OneTimeCharge,
       examples: [
         {
@@ -85,19 +85,19 @@ const chargeOperations: readonly Operation[] = [
     tag: 'Payments',
     summary: 'Charge a saved payment method',
     description:
-      'The payment method must be the customer’s. A decline is an answer like any other, with status ' +
+      'The payment method must belong to the customer. A declined charge is answered 200 with status ' +
       'FAILED.',
     idempotencyKey: 'listed',
     body: bodyFields(
       ChargeTokenisedShape,
       {
-        pmId: 'The saved payment method: from the callback, the event or the list of the customer.',
-        customerId: 'Whose it is.',
+        pmId: 'Id of the saved payment method, from the callback, the event or the customer’s list.',
+        customerId: 'Id of the customer that the payment method belongs to.',
         currency: currencyNote,
         amount: amountNote,
-        receiptId: extension('Your own name for the order.'),
-        storeFrontId: 'Kept with the intent, unchecked.',
-        metadata: 'Your own pairs.',
+        receiptId: extension('Your own order id.'),
+        storeFrontId: 'Stored with the intent. Not checked.',
+        metadata: 'Your own key-value pairs.',
       },
       [
         {
@@ -112,7 +112,7 @@ const chargeOperations: readonly Operation[] = [
       ],
     ),
     answer: {
-      description: 'The charge was tried.',
+      description: 'The charge was attempted.',
       schema: TokenisedCharge,
       examples: [
         { summary: 'Paid', value: { intentId: INTENT_ID, status: 'SUCCESS' } },
@@ -141,19 +141,20 @@ const intentOperations: readonly Operation[] = [
       {
         amount: amountNote,
         currency: currencyNote,
-        customerDetails:
-          'The payer. The page asks for a name and an e-mail address that are missing.',
+        customerDetails: 'The payer. The page asks for a missing name or e-mail address.',
         callbackUrl:
           'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
-          'Unsigned: never a proof of payment.',
-        receiptId: 'Your own name for the order.',
-        description: 'What it is for.',
-        cancelUrl: 'Where a payer who cancels goes; default: `callbackUrl`.',
-        paymentMethods: 'How the payer may pay. What is not available falls back to CARD.',
-        metadata: 'Your own pairs.',
+          'The parameters are unsigned and never prove a payment.',
+        receiptId: 'Your own order id.',
+        description: 'What the payment is for.',
+        cancelUrl: 'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+        paymentMethods:
+          'Payment methods that the payer may use. An unavailable method falls back to CARD.',
+        metadata: 'Your own key-value pairs.',
         phoneNumberRequired: 'Whether the page asks for a telephone number. Default: false.',
-        customerId: 'An existing customer; without one a customer is made from the details.',
-        storeFrontId: 'Kept with the intent, unchecked.',
+        customerId:
+          'Id of an existing customer. Without it a customer is created from the details.',
+        storeFrontId: 'Stored with the intent. Not checked.',
         tokenise: 'Whether the payment method is saved for the customer. Default: false.',
       },
       [
@@ -171,7 +172,7 @@ const intentOperations: readonly Operation[] = [
       ],
     ),
     answer: {
-      description: 'The payment can be made.',
+      description: 'The payment intent was created.',
       schema: CreatedIntent,
       examples: [
         {
@@ -188,7 +189,8 @@ const intentOperations: readonly Operation[] = [
     path: '/payments/v2/get-intent/:xIntentId',
     tag: 'Payments',
     summary: 'Read a payment intent',
-    description: 'Of any kind: a billing cycle, a one-time or tokenised charge, a hosted payment.',
+    description:
+      'Reads every kind of intent: a billing cycle, a one-time or tokenised charge, a hosted payment.',
     isExtension: true,
     params: { xIntentId: xIntentIdParam },
     answer: {
@@ -204,7 +206,7 @@ const intentOperations: readonly Operation[] = [
     path: '/payments',
     tag: 'Payments',
     summary: 'List payment intents',
-    description: 'From the newest to the oldest, page by page.',
+    description: 'Newest first, in pages.',
     isExtension: true,
     query: queryFields(ListQueryFields, LIST_NOTES),
     answer: {
@@ -220,13 +222,13 @@ const intentOperations: readonly Operation[] = [
     tag: 'Payments',
     summary: 'Cancel a payment intent',
     description:
-      'Only one that was never paid, has no attempt under way, and whose checkout is open. A ' +
-      'subscription whose first intent is cancelled is ENDED.',
+      'The intent must never have been paid, must have no attempt in flight, and its checkout must be ' +
+      'open. Cancelling the first intent of a subscription ends the subscription.',
     idempotencyKey: 'listed',
     params: { xIntentId: xIntentIdParam },
     body: bodyFields(
       CancelIntentShape,
-      { xIntentId: 'The one of the path.' },
+      { xIntentId: 'Must equal the id in the path.' },
       [{ summary: 'By id', value: { xIntentId: INTENT_ID } }],
       { isRequired: false },
     ),
@@ -242,27 +244,28 @@ const intentOperations: readonly Operation[] = [
     method: 'post',
     path: '/payments/merchant/refund',
     tag: 'Payments',
-    summary: 'Give back what was paid, or part of it',
-    description: 'Only of a paid intent, and never more than is left of it.',
+    summary: 'Refund a payment, fully or partly',
+    description:
+      'The intent must be paid. The refunds of an intent never exceed the amount that was paid.',
     isExtension: true,
     idempotencyKey: 'honoured',
     body: bodyFields(
       RefundShape,
       {
-        xIntentId: 'The paid intent.',
-        amount: 'In the smallest currency unit. Absent: all that is left.',
+        xIntentId: 'Id of the paid intent.',
+        amount: 'In the smallest currency unit. Default: all that is not refunded yet.',
       },
       [
-        { summary: 'All of it', value: { xIntentId: INTENT_ID } },
-        { summary: 'A part', value: { xIntentId: INTENT_ID, amount: 1_000 } },
+        { summary: 'Full refund', value: { xIntentId: INTENT_ID } },
+        { summary: 'Partial refund', value: { xIntentId: INTENT_ID, amount: 1_000 } },
       ],
     ),
     answer: {
-      description: 'The money is on its way back.',
+      description: 'The gateway accepted the refund.',
       schema: Refund,
       examples: [
         {
-          summary: 'A part',
+          summary: 'Partial refund',
           value: {
             refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
             intentId: INTENT_ID,

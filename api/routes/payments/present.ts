@@ -8,7 +8,7 @@ import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { AttemptState } from '../../../domain/payment-intent.ts';
 import type { Charged } from './charge.ts';
 
-/** The record of an intent, of any kind. A field without a value is omitted. Rules: D-§7, D-10a. */
+/** An intent of any kind. A field without a value is omitted. Rules: D-§7, D-10a. */
 export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: number) {
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
@@ -53,7 +53,7 @@ function presentAttempt({ attemptNumber, state, errorCode, createdAt }: Attempt)
 }
 
 function withoutNulls<T extends object>(fields: T): Partial<T> {
-  // What is left are fields of T.
+  // Only fields of T are left, so the cast is safe.
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null),
   ) as Partial<T>;
@@ -63,7 +63,7 @@ function messageOf(errorCode: string | null): string | null {
   return isDeclineCode(errorCode) ? declineMessage(errorCode) : null;
 }
 
-/** Both of the error are null on success, and only then. Rules: IF-4.10, D-10a, D-40, D-42. */
+/** `errorCode` and `errorMessage` are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
 export function presentOneTimeCharge(intentId: string, charged: Charged) {
   switch (charged.kind) {
     case 'succeeded':
@@ -79,7 +79,7 @@ export function presentOneTimeCharge(intentId: string, charged: Charged) {
   }
 }
 
-/** The error code is there when it did not succeed. Rules: IF-4.12, D-40. */
+/** `errorCode` is present only when the charge has not succeeded. Rules: IF-4.12, D-40. */
 export function presentTokenisedCharge(id: string, charged: Charged) {
   const { intentId, status, errorCode } = presentOneTimeCharge(id, charged);
   return { intentId, status, ...(errorCode === null ? {} : { errorCode }) };

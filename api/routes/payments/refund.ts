@@ -10,11 +10,11 @@ import { handOver } from './hand-over.ts';
 import type { RefundShape } from './schema.ts';
 
 /**
- * Gives back what was paid, or part of it, and waits for the outcome; the same command again gives
- * the same refund.
+ * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same
+ * refund.
  *
- * @throws DomainError `operation_not_allowed` with the reason of a refusal; `payment_outcome_pending`
- * while it is not decided; `service_unavailable` when it could not be handed over. Rules: D-17, D-§7.
+ * @throws DomainError with the code and reason of a refusal. `payment_outcome_pending`: the refund is not
+ * decided yet. `service_unavailable`: the refund could not be handed to its workflow. Rules: D-17, D-§7.
  */
 export async function refundIntent(
   deps: ApiDeps,
@@ -41,6 +41,6 @@ export async function refundIntent(
   if (outcome.kind === 'pending') throw new DomainError('payment_outcome_pending');
   if (outcome.kind === 'refused') throw new DomainError('operation_not_allowed', outcome.message);
   const refund = await findRefund(db, merchantId, ref.refundId);
-  invariant(refund, 'a refund is there once it was written');
+  invariant(refund, 'the refund exists after its insert');
   return refund;
 }

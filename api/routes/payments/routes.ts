@@ -16,7 +16,7 @@ import { presentIntent, presentRefund, presentTokenisedCharge } from './present.
 import { readChargeTokenised, readCreateIntent, RefundShape } from './schema.ts';
 import { refundIntent } from './refund.ts';
 
-/** Template of the one route whose body is optional. Rule: D-14. */
+/** The only route whose body is optional. Rule: D-14. */
 export const CANCEL_INTENT_PATH = '/payments/cancel/:xIntentId';
 
 export function paymentRoutes(router: Router<RequestState>, deps: ApiDeps): void {

@@ -12,7 +12,7 @@ import {
 } from '../../payment-fields.ts';
 import { customerDetails } from '../customers/schema.ts';
 
-/** Rules: IF-4.12; `receiptId` is kept when it comes (D-10). */
+/** `receiptId` is an extension. Rules: IF-4.12, D-10. */
 export const ChargeTokenisedShape = {
   pmId: idText(),
   customerId: idText(),
@@ -58,7 +58,7 @@ export function readCreateIntent(body: unknown): CreateIntentBody {
   );
 }
 
-/** Must name the intent of the path when it is there. Rules: IF-4.11, D-14. */
+/** `xIntentId` must equal the id in the path when it is present. Rules: IF-4.11, D-14. */
 export const CancelIntentShape = { xIntentId: optional(idText()) };
 
 /** @throws DomainError `bad_request` for a body that names another intent than the path. */
@@ -67,11 +67,11 @@ export function checkCancelIntent(body: unknown, xIntentId: string): void {
   readFields(CancelIntentShape, body, (fields) =>
     fields.xIntentId === undefined || fields.xIntentId === xIntentId
       ? []
-      : [{ field: 'xIntentId', message: 'must be the one of the path' }],
+      : [{ field: 'xIntentId', message: 'must equal the id in the path' }],
   );
 }
 
-/** What is left of the intent is known to its row only. */
+/** The upper limit is what is left of the intent. It is checked against the intent's row. */
 const refundAmount = z
   .custom<number | string>(
     (value) =>
@@ -83,5 +83,5 @@ const refundAmount = z
   .meta({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9][0-9]{0,15}$' })
   .transform(Number);
 
-/** Without an amount: all that is left. Rule: D-§7. */
+/** Without an amount all that is left is refunded. Rule: D-§7. */
 export const RefundShape = { xIntentId: idText(), amount: optional(refundAmount) };
