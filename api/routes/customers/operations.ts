@@ -46,13 +46,13 @@ export const customerOperations: readonly Operation[] = [
     path: '/customer/create',
     tag: 'Customers',
     summary: 'Create a customer',
-    description: 'Keeps what is known of a payer. A customer can hold saved payment methods.',
+    description: 'Stores the details of a payer. A customer can have saved payment methods.',
     idempotencyKey: 'listed',
-    body: bodyFields(CreateCustomerBody, { customerDetails: 'What is known of the payer.' }, [
+    body: bodyFields(CreateCustomerBody, { customerDetails: 'Details of the payer.' }, [
       { summary: 'A person', value: { customerDetails: EXAMPLE_DETAILS } },
     ]),
     answer: {
-      description: 'The customer is there.',
+      description: 'The customer was created.',
       schema: z.object({ customerId: id('cus', 'customer') }),
       examples: [{ summary: 'Created', value: { customerId: CUSTOMER_ID } }],
     },
@@ -63,7 +63,7 @@ export const customerOperations: readonly Operation[] = [
     path: '/customer/:customerId',
     tag: 'Customers',
     summary: 'Read a customer',
-    description: 'The details come back exactly as they were given.',
+    description: 'The details are returned exactly as they were given.',
     params: { customerId: customerIdParam },
     answer: {
       description: 'The customer.',
@@ -78,7 +78,7 @@ export const customerOperations: readonly Operation[] = [
     path: '/customer',
     tag: 'Customers',
     summary: 'List customers',
-    description: 'From the newest to the oldest, page by page.',
+    description: 'Newest first, in pages.',
     isExtension: true,
     query: queryFields(ListQueryFields, LIST_NOTES),
     answer: {
@@ -92,10 +92,10 @@ export const customerOperations: readonly Operation[] = [
     method: 'get',
     path: '/customer/:customerId/payment-method-tokens',
     tag: 'Customers',
-    summary: 'List the payment methods a customer saved',
+    summary: 'List the saved payment methods of a customer',
     description:
-      'Their ids are what `POST /payments/charge-tokenised-pm` takes as `pmId`. A method that is ' +
-      'DELETED can no longer be charged.',
+      '`POST /payments/charge-tokenised-pm` takes `paymentMethodId` as `pmId`. A method with status ' +
+      'DELETED cannot be charged.',
     isExtension: true,
     params: { customerId: customerIdParam },
     answer: {

@@ -6,10 +6,10 @@ import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * Id of the merchant's customer that a request names, or of a new one made from the details, inside
- * the caller's transaction.
+ * The id of the customer that a request names. Without one, a customer is created from the details
+ * inside the caller's transaction.
  *
- * @throws DomainError `resource_not_found` for a customer the merchant does not have. Rule: D-11.
+ * @throws DomainError `resource_not_found` when the merchant has no such customer. Rule: D-11.
  */
 export async function payerOf(
   tx: Db,

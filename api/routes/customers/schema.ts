@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { isCountryCode } from '../../../domain/countries.ts';
 import { text } from '../../fields.ts';
 
-/** Longest text inside customerDetails. Rule: D-11. */
+/** Longest text inside customerDetails, in characters. Rule: D-11. */
 const DETAIL_MAX = 255;
 
 const detail = () => text(DETAIL_MAX).nullish();
 
-/** What an e-mail address looks like; whether it takes mail is for mail to find out. */
+/** The form of an e-mail address. Whether it accepts mail is not checked. */
 export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
 
 const email = text(DETAIL_MAX).regex(EMAIL_PATTERN, { error: 'must be an e-mail address' });
@@ -17,7 +17,7 @@ const country = z
   .refine(isCountryCode, { error: 'must be an ISO 3166 alpha-2 country code' })
   .meta({ pattern: '^[A-Z]{2}$' });
 
-/** Every field optional, and kept as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
+/** Every field is optional. Stored as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
 export const customerDetails = z
   .object({
     name: detail(),
@@ -36,7 +36,7 @@ export const customerDetails = z
   })
   .meta({
     id: 'CustomerDetails',
-    description: 'A payer. Every field is optional, and comes back as it was given.',
+    description: 'Details of a payer. Every field is optional and is returned as given.',
   });
 
 /** Rule: IF-4.1. */

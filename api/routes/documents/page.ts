@@ -1,4 +1,4 @@
-/** The page that shows the interface document, its script, and what both may load. */
+/** The documentation page, its script, and its Content-Security-Policy. */
 
 export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
@@ -10,14 +10,14 @@ export const DOCS_PAGE = `<!doctype html>
 <link rel="icon" href="data:,">
 </head>
 <body>
-<main id="ui"><noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> is the same as text.</noscript></main>
+<main id="ui"><noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> has the same content as JSON.</noscript></main>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script>
 </body>
 </html>
 `;
 
-/** `validatorUrl: null`: the document is shown to no service on the way. */
+/** `validatorUrl: null`: the page sends the document to no external validator. */
 export const DOCS_SCRIPT = `SwaggerUIBundle({
   url: '/openapi.json',
   domNode: document.getElementById('ui'),
@@ -30,7 +30,7 @@ export const DOCS_SCRIPT = `SwaggerUIBundle({
 });
 `;
 
-/** Only from here; the library sets styles on its elements and has its icons in data URLs. */
+/** Loads only from this server. Swagger UI sets inline styles and has its icons in data URLs. */
 export const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -9,7 +9,7 @@ import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
 
 const require = createRequire(import.meta.url);
 
-/** What the page needs besides itself; served from this machine. */
+/** Files that the page loads. This server serves them from its dependencies. */
 const ASSETS = {
   'swagger-ui.css': { type: 'text/css', file: require.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
@@ -19,14 +19,14 @@ const ASSETS = {
 };
 
 /**
- * The interface document, and a page to browse it that fetches nothing from anywhere else. Both are
- * for everybody. Rule: D-§7.
+ * The OpenAPI document and a page to browse it. The page loads nothing from other servers. Both need no
+ * credentials. Rule: D-§7.
  */
 export function documentRoutes(
   router: Router<RequestState>,
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
 ): void {
-  // Made when first asked for: most processes that load this never are.
+  // Built on the first request, because most processes that load this file get none.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument({ publicUrl, testCards })));
   });
@@ -62,7 +62,7 @@ function bytesOf(content: string | Buffer): Bytes {
   return { body, etag: `"${hash}"` };
 }
 
-/** Changes with a new release only; who has it asks whether it is still the same. */
+/** The content changes only with a release. A client caches it and revalidates it by its `ETag`. */
 function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void {
   ctx.set('Cache-Control', 'public, no-cache');
   ctx.set('ETag', etag);
@@ -75,7 +75,7 @@ function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void 
   ctx.body = body;
 }
 
-/** Does the work at the first call; a failure is forgotten, so that the next call tries again. */
+/** Does the work at the first call and caches the result. After a failure the next call tries again. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => {

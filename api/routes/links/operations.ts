@@ -10,8 +10,8 @@ const Link = z.object({
   shortUrl: url('The link to share.'),
   disclaimer: z.string().meta({
     description:
-      'Names the payment methods that cannot be used in the currency, and what is used instead; "" ' +
-      'when all can.',
+      'Names the payment methods that are not available in the currency, and the fallback. Empty when ' +
+      'all are available.',
   }),
 });
 
@@ -23,9 +23,9 @@ export const linkOperations: readonly Operation[] = [
     tag: 'Links',
     summary: 'Generate a link to subscribe',
     description:
-      'Each payer who submits the first step of the linked page uses the link once and gets a ' +
-      'subscription of these terms; opening it uses nothing. The use is given back when the checkout ' +
-      'ends unpaid.',
+      'A payer who submits the first step of the linked page takes one use of the link and gets a ' +
+      'subscription on these terms. Opening the link takes no use. The use is free again when the ' +
+      'checkout ends unpaid.',
     idempotencyKey: 'listed',
     body: bodyFields(
       GenerateLinkShape,
@@ -35,12 +35,12 @@ export const linkOperations: readonly Operation[] = [
           'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
           'Without it the payer stays on our result page.',
         metadata: 'Not accepted on a link.',
-        expiryDate: 'Epoch milliseconds in the future: when the link stops to work.',
-        multiUseLimit: 'How often the link can be used. Default: once.',
+        expiryDate: 'When the link expires. Epoch milliseconds in the future.',
+        multiUseLimit: 'How often the link can be used. Default: 1.',
       },
       [
         {
-          summary: 'A hundred places',
+          summary: 'A link for 100 payers',
           value: {
             amount: 1_999,
             currency: 'USD',
@@ -55,7 +55,7 @@ export const linkOperations: readonly Operation[] = [
       ],
     ),
     answer: {
-      description: 'The link works.',
+      description: 'The link was created.',
       schema: Link,
       examples: [
         {

@@ -24,7 +24,7 @@ export function linkRoutes(router: Router<RequestState>, deps: ApiDeps): void {
     const merchant = callerOf(ctx);
     const body = readGenerateLink(ctx.state.body);
     await answerInTransaction(deps, ctx, (tx) => {
-      // Not before the key: a repeat gets its answer also after `expiryDate`.
+      // Checked after the key is claimed, so that a repeat gets its answer even after `expiryDate`.
       checkDates(body, deps.now());
       return generateLinkIn(tx, deps, merchant, body);
     });

@@ -14,12 +14,12 @@ import {
   subscriptionProblems,
 } from '../subscriptions/schema.ts';
 
-/** More payers than one link will ever have. */
+/** More uses than any link needs. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
 const { testClockId: _realTimeOnly, ...SharedShape } = CreateSubscriptionShape;
 
-/** The fields of a create request but for what IF-4.4 changes. Rules: IF-4.4, D-14. */
+/** The fields of a create request with the changes that IF-4.4 lists. Rules: IF-4.4, D-14. */
 export const GenerateLinkShape = {
   ...SharedShape,
   callbackUrl: optional(httpUrl()),
@@ -41,7 +41,7 @@ export const GenerateLinkShape = {
 export type GenerateLinkBody = Fields<typeof GenerateLinkShape>;
 
 /**
- * The fields of a request for a link, but for what depends on the time: {@link checkDates}.
+ * Reads the fields of a request for a link. {@link checkDates} checks the rules that depend on the time.
  *
  * @throws DomainError `bad_request` naming every offending field.
  */
@@ -49,13 +49,16 @@ export function readGenerateLink(body: unknown): GenerateLinkBody {
   return readFields(GenerateLinkShape, body, subscriptionProblems);
 }
 
-/** The dates of a link that is made at `nowAt`. Throws as {@link readGenerateLink}. */
+/** Checks the dates of a link that is created at `nowAt`. Throws like {@link readGenerateLink}. */
 export function checkDates(fields: GenerateLinkBody, nowAt: number): void {
   const problems = [...datedProblems(fields, nowAt), ...expiryProblems(fields, nowAt)];
   if (problems.length > 0) throw problemsError(problems);
 }
 
-/** A subscription may begin at any instant before the link expires. Rules: D-06, D-37. */
+/**
+ * A subscription may begin at any instant before the link expires, so its last billing date is checked
+ * for the latest begin. Rules: D-06, D-37.
+ */
 function expiryProblems(fields: GenerateLinkBody, nowAt: number): Problem[] {
   const { expiryDate } = fields;
   if (expiryDate <= nowAt) return [{ field: 'expiryDate', message: 'must lie in the future' }];
