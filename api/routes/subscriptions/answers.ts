@@ -25,38 +25,38 @@ export const Subscription = z
     subscriptionId: id('sub', 'subscription'),
     customerId: id('cus', 'customer').meta(EXTENSION),
     interval,
-    intervalCount: count('Intervals between two billings.'),
-    cycleCount: count('Billing cycles in all; the first counts.'),
-    remainingCycleCount: count('Billing cycles that are not paid yet.'),
+    intervalCount: count('Number of intervals between two billings.'),
+    cycleCount: count('Total number of billing cycles, including the first.'),
+    remainingCycleCount: count('Number of billing cycles that are not paid yet.'),
     currency: currencyCode,
-    amount: minorAmount('What each cycle costs.'),
+    amount: minorAmount('Amount of each cycle.'),
     presentmentCurrency: currencyCode,
-    createdAt: dateTime('When it was created, by its own time.'),
+    createdAt: dateTime('When it was created: real time, or the time of its test clock.'),
     status: z.enum(SUBSCRIPTION_STATUSES),
     nextPaymentDate: epochMs(
-      'The end of the trial in TRIALING, the next due date in ACTIVE, the next automatic attempt in ' +
-        'UNPAID; else null.',
+      'In TRIALING the end of the trial, in ACTIVE the next due date, in UNPAID the next automatic ' +
+        'attempt. Else null.',
     )
       .nullable()
       .meta(EXTENSION),
-    currentPeriodEnd: epochMs('Up to when the payer has paid, or null.').nullable().meta(EXTENSION),
+    currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable().meta(EXTENSION),
     endReason: z
       .enum(END_REASONS)
       .optional()
       .meta({ description: 'Only when ENDED.', ...EXTENSION }),
     description: z.string().optional(),
-    upfrontAmount: minorAmount('What the first cycle costs instead.').optional(),
-    trialPeriodCount: count('Trial periods before the first cycle.').optional(),
+    upfrontAmount: minorAmount('Amount of the first cycle, instead of `amount`.').optional(),
+    trialPeriodCount: count('Number of trial periods before the first cycle.').optional(),
     trialPeriodInterval: interval.optional(),
     metadata: pairs.optional(),
     updatePaymentMethodLink: url(
-      'Page on which the payer gives another payment method; works for 30 days. Only in TRIALING, ' +
-        'ACTIVE and UNPAID.',
+      'Page where the payer replaces the payment method. The link works for 30 days. Present only in ' +
+        'TRIALING, ACTIVE and UNPAID.',
     ).optional(),
     paymentMetadata: z
       .object({ paymentMethod: paymentMethodKind, cardMetadata: cardMetadata.optional() })
       .optional()
-      .meta({ description: 'How it is paid; not while CREATED.' }),
+      .meta({ description: 'The payment method. Absent while CREATED.' }),
   })
   .meta({ id: 'Subscription' });
 
@@ -70,10 +70,10 @@ export const CreatedSubscription = z.object({
 export const ManualRetry = z.object({
   success: z.boolean().meta({ description: 'Whether the payment succeeded.' }),
   minManualRetryDate: dateTime(
-    'Earliest time of the next manual retry; null once ENDED.',
+    'Earliest time of the next manual retry. Null once ENDED.',
   ).nullable(),
   status: z.enum(['ACTIVE', 'UNPAID', 'ENDED']).meta({
-    description: 'Status after the attempt; ENDED when it paid the last remaining cycle.',
+    description: 'Status after the attempt. ENDED when the attempt paid the last remaining cycle.',
   }),
   errorCode: declineCode.nullable(),
   errorMessage: declineMessage.nullable(),
@@ -84,10 +84,10 @@ export const Upcoming = z.object({
     .array(
       z.object({
         date: epochMs(
-          'When it is due; null for an owed cycle that nothing is planned for.',
+          'When the charge is due. Null for an owed cycle without a planned attempt.',
         ).nullable(),
-        cycleNumber: count('Which cycle, from 1.'),
-        amount: minorAmount('What will be charged.'),
+        cycleNumber: count('Number of the cycle, from 1.'),
+        amount: minorAmount('Amount that will be charged.'),
         currency: currencyCode,
       }),
     )
@@ -103,7 +103,7 @@ export const Timeline = z.object({
         why: z.string(),
       }),
     )
-    .meta({ description: 'Oldest first; the latest entries only.' }),
+    .meta({ description: 'Oldest first. Contains only the latest entries.' }),
 });
 
 export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';

@@ -12,7 +12,7 @@ import { readEditSubscription } from './edit.ts';
 import { presentManualRetry } from './present.ts';
 import { SubscriptionIdBody, UnpauseSubscriptionBody } from './schema.ts';
 
-/** What a merchant asks of a running subscription; its workflow decides and carries it out. */
+/** Commands to a subscription. Its workflow validates and executes each command. */
 export function commandRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   /** Rules: IF-4.6, D-15, D-16. */
   router.post('/subscription/edit', async (ctx) => {
@@ -50,7 +50,7 @@ export function commandRoutes(router: Router<RequestState>, deps: ApiDeps): void
     }));
   });
 
-  /** A retry that is declined is an answer like any other. Rules: IF-4.9, D-31. */
+  /** A declined retry is answered 200. Rules: IF-4.9, D-31. */
   router.post('/subscription/manual-retry', async (ctx) => {
     const { subscriptionId } = readFields(SubscriptionIdBody, ctx.state.body);
     await answerCommand(
@@ -64,8 +64,8 @@ export function commandRoutes(router: Router<RequestState>, deps: ApiDeps): void
 }
 
 /**
- * Answers with the outcome of a command, `{}` unless `present` says more. The command id stays the
- * same for every call with one Idempotency-Key, so that it is carried out once. Rules: D-17, D-32.
+ * Answers with the result of a command: `{}` without `present`. All calls with one Idempotency-Key have
+ * the same command id, so the command is executed once. Rules: D-17, D-32.
  */
 async function answerCommand(
   deps: ApiDeps,

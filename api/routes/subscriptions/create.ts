@@ -14,9 +14,9 @@ import { checkTerms } from './schema.ts';
 import type { CreateSubscriptionBody } from './schema.ts';
 
 /**
- * Creates a subscription inside the caller's transaction; once that committed, its workflow is
- * started. The answer does not wait for more than a second on Temporal and does not depend on it:
- * what was not started, the sweep starts. Rules: IF-4.3, D-11, D-60.
+ * Creates a subscription inside the caller's transaction. After the commit its workflow is queued to be
+ * started. The answer does not depend on Temporal: the maintenance sweep starts a workflow that was not
+ * started. Rules: IF-4.3, D-11, D-60.
  */
 export async function createSubscriptionIn(
   tx: Db,
@@ -24,7 +24,7 @@ export async function createSubscriptionIn(
   merchant: Merchant,
   body: CreateSubscriptionBody,
 ): Promise<Outcome> {
-  const createdAt = await birthOf(tx, deps, merchant, body);
+  const createdAt = await creationTime(tx, deps, merchant, body);
   const token = randomToken(deps.random);
   const subscriptionId = await writeSubscription(
     tx,
@@ -73,20 +73,20 @@ type TermsFields = Pick<
   | 'trialPeriodInterval'
 >;
 
-/** What is decided about a subscription when it begins. */
-type Birth = Pick<
+/** The fields of a new subscription that the caller of {@link writeSubscription} decides. */
+type InitialFields = Pick<
   NewSubscription,
   'merchantId' | 'customerId' | 'terms' | 'createdAt' | 'testClockId'
 >;
 
 /**
- * Writes a new subscription with a checkout that `token` opens, inside the caller's transaction, and
- * answers its id. The caller starts its workflow once that committed.
+ * Writes a new subscription and its checkout, which `token` opens, inside the caller's transaction.
+ * Returns the subscription's id. The caller starts the workflow after the commit.
  */
 export async function writeSubscription(
   tx: Db,
   { now, random, checkoutExpiryMs }: Pick<ApiDeps, 'now' | 'random' | 'checkoutExpiryMs'>,
-  birth: Birth,
+  fields: InitialFields,
   order: SubscriptionOrder,
   token: string,
 ): Promise<string> {
@@ -94,11 +94,11 @@ export async function writeSubscription(
   await createSubscription(
     tx,
     {
-      ...birth,
+      ...fields,
       subscriptionId,
-      checkoutExpiresAt: birth.createdAt + checkoutExpiryMs,
-      // A trial's first intent is made when it ends.
-      firstIntentId: birth.terms.trial === null ? newId('in', now(), random) : null,
+      checkoutExpiresAt: fields.createdAt + checkoutExpiryMs,
+      // With a trial the first intent is created at the end of the trial.
+      firstIntentId: fields.terms.trial === null ? newId('in', now(), random) : null,
     },
     order,
     { id: newId('cs', now(), random), token },
@@ -106,8 +106,8 @@ export async function writeSubscription(
   return subscriptionId;
 }
 
-/** The present, or where the test clock stands; it stands still until the transaction ends. */
-async function birthOf(
+/** Real time, or the time of the test clock. The clock is locked until the transaction ends. */
+async function creationTime(
   tx: Db,
   { now }: ApiDeps,
   merchant: Merchant,
@@ -120,7 +120,7 @@ async function birthOf(
   return clock.targetAt;
 }
 
-/** The terms that a request's fields, already judged, come to. */
+/** Converts the validated fields of a request to terms. */
 export function termsOf(body: TermsFields): Terms {
   const { trialPeriodInterval: interval, trialPeriodCount: count = 0 } = body;
   return {

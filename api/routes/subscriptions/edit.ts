@@ -22,14 +22,14 @@ export const EditSubscriptionShape = {
 
 type Given = Partial<Fields<typeof EditSubscriptionShape>>;
 
-/** What an edit changes, under the names inside. */
+/** The changes of an edit, with the field names of the command. */
 type EditChanges = Omit<EditCommand, 'kind' | 'commandId'> & { subscriptionId: string };
 
 /**
- * The fields of an edit. What depends on the subscription (its status, currency, time, the cycles it
- * has charged) is judged by its workflow.
+ * Reads the fields of an edit. The workflow checks the rules that depend on the subscription: its status,
+ * currency, time and charged cycles.
  *
- * @throws DomainError `bad_request` naming every offending field. Rules: IF-4.6, D-15, D-10a.
+ * @throws DomainError `bad_request` naming every invalid field. Rules: IF-4.6, D-15, D-10a.
  */
 export function readEditSubscription(body: unknown): EditChanges {
   const fields = readFields(EditSubscriptionShape, body, (given) => [
@@ -55,7 +55,7 @@ const NOTHING_TO_EDIT: Problem = {
   message: 'must have newAmount, newCycleCount, newNextPaymentDate or interval',
 };
 
-/** Rules: D-01, D-06. The minimum of the currency comes with the subscription. */
+/** The workflow checks the currency's minimum, which depends on the subscription. Rules: D-01, D-06. */
 function boundsProblems({ newAmount, newCycleCount, interval, intervalCount }: Given): Problem[] {
   const problems = {
     newAmount: newAmount === undefined || newAmount > 0 ? null : 'must be greater than 0',
@@ -70,7 +70,7 @@ function boundsProblems({ newAmount, newCycleCount, interval, intervalCount }: G
   );
 }
 
-/** The three go together. Rule: IF-4.6 rule 1. */
+/** All three fields must be given together. Rule: IF-4.6 rule 1. */
 function intervalRuleProblems({ newNextPaymentDate, interval, intervalCount }: Given): Problem[] {
   if (interval === undefined && intervalCount === undefined) return [];
   return Object.entries({ newNextPaymentDate, interval, intervalCount }).flatMap(([field, value]) =>

@@ -24,7 +24,7 @@ export const OneTimeChargeShape = {
   comments: optional(text(COMMENTS_MAX)),
 };
 
-/** A charge of the saved method beside the cycles. Rules: IF-4.10, D-35, D-40. */
+/** Charges the saved method once, outside the billing cycles. Rules: IF-4.10, D-35, D-40. */
 export function oneTimeChargeRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   router.post('/subscription/merchant/one-time-charge', async (ctx) => {
     const body = readFields(OneTimeChargeShape, ctx.state.body, (fields) =>
@@ -37,7 +37,7 @@ export function oneTimeChargeRoutes(router: Router<RequestState>, deps: ApiDeps)
   });
 }
 
-/** The subscription stays as it is until the intent is written. Throws what refuses it. */
+/** Locks the subscription's row until the transaction ends. Throws the reason of a refusal. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

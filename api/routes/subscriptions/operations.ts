@@ -24,30 +24,31 @@ const subscriptionIdParam = { description: 'Id of a subscription.', example: SUB
 const idOnly = [{ summary: 'By id', value: { subscriptionId: SUBSCRIPTION_ID } }];
 const done = { schema: nothing, examples: [{ summary: 'Done', value: {} }] };
 
-/** What a request for a subscription and one for a link have in common. Rules: IF-4.3, IF-4.4. */
+/** Descriptions of the fields that subscriptions and links share. Rules: IF-4.3, IF-4.4. */
 export const SUBSCRIPTION_NOTES = {
-  amount:
-    'What each cycle costs, in the smallest currency unit; more than 1 USD or its equivalent.',
-  currency: 'ISO 4217 code of three letters.',
-  customerDetails:
-    'The payer. The page asks for a name and an e-mail address that are missing here.',
+  amount: 'Amount of each cycle, in the smallest currency unit. More than 1 USD or its equivalent.',
+  currency: 'Three-letter ISO 4217 code.',
+  customerDetails: 'The payer. The page asks for a missing name or e-mail address.',
   interval: 'Unit of the time between two billings.',
   intervalCount:
-    'How many of them: 3 with MONTH bills every three months. At most 3650 DAY, 520 WEEK, 120 MONTH, ' +
-    '10 YEAR.',
-  cycleCount: 'Billing cycles before the subscription ends, at most 1200; the first counts.',
-  receiptId: 'Your own name for the order.',
-  description: 'What it is for.',
-  cancelUrl: 'Where a payer who cancels goes; default: `callbackUrl`.',
-  upfrontAmount: 'Charged at the start instead of the first cycle’s amount. Not with a trial.',
-  trialPeriodCount: 'Trial periods before the first cycle; 0 means none. Not with `upfrontAmount`.',
-  trialPeriodInterval: 'Unit of the trial; required with `trialPeriodCount`.',
+    'Number of intervals between two billings: 3 with MONTH bills every three months. At most ' +
+    '3650 DAY, 520 WEEK, 120 MONTH, 10 YEAR.',
+  cycleCount: 'Total number of billing cycles, including the first. At most 1200.',
+  receiptId: 'Your own order id.',
+  description: 'What the subscription is for.',
+  cancelUrl: 'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+  upfrontAmount: 'Amount of the first cycle, instead of `amount`. Not allowed with a trial.',
+  trialPeriodCount:
+    'Number of trial periods before the first cycle. 0 means no trial. Not allowed with `upfrontAmount`.',
+  trialPeriodInterval: 'Unit of the trial periods. Required with `trialPeriodCount`.',
   phoneNumberRequired: 'Whether the page asks for a telephone number. Default: false.',
-  productPage: 'What the page shows of the product.',
-  customerId: extension('An existing customer; without one a customer is made from the details.'),
+  productPage: 'Name and description of the product on the page.',
+  customerId: extension(
+    'Id of an existing customer. Without it a customer is created from the details.',
+  ),
 };
 
-const lifeOperations: readonly Operation[] = [
+const recordOperations: readonly Operation[] = [
   {
     operationId: 'createSubscription',
     method: 'post',
@@ -55,9 +56,9 @@ const lifeOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Create a subscription',
     description:
-      'Send the payer to `fwdUrl`. Once the first payment succeeded the subscription is ACTIVE (with a ' +
-      'trial: TRIALING, once a payment method is saved); an event tells you, and the payer comes back ' +
-      'to `callbackUrl`. The checkout stays open for 24 hours.',
+      'Send the payer to `fwdUrl`. The subscription becomes ACTIVE when the first payment succeeds. ' +
+      'With a trial it becomes TRIALING when a payment method is saved. An event reports the change, ' +
+      'and the payer’s browser returns to `callbackUrl`. The checkout stays open for 24 hours.',
     idempotencyKey: 'listed',
     body: bodyFields(
       CreateSubscriptionShape,
@@ -65,9 +66,9 @@ const lifeOperations: readonly Operation[] = [
         ...SUBSCRIPTION_NOTES,
         callbackUrl:
           'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
-          'Unsigned: never a proof of payment.',
-        metadata: 'Your own pairs.',
-        testClockId: extension('The test clock it lives by. Test credentials only.'),
+          'The parameters are unsigned and never prove a payment.',
+        metadata: 'Your own key-value pairs.',
+        testClockId: extension('Id of the test clock of the subscription. Test credentials only.'),
       },
       [
         {
@@ -101,7 +102,7 @@ const lifeOperations: readonly Operation[] = [
       ],
     ),
     answer: {
-      description: 'The subscription is there, in status CREATED.',
+      description: 'The subscription was created, with status CREATED.',
       schema: CreatedSubscription,
       examples: [
         {
@@ -123,7 +124,7 @@ const lifeOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Read a subscription',
     description:
-      'Do not poll: events tell you of every change. One subscription can be read 10 times a second.',
+      'Do not poll: events report every change. One subscription can be read 10 times a second.',
     params: { subscriptionId: subscriptionIdParam },
     answer: {
       description: 'The subscription.',
@@ -138,7 +139,7 @@ const lifeOperations: readonly Operation[] = [
     path: '/subscription',
     tag: 'Subscriptions',
     summary: 'List subscriptions',
-    description: 'From the newest to the oldest, page by page.',
+    description: 'Newest first, in pages.',
     isExtension: true,
     query: queryFields(ListQueryFields, LIST_NOTES),
     answer: {
@@ -155,14 +156,14 @@ const lifeOperations: readonly Operation[] = [
     path: '/subscription/upcoming/:subscriptionId',
     tag: 'Subscriptions',
     summary: 'Read the next charges',
-    description: 'What will be charged, and when, if nothing changes and nothing fails.',
+    description: 'The charges that follow if the subscription is not changed and no payment fails.',
     isExtension: true,
     params: { subscriptionId: subscriptionIdParam },
     query: queryFields(UpcomingQuery, {
-      limit: `How many at most. Default: ${UPCOMING_LIMIT_DEFAULT}.`,
+      limit: `Maximum number of charges. Default: ${UPCOMING_LIMIT_DEFAULT}.`,
     }),
     answer: {
-      description: 'The next charges; none while CREATED or PAUSED and once ENDED.',
+      description: 'The next charges. Empty in CREATED, PAUSED and ENDED.',
       schema: Upcoming,
       examples: [
         {
@@ -180,12 +181,13 @@ const lifeOperations: readonly Operation[] = [
     method: 'get',
     path: '/subscription/timeline/:subscriptionId',
     tag: 'Subscriptions',
-    summary: 'Read what happened, when and why',
-    description: 'The latest steps of the subscription, for people.',
+    summary: 'Read the timeline of a subscription',
+    description:
+      'The latest changes of the subscription with their times and reasons, in human-readable text.',
     isExtension: true,
     params: { subscriptionId: subscriptionIdParam },
     answer: {
-      description: 'What happened.',
+      description: 'The timeline.',
       schema: Timeline,
       examples: [
         {
@@ -208,21 +210,21 @@ const commandOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Edit a subscription',
     description:
-      'In TRIALING, ACTIVE, UNPAID and PAUSED, effective at once. A payment that was already requested ' +
-      'keeps its amount. The interval changes only with `interval`, `intervalCount` and ' +
+      'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Takes effect at once. A payment that was already ' +
+      'requested keeps its amount. To change the interval, send `interval`, `intervalCount` and ' +
       '`newNextPaymentDate` together.',
     idempotencyKey: 'listed',
     body: bodyFields(
       EditSubscriptionShape,
       {
-        subscriptionId: 'The subscription.',
-        newAmount: 'What each later cycle costs; more than 1 USD or its equivalent.',
-        newCycleCount: 'More than the cycles already charged.',
+        subscriptionId: 'Id of the subscription.',
+        newAmount: 'Amount of each later cycle. More than 1 USD or its equivalent.',
+        newCycleCount: 'Total number of billing cycles. Must exceed the number of charged cycles.',
         newNextPaymentDate:
-          'Epoch milliseconds in the future. The next due date, from which later ones are counted; in ' +
-          'TRIALING the end of the trial; in UNPAID it replaces the rest of the retry plan.',
+          'Epoch milliseconds in the future. The next due date; later due dates are counted from it. In ' +
+          'TRIALING: the end of the trial. In UNPAID: replaces the rest of the retry plan.',
         interval: 'Unit of the time between two billings.',
-        intervalCount: 'How many of them.',
+        intervalCount: 'Number of intervals between two billings.',
       },
       [
         {
@@ -240,7 +242,7 @@ const commandOperations: readonly Operation[] = [
         },
       ],
     ),
-    answer: { description: 'The subscription is edited.', ...done },
+    answer: { description: 'The subscription was edited.', ...done },
     refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   },
   {
@@ -250,10 +252,10 @@ const commandOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Cancel a subscription',
     description:
-      'In every status but ENDED, at once: no further attempt is made. The outcome of a charge already ' +
-      'sent is still recorded, and its events are sent.',
+      'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
+      'made. The outcome of a charge that was already sent is still recorded, and its events are sent.',
     idempotencyKey: 'listed',
-    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'The subscription.' }, idOnly),
+    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'Id of the subscription.' }, idOnly),
     answer: { description: 'The subscription is ENDED.', ...done },
     refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   },
@@ -263,10 +265,11 @@ const commandOperations: readonly Operation[] = [
     path: '/subscription/merchant/pause',
     tag: 'Subscriptions',
     summary: 'Pause a subscription',
-    description: 'In TRIALING, ACTIVE and UNPAID. Nothing is charged until it is unpaused.',
+    description:
+      'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused.',
     isExtension: true,
     idempotencyKey: 'honoured',
-    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'The subscription.' }, idOnly),
+    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'Id of the subscription.' }, idOnly),
     answer: { description: 'The subscription is PAUSED.', ...done },
     refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   },
@@ -277,18 +280,18 @@ const commandOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Unpause a subscription',
     description:
-      'Only when PAUSED. One charge is made at `newNextPaymentDate`, from which later dates are ' +
-      'counted: the cycle that was owed, else the next.',
+      'Allowed in PAUSED. One charge is made at `newNextPaymentDate`: the owed cycle if there is one, ' +
+      'else the next cycle. Later dates are counted from that date.',
     idempotencyKey: 'honoured',
     body: bodyFields(
       UnpauseSubscriptionBody,
       {
-        subscriptionId: 'The subscription.',
+        subscriptionId: 'Id of the subscription.',
         newNextPaymentDate: 'Epoch milliseconds in the future.',
       },
       [
         {
-          summary: 'Go on at a date',
+          summary: 'Continue on a date',
           value: { subscriptionId: SUBSCRIPTION_ID, newNextPaymentDate: 1_798_761_600_000 },
         },
       ],
@@ -303,13 +306,13 @@ const commandOperations: readonly Operation[] = [
     tag: 'Subscriptions',
     summary: 'Retry a failed payment now',
     description:
-      'Only when UNPAID, and at most once in 4 hours: within them `bad_request`, whose description ' +
-      'names the instant to wait until. A payment that fails again is an answer like any other, with ' +
+      'Allowed in UNPAID, at most once in 4 hours. An earlier retry is answered `bad_request`, and the ' +
+      'description names the earliest time of the next retry. A declined payment is answered 200 with ' +
       '`success: false`.',
     idempotencyKey: 'listed',
-    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'The subscription.' }, idOnly),
+    body: bodyFields(SubscriptionIdBody, { subscriptionId: 'Id of the subscription.' }, idOnly),
     answer: {
-      description: 'The payment was tried.',
+      description: 'The payment was attempted.',
       schema: ManualRetry,
       examples: [
         {
@@ -338,4 +341,4 @@ const commandOperations: readonly Operation[] = [
   },
 ];
 
-export const subscriptionOperations = [...lifeOperations, ...commandOperations];
+export const subscriptionOperations = [...recordOperations, ...commandOperations];

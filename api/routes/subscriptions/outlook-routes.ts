@@ -11,8 +11,9 @@ import { presentTimeline, presentUpcoming } from './present.ts';
 import { UPCOMING_LIMIT_DEFAULT, UpcomingQuery } from './schema.ts';
 
 /**
- * What is to come and what has been. The workflow answers while there is one; once the subscription
- * has ended, or when Temporal knows no workflow of it, its row does. Extensions. Rule: D-§7.
+ * The upcoming charges and the timeline of a subscription. The workflow answers. For an ended
+ * subscription, or when Temporal has no workflow for it, the answer comes from the row. Extensions.
+ * Rule: D-§7.
  */
 export function outlookRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   const { workflows } = deps;
@@ -20,14 +21,14 @@ export function outlookRoutes(router: Router<RequestState>, deps: ApiDeps): void
   router.get('/subscription/upcoming/:subscriptionId', async (ctx) => {
     const { limit = UPCOMING_LIMIT_DEFAULT } = readFields(UpcomingQuery, ctx.query);
     const { ref, state } = await subscriptionOf(deps, ctx);
-    const asked = state.status === 'ENDED' ? null : await workflows.upcoming(ref, limit);
-    send(ctx, ok(presentUpcoming(asked ?? upcomingCharges(state, limit))));
+    const charges = state.status === 'ENDED' ? null : await workflows.upcoming(ref, limit);
+    send(ctx, ok(presentUpcoming(charges ?? upcomingCharges(state, limit))));
   });
 
   router.get('/subscription/timeline/:subscriptionId', async (ctx) => {
     const { ref, state } = await subscriptionOf(deps, ctx);
-    const asked = state.status === 'ENDED' ? null : await workflows.timeline(ref);
-    send(ctx, ok(presentTimeline(asked ?? state.log)));
+    const log = state.status === 'ENDED' ? null : await workflows.timeline(ref);
+    send(ctx, ok(presentTimeline(log ?? state.log)));
   });
 }
 

@@ -12,8 +12,8 @@ import { updateMethodLink } from '../../pages/update-method/link.ts';
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
- * The answer of the read operation. A field without a value is omitted, except the two dates that
- * D-34 calls null. Rules: IF-2.3, D-10a, D-33, D-34.
+ * The answer of the read operation. A field without a value is omitted, except `nextPaymentDate` and
+ * `currentPeriodEnd`, which are null. Rules: IF-2.3, D-10a, D-33, D-34.
  */
 export function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
@@ -47,7 +47,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
   };
 }
 
-/** Only while a new method is of use. Rules: IF-2.3, D-33. */
+/** Only in the statuses that allow a new payment method. Rules: IF-2.3, D-33. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
@@ -71,7 +71,7 @@ export function presentManualRetry(result: CommandResult) {
   };
 }
 
-/** Earliest first; `date` is null for an owed cycle that nothing is planned for. Rule: D-§7. */
+/** Earliest first. `date` is null for an owed cycle without a planned attempt. Rule: D-§7. */
 export function presentUpcoming(charges: readonly UpcomingCharge[]) {
   return {
     data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({

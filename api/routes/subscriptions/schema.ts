@@ -30,13 +30,13 @@ const productPage = z.object({
   description: optional(description),
 });
 
-/** The bounds of the other units are lower, and come with the interval. Rule: D-06. */
+/** The maximum is that of DAY. The lower limits of the other units are checked later. Rule: D-06. */
 export const intervalCountField = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
 /** Rule: D-06. */
 export const cycleCountField = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
-/** Rule: IF-4.3; `customerId` and `testClockId` are extensions (D-11, D-60). */
+/** `customerId` and `testClockId` are extensions. Rules: IF-4.3, D-11, D-60. */
 export const CreateSubscriptionShape = {
   amount,
   currency,
@@ -61,11 +61,11 @@ export const CreateSubscriptionShape = {
 export type CreateSubscriptionBody = Fields<typeof CreateSubscriptionShape>;
 
 /**
- * The fields of a create request. What depends on when the subscription begins (the length of a
- * trial, the last billing date) is judged for `startAt`; on a test clock, whose time is not known
- * yet, by {@link checkTerms}.
+ * Reads the fields of a create request. The length of the trial and the last billing date are checked
+ * for a begin at `startAt`. With a test clock {@link checkTerms} checks them later, because the time of
+ * the clock is not known yet.
  *
- * @throws DomainError `bad_request` naming every offending field.
+ * @throws DomainError `bad_request` naming every invalid field.
  */
 export function readCreateSubscription(body: unknown, startAt: number): CreateSubscriptionBody {
   return readFields(CreateSubscriptionShape, body, (fields) => [
@@ -74,7 +74,7 @@ export function readCreateSubscription(body: unknown, startAt: number): CreateSu
   ]);
 }
 
-/** The dates of the terms when they begin at `startAt`. Throws as {@link readCreateSubscription}. */
+/** Checks the dates for a begin at `startAt`. Throws like {@link readCreateSubscription}. */
 export function checkTerms(body: CreateSubscriptionBody, startAt: number): void {
   const problems = datedProblems(body, startAt);
   if (problems.length > 0) throw problemsError(problems);
@@ -82,7 +82,7 @@ export function checkTerms(body: CreateSubscriptionBody, startAt: number): void 
 
 type Given = Partial<Omit<CreateSubscriptionBody, 'callbackUrl' | 'metadata' | 'testClockId'>>;
 
-/** What is wrong with the terms of a subscription, whenever it begins. */
+/** Problems of the terms that do not depend on when the subscription begins. */
 export function subscriptionProblems(fields: Given): Problem[] {
   const { amount: recurring, upfrontAmount, currency: code } = fields;
   return [
@@ -124,7 +124,7 @@ function trialRuleProblems(fields: Given): Problem[] {
   return problems;
 }
 
-/** What is wrong with the dates of a subscription that begins at `startAt`. Rule: D-06. */
+/** Problems of the dates of a subscription that begins at `startAt`. Rule: D-06. */
 export function datedProblems(fields: Given, startAt: number): Problem[] {
   const { interval, intervalCount, cycleCount, trialPeriodInterval, trialPeriodCount } = fields;
   if (interval === undefined || intervalCount === undefined || cycleCount === undefined) return [];
@@ -132,16 +132,16 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** The body of a command that needs nothing more. Rules: IF-4.7, IF-4.9. */
+/** The body of a command without other fields. Rules: IF-4.7, IF-4.9. */
 export const SubscriptionIdBody = { subscriptionId: idText() };
 
-/** Whether the date lies in the future is for the subscription's own time to say. Rule: IF-4.8. */
+/** The workflow checks that the date lies in the future of the subscription's time. Rule: IF-4.8. */
 export const UnpauseSubscriptionBody = { ...SubscriptionIdBody, newNextPaymentDate: instant };
 
 export const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
-/** The query of the upcoming charges; a number in an address is text. Rule: D-§7. */
+/** The query of the upcoming charges. Rule: D-§7. */
 export const UpcomingQuery = {
   limit: optional(numberText(1, UPCOMING_LIMIT_MAX)),
 };
