@@ -16,17 +16,18 @@ import { causesOf } from '../../middleware/errors.ts';
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;
-/** Subscriptions told at the same time. */
+/** Signals that are sent at the same time. */
 const PARALLEL_SIGNALS = 16;
 
 /**
- * Sends a clock to `to`: the target commits first, so that a sweep finishes what this process does
- * not. `isRepeat`: this is a call whose twin may have committed the same target already.
+ * Sets the target of a clock to `to`. The target commits before any subscription is signalled, so that
+ * the maintenance sweep can send signals that this process does not. `isRepeat`: an earlier call with
+ * the same key may have committed the same target.
  *
- * @throws DomainError for an unknown clock, for going back, and while the clock still advances.
- * Rule: D-60.
+ * @throws DomainError for an unknown clock, for a target before the present one, and while the clock
+ * still advances. Rule: D-60.
  */
-export async function sendClock(
+export async function setClockTarget(
   { db }: ApiDeps,
   merchantId: string,
   order: { testClockId: string; to: number; isRepeat: boolean },
@@ -41,7 +42,7 @@ export async function sendClock(
     }
     if (to < clock.targetAt) {
       const present = formatInstant(clock.targetAt);
-      // Refused for how things stand, so it is kept under its key.
+      // Not a FieldsError: the refusal depends on the clock, so it is stored under the key.
       throw new DomainError('bad_request', `to: must not lie before ${present}`);
     }
     await sendTestClock(tx, clock, to);
@@ -50,14 +51,17 @@ export async function sendClock(
 }
 
 /**
- * Tells every subscription that is not there where its clock was sent and waits until all are, at
- * most `clockWaitMs`. True when they are. A subscription that could not be told is told by the sweep.
+ * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`
+ * until all have reached it. True when all have. The maintenance sweep repeats a signal that failed.
  */
 export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise<boolean> {
   const deadline = performance.now() + (deps.clockWaitMs ?? DEFAULT_WAIT_MS);
-  // Nothing waits for this: the rows say who is there, and the sweep tells whom this did not.
-  tellSubscriptions(deps, clock, deadline).catch((error: unknown) => {
-    deps.logger.warn({ testClockId: clock.id, causes: causesOf(error) }, 'telling a clock stopped');
+  // Not awaited. The rows show which subscriptions have reached the target, and the sweep repeats signals.
+  signalSubscriptions(deps, clock, deadline).catch((error: unknown) => {
+    deps.logger.warn(
+      { testClockId: clock.id, causes: causesOf(error) },
+      'cannot signal the subscriptions of a test clock; the sweep does it',
+    );
   });
   let pollMs = FIRST_POLL_MS;
   for (;;) {
@@ -68,21 +72,21 @@ export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise
   }
 }
 
-async function tellSubscriptions(
+async function signalSubscriptions(
   { db, workflows, logger }: ApiDeps,
   clock: TestClock,
   deadline: number,
 ): Promise<void> {
-  const waiting = await subscriptionsBehind(db, clock);
-  const tellNext = async (): Promise<void> => {
+  const behind = await subscriptionsBehind(db, clock);
+  const signalNext = async (): Promise<void> => {
     for (;;) {
-      const subscriptionId = waiting.shift();
+      const subscriptionId = behind.shift();
       if (subscriptionId === undefined || performance.now() > deadline) return;
       const ref = { merchantId: clock.merchantId, subscriptionId };
       await workflows.advanceClock(ref, clock.targetAt).catch(() => {
-        logger.warn(ref, 'could not be told of its test clock; the sweep does it');
+        logger.warn(ref, 'cannot signal the subscription of a test clock; the sweep does it');
       });
     }
   };
-  await Promise.all(Array.from({ length: PARALLEL_SIGNALS }, tellNext));
+  await Promise.all(Array.from({ length: PARALLEL_SIGNALS }, signalNext));
 }

@@ -4,7 +4,7 @@ import { bodyFields } from '../../openapi/operation.ts';
 import type { Operation } from '../../openapi/operation.ts';
 import { AdvanceTestClockBody, CreateTestClockBody } from './schema.ts';
 
-const now = epochMs('Where the clock stands.');
+const now = epochMs('The time of the clock.');
 
 /** Rule: D-60. */
 const TestClock = z
@@ -27,19 +27,19 @@ export const testClockOperations: readonly Operation[] = [
     path: '/test-clock/create',
     tag: 'Test clocks',
     summary: 'Create a test clock',
-    description: 'It stands still until it is advanced. Test credentials only.',
+    description: 'The clock stands still until it is advanced. Test credentials only.',
     isExtension: true,
     idempotencyKey: 'honoured',
     body: bodyFields(
       CreateTestClockBody,
-      { now: 'Where it starts, in epoch milliseconds. Default: the present.' },
+      { now: 'Start time, in epoch milliseconds. Default: the present.' },
       [
         { summary: 'The present', value: {} },
-        { summary: 'A new year', value: { now: 1_798_761_600_000 } },
+        { summary: 'A given time', value: { now: 1_798_761_600_000 } },
       ],
     ),
     answer: {
-      description: 'The clock is there.',
+      description: 'The test clock was created.',
       schema: z.object({ testClockId: id('clk', 'test clock'), now }),
       examples: [{ summary: 'Created', value: { testClockId: CLOCK_ID, now: 1_798_761_600_000 } }],
     },
@@ -52,22 +52,22 @@ export const testClockOperations: readonly Operation[] = [
     tag: 'Test clocks',
     summary: 'Advance a test clock',
     description:
-      'Everything due up to `to` happens, in order. ADVANCING after 25 seconds means that it still ' +
-      'does; read the clock to learn when it is READY. Webhooks are not waited for.',
+      'Everything due up to `to` happens, in order. The call waits at most 25 seconds and then answers ' +
+      'ADVANCING: read the clock until it is READY. The call does not wait for webhooks.',
     isExtension: true,
     idempotencyKey: 'honoured',
     body: bodyFields(
       AdvanceTestClockBody,
       {
-        testClockId: 'The clock.',
-        to: 'Epoch milliseconds, not before where the clock stands.',
+        testClockId: 'Id of the test clock.',
+        to: 'Epoch milliseconds, not before the time of the clock.',
       },
       [{ summary: 'To a date', value: { testClockId: CLOCK_ID, to: 1_798_761_600_000 } }],
     ),
     answer: {
-      description: 'The clock is there, or on its way.',
+      description: 'The clock has reached `to`, or is still advancing.',
       schema: TestClock,
-      examples: [{ summary: 'There', value: ready }],
+      examples: [{ summary: 'Ready', value: ready }],
     },
     refusals: ['operation_not_allowed', 'resource_not_found'],
   },
@@ -77,13 +77,13 @@ export const testClockOperations: readonly Operation[] = [
     path: '/test-clock/:testClockId',
     tag: 'Test clocks',
     summary: 'Read a test clock',
-    description: 'Tells whether it is still advancing.',
+    description: 'Shows whether the clock is still advancing.',
     isExtension: true,
     params: { testClockId: { description: 'Id of a test clock.', example: CLOCK_ID } },
     answer: {
       description: 'The clock.',
       schema: TestClock,
-      examples: [{ summary: 'There', value: ready }],
+      examples: [{ summary: 'Ready', value: ready }],
     },
     refusals: ['operation_not_allowed', 'resource_not_found'],
   },

@@ -12,11 +12,11 @@ import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readFields } from '../../fields.ts';
 import { answerInTransaction, answerOutcome } from '../../idempotency.ts';
-import { sendClock, waitUntilReached } from './advance.ts';
+import { setClockTarget, waitUntilReached } from './advance.ts';
 import { presentTestClock } from './present.ts';
 import { AdvanceTestClockBody, CreateTestClockBody } from './schema.ts';
 
-/** Clocks a merchant's test subscriptions live by. Rule: D-60. */
+/** Test clocks set the time of a merchant's test subscriptions. Rule: D-60. */
 export function testClockRoutes(router: Router<RequestState>, deps: ApiDeps): void {
   const { db, now, random } = deps;
 
@@ -36,7 +36,7 @@ export function testClockRoutes(router: Router<RequestState>, deps: ApiDeps): vo
     const merchantId = testMerchantId(ctx);
     const body = readFields(AdvanceTestClockBody, ctx.state.body);
     await answerOutcome(deps, ctx, async ({ isRepeat }) => {
-      const clock = await sendClock(deps, merchantId, { ...body, isRepeat });
+      const clock = await setClockTarget(deps, merchantId, { ...body, isRepeat });
       const isReady = await waitUntilReached(deps, clock);
       return { ...ok(presentTestClock(clock, isReady)), isDefinite: isReady };
     });
