@@ -43,7 +43,7 @@ export type GenerateLinkBody = Fields<typeof GenerateLinkShape>;
 /**
  * Reads the fields of a request for a link. {@link checkDates} checks the rules that depend on the time.
  *
- * @throws DomainError `bad_request` naming every offending field.
+ * @throws DomainError `bad_request` naming every invalid field.
  */
 export function readGenerateLink(body: unknown): GenerateLinkBody {
   return readFields(GenerateLinkShape, body, subscriptionProblems);

@@ -25,7 +25,7 @@ export const ChargeTokenisedShape = {
 
 export type ChargeTokenisedBody = Fields<typeof ChargeTokenisedShape>;
 
-/** @throws DomainError `bad_request` naming every offending field. */
+/** @throws DomainError `bad_request` naming every invalid field. */
 export function readChargeTokenised(body: unknown): ChargeTokenisedBody {
   return readFields(ChargeTokenisedShape, body, (fields) =>
     amountProblems({ amount: fields.amount }, fields.currency),
@@ -51,7 +51,7 @@ export const CreateIntentShape = {
 
 export type CreateIntentBody = Fields<typeof CreateIntentShape>;
 
-/** @throws DomainError `bad_request` naming every offending field. */
+/** @throws DomainError `bad_request` naming every invalid field. */
 export function readCreateIntent(body: unknown): CreateIntentBody {
   return readFields(CreateIntentShape, body, (fields) =>
     amountProblems({ amount: fields.amount }, fields.currency),

@@ -24,7 +24,7 @@ const SetupMethod = z
     metadata: pairs.optional(),
     status: z.enum(SETUP_METHOD_STATUSES).meta({
       description:
-        'FAILED: the tries of the page are used up. CANCELLED: nobody completed it in time.',
+        'FAILED: the session has no tries left. CANCELLED: the session expired.',
     }),
     pmId: id('pmt', 'saved payment method').optional(),
   })
@@ -50,22 +50,23 @@ export const setupMethodOperations: readonly Operation[] = [
     body: bodyFields(
       CreateSetupMethodShape,
       {
-        currency: 'ISO 4217 code of three letters.',
-        billingDetails:
-          'The payer. The page asks for a name and an e-mail address that are missing.',
+        currency: 'Three-letter ISO 4217 code.',
+        billingDetails: 'The payer. The page asks for a missing name or e-mail address.',
         callbackUrl:
           'Where the payer’s browser goes afterwards, with `setup_method_id`, `pm_id`, `customer_id` ' +
-          'and `status` added. Unsigned.',
-        paymentMethods: 'Which kinds may be saved. What is not available falls back to CARD.',
-        customerId: 'Whose it will be; without one a customer is made from the details.',
-        storeFrontId: 'Kept with the session, unchecked.',
-        metadata: 'Your own pairs.',
+          'and `status` added. The parameters are unsigned.',
+        paymentMethods:
+          'Payment methods that may be saved. An unavailable method falls back to CARD.',
+        customerId:
+          'Id of an existing customer. Without it a customer is created from the details.',
+        storeFrontId: 'Stored with the session. Not checked.',
+        metadata: 'Your own key-value pairs.',
         phoneNumberRequired: 'Whether the page asks for a telephone number. Default: false.',
       },
       [{ summary: 'A card', value: exampleBody }],
     ),
     answer: {
-      description: 'The payment method can be saved.',
+      description: 'The setup session was created.',
       schema: z.object({
         setupMethodId: id('sm', 'setup session'),
         fwdUrl: url('Where to send the payer.'),
@@ -88,7 +89,7 @@ export const setupMethodOperations: readonly Operation[] = [
     path: '/setup-method/:setupMethodId',
     tag: 'Setup methods',
     summary: 'Read a setup session',
-    description: 'Tells whether a payment method was saved, and which.',
+    description: 'Shows whether a payment method was saved, and its id.',
     isExtension: true,
     params: { setupMethodId: { description: 'Id of a setup session.', example: SETUP_METHOD_ID } },
     answer: {

@@ -9,14 +9,14 @@ import { ListWebhooksQuery, WebhookShape } from './schema.ts';
 const WebhookConfiguration = z
   .object({
     webhookConfigId: id('whc', 'configuration'),
-    webHookUrl: url('Where events are sent.'),
+    webHookUrl: url('URL that events are sent to.'),
     eventSigner: z
       .literal('<SIGNING_SECRET>')
-      .meta({ description: 'In place of the secret, which is never shown again.' }),
+      .meta({ description: 'Placeholder for the secret, which is never shown.' }),
     subscribedEventTypes: z.array(z.enum(EVENT_TYPES)),
     isActive: z.boolean().meta({
       description:
-        'False after five days of nothing but failures, or after an answer of 410. PUT makes it true.',
+        'False after five days of only failed deliveries, or after an answer of 410. PUT sets it to true.',
     }),
   })
   .meta({ id: 'WebhookConfiguration' });
@@ -34,10 +34,10 @@ const body = bodyFields(
   WebhookShape,
   {
     eventSigner:
-      'The secret that events are signed with, 1 to 255 visible ASCII characters. With the prefix ' +
-      '`whsec_` the rest is Base64 of the key.',
+      'The secret that signs the events, 1 to 255 visible ASCII characters. With the prefix `whsec_` ' +
+      'the rest is the key in Base64.',
     endpoint: 'A public https URL.',
-    subscribedEventTypes: 'Which events are sent there; others are not.',
+    subscribedEventTypes: 'Types of the events that are sent. No other events are sent.',
   },
   [{ summary: 'Payments', value: exampleBody }],
 );
@@ -49,7 +49,7 @@ export const webhookOperations: readonly Operation[] = [
     path: '/webhook',
     tag: 'Webhooks',
     summary: 'List webhook configurations',
-    description: 'The active ones, unless all are asked for.',
+    description: 'Lists the active configurations. `includeInactive=true` lists all.',
     query: queryFields(ListWebhooksQuery, {
       includeInactive: extension('Whether deactivated configurations are listed too.'),
     }),
@@ -80,7 +80,7 @@ export const webhookOperations: readonly Operation[] = [
     path: '/webhook',
     tag: 'Webhooks',
     summary: 'Create a webhook configuration',
-    description: 'Events from now on are sent there.',
+    description: 'Events that happen from now on are sent to the endpoint.',
     isExtension: true,
     idempotencyKey: 'honoured',
     body,
@@ -97,8 +97,9 @@ export const webhookOperations: readonly Operation[] = [
     tag: 'Webhooks',
     summary: 'Replace a webhook configuration',
     description:
-      'Also makes a deactivated one active again. After a change of the secret `webhook-signature` ' +
-      'lists signatures of both for 24 hours; `xpay-signature` uses the new one at once.',
+      'Also reactivates a deactivated configuration. After a change of the secret, `webhook-signature` ' +
+      'lists a signature with each of the two secrets for 24 hours. `xpay-signature` uses the new ' +
+      'secret at once.',
     idempotencyKey: 'honoured',
     params: { webhookConfigId: configIdParam },
     body,
@@ -111,12 +112,12 @@ export const webhookOperations: readonly Operation[] = [
     path: '/webhook/:webhookConfigId',
     tag: 'Webhooks',
     summary: 'Delete a webhook configuration',
-    description: 'Nothing more is sent there, what is still to be delivered included.',
+    description: 'No more events are sent to the endpoint. Pending deliveries are dropped.',
     isExtension: true,
     idempotencyKey: 'honoured',
     params: { webhookConfigId: configIdParam },
     answer: {
-      description: 'The configuration is gone.',
+      description: 'The configuration was deleted.',
       schema: nothing,
       examples: [{ summary: 'Done', value: {} }],
     },

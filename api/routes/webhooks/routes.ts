@@ -58,7 +58,7 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
     );
     const ref = configRef(ctx);
     const reseal = (stored: Buffer): Resealed | null => {
-      // Sent back as it was read: everybody knows that text, and it signs nothing.
+      // The client sent the placeholder from a read back, so the stored secret stays.
       if (eventSigner === SHOWN_SIGNER) return null;
       const before = openIfPossible(sealing, stored, ref.configId);
       if (before === eventSigner) return null;
@@ -74,7 +74,7 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
         at: now(),
       });
       if (!isKnown) throw notFound('webhook configuration');
-      // The answer does not wait for it: the sweep wakes a queue that missed the signal.
+      // Not awaited. The maintenance sweep wakes an endpoint queue that missed the signal.
       return { answer: NO_CONTENT, afterCommit: async () => void webhooks.breakerClosed(ref) };
     });
   });
@@ -90,7 +90,7 @@ export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void
   });
 }
 
-/** Null when it was sealed with a key that is gone: an update is how the merchant repairs it. */
+/** Null when the encryption key of the secret is lost. The merchant repairs that with an update. */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
   try {
     return sealing.open(stored, configId);
@@ -100,7 +100,7 @@ function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): str
   }
 }
 
-/** What is no id of ours names nothing. Rule: D-21. */
+/** A text that is no configuration id is answered like an unknown id. Rule: D-21. */
 function configRef(ctx: Context): { merchantId: string; configId: string } {
   const configId = pathParam(ctx, 'webhookConfigId');
   if (!isId('whc', configId)) throw notFound('webhook configuration');

@@ -5,7 +5,7 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
-/** There are fewer types than this; the bound keeps the answer to a wrong list short. */
+/** More than there are types. The limit keeps the error answer for a long list short. */
 const EVENT_TYPES_MAX = 50;
 
 const eventSigner = z
@@ -29,14 +29,14 @@ export const WebhookShape = {
 
 export type WebhookBody = Fields<typeof WebhookShape>;
 
-/** What reads show in place of every secret. Rule: D-55. */
+/** Reads show this text in place of every secret. Rule: D-55. */
 export const SHOWN_SIGNER = '<SIGNING_SECRET>';
 
 /**
- * A configuration as it is to be. `isNew`: there is no secret yet that {@link SHOWN_SIGNER}, sent back
- * as it was read, could stand for.
+ * Reads the fields of a configuration. `isNew`: the configuration has no stored secret yet, so
+ * {@link SHOWN_SIGNER} is refused.
  *
- * @throws DomainError `bad_request` naming every offending field.
+ * @throws DomainError `bad_request` naming every invalid field.
  */
 export function readWebhook(
   body: unknown,
@@ -58,7 +58,7 @@ export const ListWebhooksQuery = {
   includeInactive: z.enum(['true', 'false']).default('false'),
 };
 
-/** Whether the list holds deactivated configurations too. Rule: D-55. */
+/** True when the list includes deactivated configurations. Rule: D-55. */
 export function readIncludeInactive(query: unknown): boolean {
   return readFields(ListWebhooksQuery, query).includeInactive === 'true';
 }
