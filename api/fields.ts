@@ -122,7 +122,7 @@ export function text(max: number) {
   return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
 }
 
-/** In characters. No id is longer. */
+/** Maximum length in characters. No id is longer. */
 const ID_MAX = 64;
 
 /** The id of a record. Only the length is checked; the handler looks the record up. Rule: D-21. */

@@ -79,7 +79,7 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
         if (answer === null || answer.writableFinished) socket.destroy();
       }
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would close a connection at once on which a request may be arriving. It would
+    // `http.Server.close` would at once close connections on which a request may be arriving. It would
     // also wait for connections that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);

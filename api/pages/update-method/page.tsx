@@ -67,7 +67,7 @@ function closedText({ state, merchantName }: MethodUpdate): { title: string; tex
   };
 }
 
-/** The text has its own page: after the last try there is no form to show it above. */
+/** Shown after the last try, when the page has no form above which to show the text. */
 function keptPage(update: MethodUpdate): Page {
   return notice(403, 'Your new card was saved', [
     keptText(update),

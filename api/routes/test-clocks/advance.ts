@@ -60,7 +60,7 @@ export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise
   signalSubscriptions(deps, clock, deadline).catch((error: unknown) => {
     deps.logger.warn(
       { testClockId: clock.id, causes: causesOf(error) },
-      'cannot signal the subscriptions of a test clock; the sweep does it',
+      'cannot signal the subscriptions of a test clock; the sweep repeats it',
     );
   });
   let pollMs = FIRST_POLL_MS;
@@ -84,7 +84,7 @@ async function signalSubscriptions(
       if (subscriptionId === undefined || performance.now() > deadline) return;
       const ref = { merchantId: clock.merchantId, subscriptionId };
       await workflows.advanceClock(ref, clock.targetAt).catch(() => {
-        logger.warn(ref, 'cannot signal the subscription of a test clock; the sweep does it');
+        logger.warn(ref, 'cannot signal the subscription of a test clock; the sweep repeats it');
       });
     }
   };
