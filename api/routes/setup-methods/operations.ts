@@ -23,8 +23,7 @@ const SetupMethod = z
     callbackUrl: url('Where the payer’s browser goes afterwards.'),
     metadata: pairs.optional(),
     status: z.enum(SETUP_METHOD_STATUSES).meta({
-      description:
-        'FAILED: the session has no tries left. CANCELLED: the session expired.',
+      description: 'FAILED: the session has no tries left. CANCELLED: the session expired.',
     }),
     pmId: id('pmt', 'saved payment method').optional(),
   })
