@@ -12,7 +12,7 @@ const activities = withoutQueryData({
     Promise.reject(new DrizzleQueryError('insert', ['ada@example.com'], deadlock)),
 });
 
-test('a database error leaves an activity without the query and its parameters [design §4]', async () => {
+test('an activity’s failure after a database error contains no query and no parameters', async () => {
   const failure = await activities.meetsTheDatabase().catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(ApplicationFailure);
   expect(failure).toMatchObject({
@@ -23,7 +23,7 @@ test('a database error leaves an activity without the query and its parameters [
   expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toMatch(/ada/i);
 });
 
-test('everything else leaves it as it is [design §3]', async () => {
+test('the result of an activity and its own failure are passed on unchanged', async () => {
   expect(await activities.works({ n: 1 })).toBe(2);
   await expect(activities.isRefused()).rejects.toThrow(invalidInput('no'));
 });

@@ -17,13 +17,13 @@ test.each([
   ['https://m.example/?a=1#b?c', 'https://m.example/?a=1&subscription_id=sub_1&status=ACTIVE#b?c'],
   ['https://m.example/#x#y', 'https://m.example/?subscription_id=sub_1&status=ACTIVE#x#y'],
 ])(
-  'what the payer brings back is appended to %s, which stays as written [D-44]',
+  'the callback parameters are appended to %s, and the URL itself is not rewritten [D-44]',
   (given, expected) => {
     expect(callbackUrl(given, FACTS)).toBe(expected);
   },
 );
 
-test('a receipt id is appended, and cannot add parameters of its own [D-44]', () => {
+test('a receipt id is appended to the callback URL, and cannot add other parameters to it [D-44]', () => {
   expect(callbackUrl('https://m.example/', { ...FACTS, receipt_id: '7&status=PAID#x y' })).toBe(
     'https://m.example/?subscription_id=sub_1&status=ACTIVE&receipt_id=7%26status%3DPAID%23x+y',
   );
@@ -60,7 +60,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     ],
   ],
   [
-    'a currency without decimals, one payment after a trial of a month that is short',
+    'one payment in a currency without decimals, after a trial that ends in a short month',
     { currency: 'JPY', cycleCount: 1, trial: { interval: 'MONTH', count: 2 } },
     [
       ['Today', 'Nothing'],
@@ -69,7 +69,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     ],
   ],
   [
-    'a currency of three decimals, with an upfront amount',
+    'a currency with three decimals and an upfront amount',
     { currency: 'KWD', upfrontAmountMinor: 50 },
     [
       ['Today', '0.050 KWD'],
@@ -77,7 +77,10 @@ test.each<[string, Partial<Terms>, string[][]]>([
       ['In all', '2 payments, the last on 31 January 2027'],
     ],
   ],
-])('the payer reads %s in words and dates [D-05, IF-2.3]', (_name, changes, lines) => {
-  const offer = offerOf({ ...MONTHLY, ...changes }, DEC_31);
-  expect(offer.lines.map(({ label, text }) => [label, text])).toEqual(lines);
-});
+])(
+  'the checkout page describes %s in amounts and dates [D-05, IF-2.3]',
+  (_name, changes, lines) => {
+    const offer = offerOf({ ...MONTHLY, ...changes }, DEC_31);
+    expect(offer.lines.map(({ label, text }) => [label, text])).toEqual(lines);
+  },
+);

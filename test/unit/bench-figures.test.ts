@@ -10,8 +10,8 @@ const counters = (at: number, n: number) => ({
   temporal: null,
 });
 
-describe('the figures of the benchmarks', () => {
-  test('a percentile is the smallest value that so many do not exceed', () => {
+describe('the benchmark statistics', () => {
+  test('percentile n is the smallest value that n % of the values do not exceed', () => {
     const values = Array.from({ length: 100 }, (_, index) => 100 - index);
     expect([1, 50, 99, 100].map((percent) => percentile(values, percent))).toEqual([
       1, 50, 99, 100,
@@ -19,11 +19,11 @@ describe('the figures of the benchmarks', () => {
     expect(percentile([7], 99)).toBe(7);
   });
 
-  test('a distribution without values has no percentiles', () => {
+  test('an empty distribution has no percentiles', () => {
     expect(distributionOf([])).toEqual({ count: 0, p50: null, p95: null, p99: null, max: null });
   });
 
-  test('SQL work between two readings is without the work of an idle stack', () => {
+  test('the SQL work between two readings does not count the work of an idle stack', () => {
     const idlePerSecond = { walBytes: 10, ours: { commits: 1, statements: 2 }, temporal: null };
     const work = workBetween(counters(1_000, 50), counters(11_000, 160), idlePerSecond);
     expect(work).toEqual({
@@ -38,7 +38,7 @@ describe('the figures of the benchmarks', () => {
     });
   });
 
-  test('parallel work keeps the order of its items and its width', async () => {
+  test('parallel work returns results in the order of its items and limits its concurrency', async () => {
     let running = 0;
     let most = 0;
     const results = await inParallel([30, 1, 10, 5], 2, async (ms) => {
@@ -52,7 +52,7 @@ describe('the figures of the benchmarks', () => {
     expect(most).toBe(2);
   });
 
-  test('parallel work starts nothing more after a failure', async () => {
+  test('parallel work starts no further item after a failure', async () => {
     const started: number[] = [];
     const work = inParallel([1, 2, 3, 4], 1, async (item) => {
       started.push(item);

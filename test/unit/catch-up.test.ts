@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Simulation } from '../support/simulation.ts';
 
-/** Paid in January; then nothing runs until 15 May, when February to May are overdue. */
+/** The first cycle is paid on 10 January. Nothing runs until 15 May: four cycles are overdue. */
 function lateLife(): Simulation {
   const life = new Simulation('2026-01-10T12:00:00Z', { cycleCount: 12 });
   life.pay();
@@ -14,7 +14,7 @@ const dueOf = (life: Simulation) =>
     ({ dueAt, trigger }) => `${new Date(dueAt).toISOString().slice(0, 10)} ${trigger}`,
   );
 
-test('cycles that fell due while nothing ran are charged in order, each with its own date [D-05]', () => {
+test('overdue cycles are charged in order, each with its own due date, after an outage [D-05]', () => {
   const life = lateLife();
   life.runTo('2026-05-15T00:00:00Z');
   expect(dueOf(life)).toEqual([
@@ -27,7 +27,7 @@ test('cycles that fell due while nothing ran are charged in order, each with its
   expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 5 });
 });
 
-test('that catch-up stops at the first decline; what follows is not back-billed [D-05, D-§4]', () => {
+test('no overdue cycle is charged or back-billed after the first declined one [D-05, D-§4]', () => {
   const life = lateLife();
   life.replies.push({ kind: 'succeeded' }, { kind: 'declined', code: 'card_declined' });
   life.runTo('2026-05-15T00:00:00Z');
@@ -38,7 +38,7 @@ test('that catch-up stops at the first decline; what follows is not back-billed 
   ]);
   expect(life.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 2 });
 
-  // Four hours later March is paid, and June is next: April and May are nobody's debt.
+  // The retry four hours later pays March. The next charge is in June: April and May are not owed.
   life.runTo('2026-06-11T00:00:00Z');
   expect(dueOf(life).slice(3)).toEqual(['2026-03-10 automatic_retry', '2026-06-10 scheduled']);
   expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 4 });

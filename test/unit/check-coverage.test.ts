@@ -29,7 +29,7 @@ function write(path: string, lines: readonly string[]): void {
   writeFileSync(join(folder, path), lines.join('\n'));
 }
 
-/** Runs the check on the folder, its document having these rows. */
+/** Writes a document with these rows into the folder and runs the check there. */
 async function check(...rows: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const table = ['| Rule | Statement | Proved by |', '|---|---|---|', ...rows];
   write('docs/interface-coverage.md', table);
@@ -47,7 +47,7 @@ async function check(...rows: string[]): Promise<{ code: number; stdout: string;
 
 const CENTS = '| D-01 | Amounts are cents. | `unit/money` is counted in cents |';
 
-test('a row with a test that is there passes, by its title, its case or its placeholders', async () => {
+test('a row passes when it cites a test by title, case name or placeholder', async () => {
   expect(
     await check(
       CENTS,
@@ -59,7 +59,7 @@ test('a row with a test that is there passes, by its title, its case or its plac
   });
 });
 
-test('a row without a test, with one that is not there or does not run fails by its line', async () => {
+test('a row fails with its line when it cites no test, a missing test or a skipped test', async () => {
   const { code, stderr } = await check(
     CENTS,
     '| D-02 | Digits. |  |',
@@ -83,8 +83,8 @@ test('a row without a test, with one that is not there or does not run fails by 
   ]);
 });
 
-test('a rule that is cited and has no row fails, and so does a row of another form', async () => {
-  // Not as it is written here: this file is checked, too.
+test('the check fails when a cited rule has no row, and when a row is malformed', async () => {
+  // The id is assembled, because the check reads this file, too.
   const unknown = ['D', 99].join('-');
   write('domain/late.ts', [`// Rules: D-01, ${unknown}, IF-4.9.`]);
   expect((await check(CENTS)).stderr).toContain(

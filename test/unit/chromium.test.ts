@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A program on PATH. */
+/** Puts a program on PATH. */
 function program(name: string, script: string): string {
   const path = join(folder, 'bin', name);
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
@@ -31,7 +31,7 @@ function program(name: string, script: string): string {
 const find = (mayInstall: boolean, chromiumPath?: string) =>
   chromium({ chromiumPath, mayInstall }, report);
 
-test('the browser of CHROMIUM_PATH comes first, and must be a program', async () => {
+test('CHROMIUM_PATH has priority, and is refused when it is not an executable file', async () => {
   program('chromium', 'echo Chromium 1');
   const own = join(folder, 'own-browser');
   await expect(find(false, own)).rejects.toThrow(
@@ -42,14 +42,14 @@ test('the browser of CHROMIUM_PATH comes first, and must be a program', async ()
   expect(await find(false, own)).toBe(own);
 });
 
-test('then the first on PATH that is one, not a program that only says how to install it', async () => {
+test('the first working browser on PATH is used when CHROMIUM_PATH is not set', async () => {
   program('chromium-browser', 'echo "use another way" >&2; exit 1');
   const chrome = program('google-chrome', 'echo Chrome 1');
   expect(await find(true)).toBe(chrome);
   expect(lines).toEqual([]);
 });
 
-test('then it is installed with apt-get where that is possible, and that is said', async () => {
+test('Chromium is installed with apt-get, and a line reports it, when PATH has no browser', async () => {
   const path = join(folder, 'bin', 'chromium');
   program(
     'apt-get',
@@ -64,7 +64,7 @@ test('then it is installed with apt-get where that is possible, and that is said
   ]);
 });
 
-test('else one message names the ways to get one, and what was tried', async () => {
+test('the error lists the ways to get a browser and the failed attempt when none is found', async () => {
   const ways = [
     'No browser found. Do one of these:',
     '  - install Chromium or Chrome so that chromium or chromium-browser or google-chrome is on PATH;',

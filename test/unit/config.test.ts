@@ -27,7 +27,7 @@ function problemsOf(load: () => unknown): readonly string[] {
 }
 
 describe('settings', () => {
-  it('have defaults for everything but database and secrets', () => {
+  it('have defaults, except for the database and the secrets', () => {
     expect(loadApiConfig(enough)).toEqual({
       host: '127.0.0.1',
       port: 8080,
@@ -50,7 +50,7 @@ describe('settings', () => {
     });
   });
 
-  it('name every problem at once, and no value', () => {
+  it('are refused with all problems at once, and the message contains no value', () => {
     const wrong = {
       ...enough,
       DATABASE_URL: 'mysql://user:hunter2@db/x',
@@ -76,7 +76,7 @@ describe('settings', () => {
     expect(problems).toContain('CREDENTIAL_PEPPER: is not set and has no default');
   });
 
-  it('name where a process is to die, never in production and only where there is such a point', () => {
+  it('accept a known failpoint, and refuse an unknown one and any failpoint in production', () => {
     const at = (FAILPOINT: string, NODE_ENV = 'test') => ({ ...enough, FAILPOINT, NODE_ENV });
     expect(loadApiConfig(at('after_claim')).failpoint).toEqual({ name: 'after_claim', time: 1 });
     expect(loadWorkerConfig(at('after_gateway:3')).failpoint).toEqual({
@@ -94,7 +94,7 @@ describe('settings', () => {
     }
   });
 
-  it('refuse loopback webhooks in production', () => {
+  it('refuse loopback webhook addresses in production', () => {
     const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
     const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
     expect(problemsOf(() => loadApiConfig(production))).toEqual([problem]);
@@ -103,30 +103,30 @@ describe('settings', () => {
     expect(loadApiConfig(development).webhookAllowLoopback).toBe(true);
   });
 
-  it('ask of each process only what it uses', () => {
+  it('require from each process only the variables that it uses', () => {
     const { DATABASE_URL, GATEWAY_KEY } = enough;
     expect(loadGatewayConfig({ DATABASE_URL, GATEWAY_KEY }).port).toBe(8081);
     expect(loadEmbeddedConfig({}).databaseUrl).toBeUndefined();
   });
 
-  it('take an empty variable for an absent one, and trim the end of a URL', () => {
+  it('treat an empty variable as not set, and remove the trailing slash of a URL', () => {
     const config = loadApiConfig({ ...enough, API_PORT: '', PUBLIC_URL: 'https://pay.example/' });
     expect([config.port, config.publicUrl]).toEqual([8080, 'https://pay.example']);
   });
 
-  it('pick the queues a worker serves, and refuse one that does not exist', () => {
+  it('select the task queues of a worker, and refuse an unknown queue', () => {
     const queues = (value: string) => loadWorkerConfig({ ...enough, WORKER_QUEUES: value }).queues;
     expect(queues('billing, charges')).toEqual(['billing', 'charges']);
     expect(problemsOf(() => queues('billing,refunds'))).toHaveLength(1);
   });
 
-  it('replace the embedded servers only when their addresses are given', () => {
+  it('replace an embedded server only when its address is set', () => {
     const config = loadEmbeddedConfig({ TEMPORAL_ADDRESS: 'temporal:7233' });
     expect([config.temporalAddress, config.databaseUrl]).toEqual(['temporal:7233', undefined]);
     expect(config.temporalPort).toBe(7233);
   });
 
-  it('find the cache where the XDG rules or its own variable say', () => {
+  it('take the cache folder from PERENNIAL_CACHE_DIR, or else from XDG_CACHE_HOME', () => {
     expect(loadEmbeddedConfig({ XDG_CACHE_HOME: '/x' }).cacheDir).toBe('/x/perennial');
     const own = { XDG_CACHE_HOME: '/x', PERENNIAL_CACHE_DIR: '/own' };
     expect(loadEmbeddedConfig(own).cacheDir).toBe('/own');

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { COUNTRY_CODES, isCountryCode } from '../../domain/countries.ts';
 
 describe('isCountryCode', () => {
-  it('knows 249 codes, each once and in order [D-11]', () => {
+  it('has 249 different two-letter codes in alphabetical order [D-11]', () => {
     const codes = [...COUNTRY_CODES];
     expect(codes.length).toBe(249);
     expect(codes).toEqual(codes.toSorted());
     expect(codes.every((code) => /^[A-Z]{2}$/.test(code))).toBe(true);
   });
 
-  it.each(['US', 'GB', 'DE', 'IN', 'AX', 'BQ', 'SS', 'TL', 'ZW'])('takes %s [D-11]', (code) => {
+  it.each(['US', 'GB', 'DE', 'IN', 'AX', 'BQ', 'SS', 'TL', 'ZW'])('accepts %s [D-11]', (code) => {
     expect(isCountryCode(code)).toBe(true);
   });
 

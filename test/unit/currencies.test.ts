@@ -12,17 +12,17 @@ import {
 const rows = [...CURRENCIES.values()];
 const active = rows.filter((row) => row.active);
 
-/** Where the oracle differs on purpose: it counts these in fifths, ISO 4217 gives them 2 digits. */
+/** dinero.js counts these two currencies in fifths. ISO 4217 gives them 2 digits. */
 const FIFTHS = ['MGA', 'MRU'];
 
-/** In the oracle and not in the table: an accounting unit between central banks. */
+/** dinero.js has this code, and the table does not: central banks use it as an accounting unit. */
 const NOT_IN_TABLE = ['XAD'];
 
-/** In the oracle and not to be charged in: retired after its release, or units of account. */
+/** dinero.js has these codes, but they are inactive here: retired since, or units of account. */
 const NOT_CHARGEABLE = ['BGN', 'BOV', 'CHE', 'CHW', 'CLF', 'COU', 'MXV', 'USN', 'UYI', 'UYW'];
 
 describe('currency table', () => {
-  it('has the codes of dinero.js and no others, but for the written exceptions [D-02]', () => {
+  it('has the same codes as dinero.js, except for the listed ones [D-02]', () => {
     const theirs = Object.keys(dinero).filter((code) => !NOT_IN_TABLE.includes(code));
     expect([...active.map((row) => row.code), ...NOT_CHARGEABLE].toSorted()).toEqual(
       theirs.toSorted(),
@@ -32,7 +32,7 @@ describe('currency table', () => {
     );
   });
 
-  it('has the exponents of dinero.js, but for the two counted in fifths [D-02]', () => {
+  it('has the same exponents as dinero.js, except for the two currencies counted in fifths [D-02]', () => {
     const different = Object.values(dinero)
       .filter(({ code }) => !NOT_IN_TABLE.includes(code))
       .filter(({ code, base, exponent }) => {
@@ -66,7 +66,7 @@ describe('currency table', () => {
   });
 
   it.each(['HRK', 'BGN', 'ANG', 'CUC', 'SLL', 'ZWL', 'VEF', 'LTL'])(
-    'knows %s and does not charge in it [D-02]',
+    'lists the retired %s as inactive [D-02]',
     (code) => {
       expect(currencyOf(code)).toMatchObject({ code, active: false, minimum: 0, maximum: 0 });
       expect(currencyProblem(code)).toBe('must be a supported ISO 4217 currency code');
@@ -74,14 +74,14 @@ describe('currency table', () => {
   );
 
   it.each(['EUR', 'BAM', 'XCG', 'SLE', 'ZWG', 'VES', 'BYN', 'MRU', 'STN'])(
-    'charges in %s, which took the place of a retired code [D-02]',
+    'lists %s, which replaced a retired code, as active [D-02]',
     (code) => {
       expect(currencyProblem(code)).toBeNull();
     },
   );
 
   it.each(['XAU', 'XXX', 'XTS', 'XDR', 'ZZZ', 'usd', '', 'toString'])(
-    'does not know "%s" [D-02]',
+    'has no row for "%s" [D-02]',
     (code) => {
       expect(currencyOf(code)).toBeUndefined();
       expect(currencyProblem(code)).not.toBeNull();
@@ -98,9 +98,9 @@ describe('currency table', () => {
   });
 });
 
-describe('limits', () => {
+describe('amount limits', () => {
   it.each([
-    // floor(rate × 10^exponent) + 1; the rate for 1 USD on 2026-09-29 comes first.
+    // The rate for 1 USD on 2026-09-29, then the minimum: floor(rate × 10^exponent) + 1.
     ['USD', 1, 101],
     ['AWG', 1.79, 180],
     ['EUR', 0.88022588, 89],
@@ -110,22 +110,22 @@ describe('limits', () => {
     ['HUF', 323.46181085, 32_347],
     ['ISK', 120.56410863, 121],
     ['UGX', 3914.66823395, 3_915],
-  ])('of %s at %d for a dollar begin at %i [D-03]', (code, _rate, minimum) => {
+  ])('begin for %s, at %d for 1 USD, at %i [D-03]', (code, _rate, minimum) => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 
-  it('end at 99,999,999, or at more nines where that is worth too little [D-03]', () => {
+  it('end at 99,999,999, or at more nines where that is worth less than 10,000 USD [D-03]', () => {
     expect(['USD', 'EUR', 'JPY', 'INR', 'KWD'].map((code) => currencyOf(code)?.maximum)).toEqual(
       Array(5).fill(99_999_999),
     );
-    // 10,000 USD are 180,163,431.07 IDR or 18,016,343,107 minor units, and 259,477,680 VND.
+    // 10,000 USD are 180,163,431.07 IDR (18,016,343,107 minor units) or 259,477,680 VND.
     expect(currencyOf('IDR')?.maximum).toBe(99_999_999_999);
     expect(currencyOf('VND')?.maximum).toBe(999_999_999);
   });
 
-  it('leave room for 10,000 USD in every active currency, in safe integers [D-03]', () => {
+  it('allow 10,000 USD in every active currency, as safe integers [D-03]', () => {
     for (const row of active) {
-      // The minimum is a minor unit above a dollar at most, so it may overstate a dollar by that.
+      // The minimum is at most one minor unit above the value of 1 USD.
       expect(row.maximum, row.code).toBeGreaterThanOrEqual((row.minimum - 1) * 10_000);
       expect(Number.isSafeInteger(row.maximum), row.code).toBe(true);
       expect(row.minimum, row.code).toBeGreaterThan(0);
@@ -134,7 +134,7 @@ describe('limits', () => {
 });
 
 describe('amountProblem', () => {
-  it('takes more than 1 USD and not 1 USD [D-03]', () => {
+  it('accepts 1.01 USD and refuses 1.00 USD [D-03]', () => {
     expect(amountProblem(101, 'USD')).toBeNull();
     expect(amountProblem(100, 'USD')).toBe('must be at least 101 in USD');
   });
@@ -143,7 +143,7 @@ describe('amountProblem', () => {
     expect(amountProblem(amountMinor, 'USD')).toBe('must be at least 101 in USD');
   });
 
-  it('takes up to 99,999,999 and not one more [D-03]', () => {
+  it('accepts 99,999,999 and refuses 100,000,000 [D-03]', () => {
     expect(amountProblem(99_999_999, 'USD')).toBeNull();
     expect(amountProblem(100_000_000, 'USD')).toBe('must be at most 99999999 in USD');
   });
@@ -154,13 +154,16 @@ describe('amountProblem', () => {
     ['JPY', 157, 158],
     ['KWD', 308, 309],
     ['VND', 25_947, 25_948],
-  ])('asks for more than the %s worth of 1 USD, %i [D-03]', (currency, dollar, minimum) => {
-    expect(amountProblem(dollar, currency)).toBe(`must be at least ${minimum} in ${currency}`);
-    expect(amountProblem(minimum, currency)).toBeNull();
-  });
+  ])(
+    'refuses the %s value of 1 USD, %i, and accepts one unit more [D-03]',
+    (currency, dollar, minimum) => {
+      expect(amountProblem(dollar, currency)).toBe(`must be at least ${minimum} in ${currency}`);
+      expect(amountProblem(minimum, currency)).toBeNull();
+    },
+  );
 
   it.each([101.5, Number.MAX_SAFE_INTEGER + 1, Number.NaN, '101', null, undefined])(
-    'refuses %s before it looks at limits [D-01]',
+    'refuses %s as no integer before it checks limits [D-01]',
     (amountMinor) => {
       expect(amountProblem(amountMinor, 'USD')).toBe(
         'must be an integer in the smallest currency unit',
@@ -169,14 +172,14 @@ describe('amountProblem', () => {
   );
 
   it.each(['HRK', 'CLF', 'XAU', 'ZZZ', 'usd', 'toString'])(
-    'refuses every amount in %s, which has no active row under that name [D-02]',
+    'refuses every amount in %s, because the table has no active row for it [D-02]',
     (currency) => {
       expect(amountProblem(0, currency)).toBe('must be in a supported currency');
       expect(amountProblem(5000, currency)).toBe('must be in a supported currency');
     },
   );
 
-  it('goes by the limits of the table it is given [D-03]', () => {
+  it('applies the limits of the given table [D-03]', () => {
     const table = withOverrides(CURRENCIES, { USD: { minimum: 500, maximum: 600 } });
     expect(amountProblem(499, 'USD', table)).toBe('must be at least 500 in USD');
     expect(amountProblem(500, 'USD', table)).toBeNull();
@@ -203,7 +206,7 @@ describe('normaliseCurrency', () => {
 });
 
 describe('withOverrides', () => {
-  it('changes what the file names and leaves the table itself alone [D-03]', () => {
+  it('returns a table with the overrides and does not change the original [D-03]', () => {
     const table = withOverrides(CURRENCIES, {
       EUR: { minimum: 95, asOf: '2026-11-01' },
       JPY: { active: false },

@@ -29,7 +29,7 @@ describe('decline table', () => {
     ]);
   });
 
-  it('calls exactly these seven codes hard [D-42]', () => {
+  it('marks exactly these seven codes as hard [D-42]', () => {
     expect(codes.filter((code) => DECLINES[code].kind === 'hard').toSorted()).toEqual([
       'account_closed',
       'authorisation_revoked',
@@ -54,7 +54,7 @@ describe('decline table', () => {
     ]);
   });
 
-  it('gives every code a sentence of its own [D-42]', () => {
+  it('has a different message for every code [D-42]', () => {
     const messages = codes.map(declineMessage);
     expect(new Set(messages).size).toBe(14);
     for (const message of messages) expect(message).toMatch(/^[A-Z].{10,}\.$/);
@@ -63,7 +63,7 @@ describe('decline table', () => {
     );
   });
 
-  it('knows its own codes and nothing inherited [D-42]', () => {
+  it('recognises exactly its own codes [D-42]', () => {
     expect(codes.every(isDeclineCode)).toBe(true);
     for (const other of ['toString', '', 'CARD_DECLINED', 'do_not_honor', null, 7, undefined]) {
       expect(isDeclineCode(other)).toBe(false);

@@ -28,7 +28,7 @@ describe('delivery schedule', () => {
     ]);
   });
 
-  it('moves a wait by at most 20 % either way [D-54]', () => {
+  it('adds a jitter of at most 20 % to a delay, in both directions [D-54]', () => {
     expect([delayAfter(1, 0), delayAfter(1, 1)]).toEqual([4_000, 6_000]);
     expect([delayAfter(9, 0), delayAfter(9, 1)]).toEqual([69_120_000, 103_680_000]);
     fc.assert(
@@ -46,7 +46,7 @@ describe('delivery schedule', () => {
     );
   });
 
-  it('lets Retry-After lengthen a wait up to 24 h and never shorten it [D-54]', () => {
+  it('lengthens a delay to Retry-After, up to 24 h, and never shortens it [D-54]', () => {
     expect(delayAfter(1, 0.5, 60_000)).toBe(60_000);
     expect(delayAfter(2, 0.5, 60_000)).toBe(300_000);
     expect(delayAfter(1, 0.5, 90 * HOUR_MS)).toBe(DAY_MS);
@@ -55,35 +55,35 @@ describe('delivery schedule', () => {
 
   it.each([
     ['whole seconds', '120', 120_000],
-    ['seconds with blanks around', ' 7 ', 7_000],
+    ['seconds between blanks', ' 7 ', 7_000],
     ['an HTTP date', 'Fri, 20 Nov 2026 12:00:30 GMT', 30_000],
-    ['a date gone by', 'Fri, 20 Nov 2026 11:59:30 GMT', null],
-    ['nought', '0', null],
+    ['a date in the past', 'Fri, 20 Nov 2026 11:59:30 GMT', null],
+    ['zero', '0', null],
     ['a fraction', '1.5', null],
     ['a negative number', '-5', null],
     ['an ISO date', '2026-11-20T12:00:30Z', null],
     ['words', 'soon', null],
-    ['nothing', '', null],
+    ['an empty header', '', null],
     ['no header', null, null],
-  ])('reads %s as a wait [D-54]', (_, header, expected) => {
+  ])('reads a Retry-After of %s [D-54]', (_, header, expected) => {
     expect(parseRetryAfter(header, NOW_AT)).toBe(expected);
   });
 
-  it('holds later events back until three attempts failed [D-54]', () => {
+  it('holds back later events of the stream until three attempts have failed [D-54]', () => {
     const holds = [0, 1, 2, 3, 9].map((attempts) =>
       holdsBackLaterEvents({ attempts, nextAttemptAt: NOW_AT }),
     );
     expect(holds).toEqual([true, true, true, false, false]);
   });
 
-  it('has the first attempt due at once and later ones from their instant on [D-54]', () => {
+  it('makes the first attempt due at once and a later one due at its scheduled instant [D-54]', () => {
     const later = NOW_AT + 1;
     expect(isDue({ attempts: 0, nextAttemptAt: later }, NOW_AT)).toBe(true);
     expect(isDue({ attempts: 1, nextAttemptAt: later }, NOW_AT)).toBe(false);
     expect(isDue({ attempts: 1, nextAttemptAt: later }, later)).toBe(true);
   });
 
-  it('gives a configuration up on 410 at once, else after five days of only failures [D-54]', () => {
+  it('deactivates a configuration on the first 410, or after five days without a success [D-54]', () => {
     const after = (failingForMs: number | null, httpStatus: number | null) =>
       deactivationAfterFailure({
         httpStatus,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createDeliveryWindows } from '../../activities/delivery-windows.ts';
 
 describe('a delivery window', () => {
-  it('has as many slots as its limit, for each endpoint apart [D-54]', () => {
+  it('gives each endpoint as many slots as the limit [D-54]', () => {
     const windows = createDeliveryWindows(2);
     const free = windows.take('a');
     expect(free).not.toBeNull();
@@ -14,7 +14,7 @@ describe('a delivery window', () => {
     expect(windows.take('a')).toBeNull();
   });
 
-  it('gives new slots to the queue alone while it drains, within the same limit [D-54]', () => {
+  it('gives new slots only to the draining queue, within the same limit, during a drain [D-54]', () => {
     const windows = createDeliveryWindows(2);
     const free = windows.take('a');
     const drain = windows.beginDrain('a');
@@ -30,7 +30,7 @@ describe('a delivery window', () => {
     expect(windows.take('a')).not.toBeNull();
   });
 
-  it('lets callers wait for a slot of a quick endpoint, in order [D-54]', async () => {
+  it('gives the next free slot of a quick endpoint to the first caller that waits [D-54]', async () => {
     const windows = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 60_000 });
     const free = windows.take('a');
     const given: string[] = [];
@@ -40,7 +40,7 @@ describe('a delivery window', () => {
       slot?.();
     };
     const waits = [wait('first'), wait('second')];
-    // A third caller does not overtake the two that wait.
+    // A third caller does not overtake the two waiting callers.
     expect(windows.take('a')).toBeNull();
     free?.();
     await Promise.all(waits);
@@ -48,7 +48,7 @@ describe('a delivery window', () => {
     expect(windows.take('a')).not.toBeNull();
   });
 
-  it('gives no slot after a wait when the endpoint is slow, the time is over or its queue drains [D-54]', async () => {
+  it('refuses a caller when the endpoint is slow, the wait times out or a drain runs [D-54]', async () => {
     const slow = createDeliveryWindows(1, { waitMs: 60_000, quickMs: 0 });
     slow.take('a');
     expect(await slow.takeSoon('a')).toBeNull();

@@ -18,7 +18,7 @@ const after = (...outcomes: Parameters<typeof afterAttempt>[1][]): Breaker =>
   outcomes.reduce(afterAttempt, CLOSED_BREAKER);
 
 describe('a breaker', () => {
-  it('opens at the fifth failure in a row, and pauses the endpoint for 5 s [D-54]', () => {
+  it('opens at the fifth consecutive failure and pauses the endpoint for 5 s [D-54]', () => {
     const four = after(failure(AT), failure(AT + 1), failure(AT + 2), failure(AT + 3));
     expect(four).toEqual({ consecutiveFailures: 4, pausedUntil: null, failingSince: AT });
     expect(isOpen(four)).toBe(false);
@@ -33,7 +33,7 @@ describe('a breaker', () => {
     expect(isPaused(five, AT + 5_004)).toBe(false);
   });
 
-  it('waits 5, 10, 20, 40 s before its probes and then 60 s before each [D-54]', () => {
+  it('waits 5, 10, 20 and 40 s before the first probes and 60 s before every later one [D-54]', () => {
     let at = AT;
     let breaker = after(...Array.from({ length: 4 }, () => failure(AT)));
     const waits = Array.from({ length: 7 }, () => {
@@ -46,20 +46,20 @@ describe('a breaker', () => {
     expect(breaker.failingSince).toBe(AT);
   });
 
-  it('moves a wait by 20 % at most [D-54]', () => {
+  it('adds a jitter of at most 20 % to a wait [D-54]', () => {
     const opened = (jitter: number) =>
       after(...Array.from({ length: 5 }, () => failure(AT, jitter))).pausedUntil;
     expect(opened(0)).toBe(AT + 4_000);
     expect(opened(1)).toBe(AT + 6_000);
   });
 
-  it('is not prolonged by requests that were in flight when it opened [D-54]', () => {
+  it('ignores failures of requests that were in flight when it opened [D-54]', () => {
     const opened = after(...Array.from({ length: 5 }, () => failure(AT)));
     expect(afterAttempt(opened, failure(AT + 4_999))).toEqual(opened);
     expect(afterAttempt(opened, failure(AT + 5_000)).pausedUntil).toBe(AT + 15_000);
   });
 
-  it('is closed by one success, whatever came before [D-54]', () => {
+  it('closes on one success after any number of failures [D-54]', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(10 * 60_000), { maxLength: 40 }), (times) => {
         const outcomes = times.map((time) => failure(AT + time));
@@ -68,7 +68,7 @@ describe('a breaker', () => {
     );
   });
 
-  it('lets at most one failed request per wait count, and never waits longer than 72 s [D-54]', () => {
+  it('counts at most one failed request per wait and never waits longer than 72 s [D-54]', () => {
     const gaps = fc.array(fc.tuple(fc.nat(90_000), fc.double({ min: 0, max: 1, noNaN: true })), {
       minLength: 5,
       maxLength: 60,
@@ -92,8 +92,8 @@ describe('a breaker', () => {
   });
 });
 
-describe('the window of a drain', () => {
-  it('begins with one probe while the breaker is open, and doubles up to eight [D-54]', () => {
+describe('the delivery window of a drain', () => {
+  it('starts at one while the breaker is open and doubles up to eight [D-54]', () => {
     expect(firstWindow(CLOSED_BREAKER)).toBe(8);
     expect(firstWindow(after(...Array.from({ length: 5 }, () => failure(AT))))).toBe(1);
     expect([1, 2, 4, 8].map(widerWindow)).toEqual([2, 4, 8, 8]);

@@ -18,7 +18,7 @@ function wakesOf() {
 }
 
 describe('wake-ups of an endpoint queue', () => {
-  it('are sent at once, and once more after 500 ms for all that came meanwhile [D-54]', async () => {
+  it('are sent at once; all requests of the next 500 ms are combined into one more [D-54]', async () => {
     const { woken, request } = wakesOf();
     for (let count = 0; count < 100; count += 1) request('whc_1');
     expect(woken).toEqual(['whc_1']);
@@ -33,14 +33,14 @@ describe('wake-ups of an endpoint queue', () => {
     expect(woken).toHaveLength(3);
   });
 
-  it('of one endpoint do not delay those of another [D-54]', () => {
+  it('do not delay the wake-ups of another endpoint [D-54]', () => {
     const { woken, request } = wakesOf();
     request('whc_1');
     request('whc_2');
     expect(woken).toEqual(['whc_1', 'whc_2']);
   });
 
-  it('are sent by a flush without waiting [D-54]', async () => {
+  it('are sent without delay by a flush [D-54]', async () => {
     const { woken, wakes, request } = wakesOf();
     request('whc_1');
     request('whc_1');

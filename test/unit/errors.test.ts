@@ -12,7 +12,7 @@ interface DocumentedError {
 function documentedErrors(): DocumentedError[] {
   const text = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
   const rows = text.split('\n').filter((line) => line.startsWith('|'));
-  // The first two rows are the head of the table and the line under it.
+  // The first two rows are the table header and the line below it.
   return rows.slice(2).map((row) => {
     const [code = '', status, repeat, message = ''] = row.slice(1, -1).split('|');
     return {
@@ -25,7 +25,7 @@ function documentedErrors(): DocumentedError[] {
 }
 
 describe('error catalogue', () => {
-  it('is exactly the list of codes with their statuses [D-§8]', () => {
+  it('has exactly these codes with these statuses [D-§8]', () => {
     expect(Object.entries(ERRORS).map(([code, entry]) => `${code} ${entry.status}`)).toEqual([
       'bad_request 400',
       'operation_not_allowed 400',
@@ -42,7 +42,7 @@ describe('error catalogue', () => {
     ]);
   });
 
-  it('lets a request be repeated where its answer is not stored and may change [D-17]', () => {
+  it('marks an error as retryable when its answer is not stored and may change [D-17]', () => {
     const retryable = Object.entries(ERRORS).filter(([, entry]) => entry.retryable);
     expect(retryable.map(([code]) => code)).toEqual([
       'payment_outcome_pending',
@@ -53,12 +53,12 @@ describe('error catalogue', () => {
     ]);
   });
 
-  it('is documented code for code, with the same status, repeat and text [D-§8]', () => {
+  it('equals the table of docs/errors.md in code, status, retryability and text [D-§8]', () => {
     const catalogue = Object.entries(ERRORS).map(([code, entry]) => ({ code, ...entry }));
     expect(documentedErrors()).toEqual(catalogue);
   });
 
-  it('knows its own codes and nothing that only looks like one [D-§8]', () => {
+  it('recognises exactly its own codes [D-§8]', () => {
     expect(isErrorCode('bad_request')).toBe(true);
     expect(isErrorCode('card_declined')).toBe(false);
     expect(isErrorCode('toString')).toBe(false);
@@ -67,7 +67,7 @@ describe('error catalogue', () => {
 });
 
 describe('DomainError', () => {
-  it('describes itself with the text of its code when given none [D-§8]', () => {
+  it('has the text of its code as its message when no text is given [D-§8]', () => {
     const error = new DomainError('resource_not_found');
     expect(error).toBeInstanceOf(Error);
     expect(error.name).toBe('DomainError');
@@ -77,7 +77,7 @@ describe('DomainError', () => {
     expect(Object.hasOwn(error, 'cause')).toBe(false);
   });
 
-  it('carries its description, its cause and the seconds to wait [D-§8]', () => {
+  it('carries its description, its cause and the seconds until a retry [D-§8]', () => {
     const cause = new Error('lease held');
     const error = new DomainError('idempotency_key_in_use', 'Wait a moment.', {
       cause,
@@ -89,8 +89,8 @@ describe('DomainError', () => {
   });
 });
 
-describe('bugs', () => {
-  it('are plain errors, never a DomainError that a caller would be told about [D-§8]', () => {
+describe('the errors of a bug', () => {
+  it('are plain errors, never a DomainError, which the API would answer to the caller [D-§8]', () => {
     const bugs = [() => assertNever('PAUSED' as never), () => invariant(false, 'cycle is owed')];
     const thrown = bugs.map((bug) => {
       try {
@@ -107,7 +107,7 @@ describe('bugs', () => {
     expect(thrown.some((error) => error instanceof DomainError)).toBe(false);
   });
 
-  it('are not raised for a condition that holds [D-§8]', () => {
+  it('are not thrown for a condition that is true [D-§8]', () => {
     expect(() => invariant(true, 'never said')).not.toThrow();
   });
 });

@@ -6,8 +6,8 @@ type Outcome = { kind: 'succeeded' } | { kind: 'pending' };
 
 const away = () => Promise.reject(new DomainError('service_unavailable'));
 
-/** One order, and what was done about it. */
-function orderThat(give: () => Promise<Outcome>, withdraw: () => Promise<boolean>) {
+/** An order and the calls that it received. */
+function recordedOrder(give: () => Promise<Outcome>, withdraw: () => Promise<boolean>) {
   const done: string[] = [];
   const order = {
     give: () => {
@@ -22,9 +22,9 @@ function orderThat(give: () => Promise<Outcome>, withdraw: () => Promise<boolean
   return { order, done };
 }
 
-test('an order with an outcome is that, with a key and without [D-17]', async () => {
+test('an order returns its outcome, both with and without an idempotency key [D-17]', async () => {
   for (const giveUp of [null, new AbortController().signal]) {
-    const { order, done } = orderThat(
+    const { order, done } = recordedOrder(
       async () => ({ kind: 'succeeded' }),
       async () => true,
     );
@@ -33,34 +33,30 @@ test('an order with an outcome is that, with a key and without [D-17]', async ()
   }
 });
 
-test('with a key nothing is taken back: a repeat finds out [D-17]', async () => {
-  const { order, done } = orderThat(away, async () => true);
+test('an order with an idempotency key is not withdrawn when its hand-over fails [D-17]', async () => {
+  const { order, done } = recordedOrder(away, async () => true);
   await expect(handOver(order, null)).rejects.toMatchObject({ code: 'service_unavailable' });
   expect(done).toEqual(['given']);
 });
 
-test('without one it is withdrawn before the caller hears that it was not handed over [D-17, D-40]', async () => {
-  const { order, done } = orderThat(away, async () => true);
+test('an order without an idempotency key is withdrawn when its hand-over fails [D-17, D-40]', async () => {
+  const { order, done } = recordedOrder(away, async () => true);
   const { signal } = new AbortController();
   await expect(handOver(order, signal)).rejects.toMatchObject({ code: 'service_unavailable' });
   expect(done).toEqual(['given', 'withdrawn']);
 });
 
 const cases: [string, () => Promise<boolean>, string][] = [
-  ['that could be withdrawn was not handed over', async () => true, 'service_unavailable'],
-  ['that a workflow has in hand is pending', async () => false, 'pending'],
-  ['that the database fails over is pending', () => Promise.reject(new Error('gone')), 'pending'],
-  [
-    'about which the database says nothing is pending',
-    () => new Promise(() => undefined),
-    'pending',
-  ],
+  ['service_unavailable when it was withdrawn', async () => true, 'service_unavailable'],
+  ['pending when a workflow already has it', async () => false, 'pending'],
+  ['pending when its withdrawal fails', () => Promise.reject(new Error('gone')), 'pending'],
+  ['pending when its withdrawal gets no answer', () => new Promise(() => undefined), 'pending'],
 ];
 
 test.each(cases)(
-  'of the orders without an outcome when the caller has to be answered, one %s [D-17, D-40]',
+  'an order without an outcome at the deadline is %s [D-17, D-40]',
   async (_, withdraw, result) => {
-    const { order, done } = orderThat(() => new Promise(() => undefined), withdraw);
+    const { order, done } = recordedOrder(() => new Promise(() => undefined), withdraw);
     const late = new AbortController();
     const answer = handOver(order, late.signal, 20).then(
       ({ kind }) => kind,
@@ -72,8 +68,8 @@ test.each(cases)(
   },
 );
 
-test('when the caller has been left already it is not given at all [D-17, D-40]', async () => {
-  const { order, done } = orderThat(
+test('an order is withdrawn, not handed over, when the deadline has passed [D-17, D-40]', async () => {
+  const { order, done } = recordedOrder(
     async () => ({ kind: 'succeeded' }),
     async () => true,
   );
@@ -83,9 +79,9 @@ test('when the caller has been left already it is not given at all [D-17, D-40]'
   expect(done).toEqual(['withdrawn']);
 });
 
-test('a refusal is a refusal [D-§8]', async () => {
+test('an order that is refused returns the refusal and is not withdrawn [D-§8]', async () => {
   const refuse = () => Promise.reject(new DomainError('operation_not_allowed'));
-  const { order, done } = orderThat(refuse, async () => true);
+  const { order, done } = recordedOrder(refuse, async () => true);
   const { signal } = new AbortController();
   await expect(handOver(order, signal)).rejects.toMatchObject({ code: 'operation_not_allowed' });
   expect(done).toEqual(['given']);

@@ -7,7 +7,7 @@ const zeros = (byteCount: number) => new Uint8Array(byteCount);
 const ones = (byteCount: number) => new Uint8Array(byteCount).fill(255);
 
 describe('newId', () => {
-  it('is the prefix and 22 characters for every prefix [D-23]', () => {
+  it('returns the prefix and 22 characters for every prefix [D-23]', () => {
     for (const prefix of ID_PREFIXES) {
       const id = newId(prefix, Date.UTC(2026, 0, 31), randomBytes);
       expect(id).toMatch(new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`));
@@ -15,14 +15,14 @@ describe('newId', () => {
     }
   });
 
-  it('writes time first and randomness after it, at a fixed width [D-23]', () => {
+  it('encodes the time first and the random bits second, at a fixed width [D-23]', () => {
     // 2^128 - 1 in base 62; the time of 1 ms is 2^80.
     expect(newId('sub', 2 ** 48 - 1, ones)).toBe('sub_7n42DGM5Tflk9n8mt7Fhc7');
     expect(newId('sub', 0, zeros)).toBe('sub_0000000000000000000000');
     expect(newId('sub', 1, zeros) > newId('sub', 0, ones)).toBe(true);
   });
 
-  it('sorts by time whatever the random bits are [D-23]', () => {
+  it('sorts by time for any random bits [D-23]', () => {
     const instant = fc.integer({ min: 0, max: 2 ** 48 - 2 });
     const later = fc.integer({ min: 1, max: 1_000_000_000 });
     fc.assert(
@@ -34,7 +34,7 @@ describe('newId', () => {
     );
   });
 
-  it('does not repeat itself within one millisecond [D-23]', () => {
+  it('returns 10,000 different ids within one millisecond [D-23]', () => {
     const ids = Array.from({ length: 10_000 }, () => newId('in', 1_700_000_000_000, randomBytes));
     expect(new Set(ids).size).toBe(10_000);
   });
@@ -43,7 +43,7 @@ describe('newId', () => {
     expect(() => newId('cus', atMs, zeros)).toThrow('48 bits');
   });
 
-  it('refuses a random source that gives too little [D-23]', () => {
+  it('refuses a random source that returns too few bytes [D-23]', () => {
     expect(() => newId('cus', 0, () => new Uint8Array(9))).toThrow('bytes asked for');
   });
 });
@@ -52,12 +52,12 @@ describe('isId', () => {
   it.each([
     ['another prefix', 'cus_0000000000000000000000'],
     ['no prefix', '0000000000000000000000'],
-    ['too short', 'sub_000000000000000000000'],
-    ['too long', 'sub_00000000000000000000000'],
-    ['a foreign character', 'sub_000000000000000000000-'],
+    ['an id that is too short', 'sub_000000000000000000000'],
+    ['an id that is too long', 'sub_00000000000000000000000'],
+    ['a character outside base 62', 'sub_000000000000000000000-'],
     ['a line end', 'sub_0000000000000000000000\n'],
     ['a number', 7],
-    ['nothing', undefined],
+    ['undefined', undefined],
   ])('refuses %s [D-23]', (_name, value) => {
     expect(isId('sub', value)).toBe(false);
   });
@@ -66,13 +66,13 @@ describe('isId', () => {
 describe('idOfCommand', () => {
   const COMMAND = 'cmd_0351415SWzMdzqyOQW6iVF';
 
-  it('names what a command makes after the command, every time the same [D-17]', () => {
+  it('derives the same id from the same command every time [D-17]', () => {
     expect(idOfCommand('in', COMMAND)).toBe('in_0351415SWzMdzqyOQW6iVF');
     expect(idOfCommand('rf', COMMAND)).toBe('rf_0351415SWzMdzqyOQW6iVF');
     expect(isId('in', idOfCommand('in', COMMAND))).toBe(true);
   });
 
-  it('refuses what is no id of a command [D-23]', () => {
+  it('refuses a value that is not the id of a command [D-23]', () => {
     for (const other of ['in_0351415SWzMdzqyOQW6iVF', 'cmd_short', '']) {
       expect(() => idOfCommand('in', other)).toThrow('a command has an id of its own');
     }
@@ -87,26 +87,26 @@ describe('base62', () => {
     expect(base62(Uint8Array.of(1, 0), 3)).toBe('048'); // 256 = 4 * 62 + 8
   });
 
-  it('refuses a number that does not fit instead of cutting it [D-23]', () => {
+  it('refuses a number that does not fit the width and does not truncate it [D-23]', () => {
     expect(() => base62(Uint8Array.of(62), 1)).toThrow('fits the width');
   });
 });
 
 describe('randomToken', () => {
-  it('has 22 characters, or as many as asked for, from base 62 only [D-33]', () => {
+  it('has 22 characters by default, or the given number, all from base 62 [D-33]', () => {
     expect(randomToken(randomBytes)).toMatch(/^[0-9A-Za-z]{22}$/);
     expect(randomToken(randomBytes, 12)).toMatch(/^[0-9A-Za-z]{12}$/);
     expect(randomToken(randomBytes, 43)).toMatch(/^[0-9A-Za-z]{43}$/);
   });
 
-  it('skips the bytes that would favour the first characters [D-33]', () => {
+  it('skips bytes from 248 on, which would make some characters more likely [D-33]', () => {
     const bytes = [255, 248, 247, 61, 62, 0];
     const source = (byteCount: number) =>
       Uint8Array.from({ length: byteCount }, (_, at) => bytes[at % bytes.length] ?? 0);
     expect(randomToken(source, 4)).toBe('zz00'); // 247 = 3 * 62 + 61, 61, 62 = 62 + 0, 0
   });
 
-  it('gives up on a source that never gives a usable byte [D-33]', () => {
+  it('refuses a random source that never returns a usable byte [D-33]', () => {
     expect(() => randomToken(ones)).toThrow('below 248');
   });
 });

@@ -17,7 +17,7 @@ function subscribed(terms = {}): Simulation {
   return life;
 }
 
-test('a renewal is charged a little after its date; every date stays the calendar’s [D-05]', () => {
+test('a renewal is charged after its due date by the jitter, and no due date changes [D-05]', () => {
   const life = subscribed();
   life.runTo('2026-02-28T12:06:59.999Z');
   expect(iso(life.sends)).toEqual(['2026-01-31T12:00:00.000Z']);
@@ -42,7 +42,7 @@ test('a renewal is charged a little after its date; every date stays the calenda
   });
 });
 
-test('a trial’s end, a moved date and an unpause wait it out, too; the payer in the checkout does not [D-§4]', () => {
+test('the jitter delays a charge after a trial, an edit or an unpause, not the checkout [D-§4]', () => {
   const life = subscribed({ trial: { interval: 'DAY', count: 3 }, cycleCount: 4 });
   life.runTo('2026-02-10T00:00:00Z');
   life.command('edit', { newNextPaymentAt: at('2026-02-20T00:00:00Z') });
@@ -58,7 +58,7 @@ test('a trial’s end, a moved date and an unpause wait it out, too; the payer i
   expect(remainingCycleCount(life.state)).toBe(1);
 });
 
-test('a retry counts from the attempt before it and is not put off once more [D-30]', () => {
+test('a retry is due 4 h after the previous attempt, without a second jitter [D-30]', () => {
   const life = subscribed();
   life.replies.push({ kind: 'declined', code: 'card_declined' });
   life.runTo('2026-02-28T23:00:00Z');
@@ -69,7 +69,7 @@ test('a retry counts from the attempt before it and is not put off once more [D-
   expect(nextPaymentAt(life.state)).toBe(at('2026-03-31T12:00:00Z'));
 });
 
-test('whoever pauses or cancels between the date and the charge is not charged [D-§4]', () => {
+test('no charge is made when a pause or cancel comes between due date and charge [D-§4]', () => {
   for (const command of ['pause', 'cancel'] as const) {
     const life = subscribed();
     life.runTo('2026-02-28T12:03:00Z');
@@ -79,12 +79,12 @@ test('whoever pauses or cancels between the date and the charge is not charged [
   }
 });
 
-test('a state without jitter has no such field, as every recorded history [D-05]', () => {
+test('a state without jitter has no jitterMs field, as in every recorded history [D-05]', () => {
   expect(new Simulation('2026-01-31T12:00:00Z').state).not.toHaveProperty('jitterMs');
   expect(subscribed().state.jitterMs).toBe(420_000);
 });
 
-test('the share of a window is the same for an id, and ids spread evenly over it [D-23]', () => {
+test('the jitter of an id is always the same, and 10,000 ids spread evenly over the window [D-23]', () => {
   expect(jitterOf('sub_1', 0)).toBe(0);
   const once = jitterOf('sub_01K3ZQ7WJ0abcdefghij', 30 * MINUTE);
   expect(jitterOf('sub_01K3ZQ7WJ0abcdefghij', 30 * MINUTE)).toBe(once);
@@ -95,6 +95,6 @@ test('the share of a window is the same for an id, and ids spread evenly over it
     { length: 10 },
     (_, tenth) => shares.filter((share) => Math.floor((share * 10) / (HOUR + 1)) === tenth).length,
   );
-  // 1,000 each, give or take what chance gives.
+  // 1,000 are expected in each tenth. Chance explains a difference of up to 200.
   expect(inTenths.filter((count) => count < 800 || count > 1_200)).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createLogger, SECRET_FIELDS } from '../../runtime/logger.ts';
 
-/** A destination that keeps what is written. */
+/** A destination that appends every line to `lines`. */
 const collecting = (lines: string[]): Writable =>
   new Writable({
     write: (chunk, _, done) => {
@@ -11,7 +11,7 @@ const collecting = (lines: string[]): Writable =>
     },
   });
 
-/** What one call writes, parsed. */
+/** The parsed line that one call writes. */
 function logged(details: object): Record<string, unknown> {
   const lines: string[] = [];
   createLogger({ name: 'test' }, collecting(lines)).info(details, 'a line');
@@ -27,7 +27,7 @@ describe('a log line', () => {
     expect(line['time']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
-  it('shows no secret and no personal detail, however deep', () => {
+  it('redacts every secret and personal field at any depth', () => {
     expect(SECRET_FIELDS.has('cardNumber')).toBe(true);
     for (const field of SECRET_FIELDS) {
       const line = logged({ [field]: 'SECRET', a: [{ b: { [field]: { deep: 'SECRET' } } }] });
@@ -36,14 +36,14 @@ describe('a log line', () => {
     }
   });
 
-  it('shows no secret of the fields that a child logger adds', () => {
+  it('redacts the secret fields that a child logger adds', () => {
     const lines: string[] = [];
     const logger = createLogger({ name: 'test' }, collecting(lines));
     logger.child({ merchantId: 'mer_1', secret: 'SECRET' }).info('a line');
     expect(JSON.parse(lines[0]!)).toMatchObject({ merchantId: 'mer_1', secret: '[redacted]' });
   });
 
-  it('ends at a cycle', () => {
+  it('cuts off a circular value at depth five', () => {
     const cycle: Record<string, unknown> = {};
     cycle['again'] = cycle;
     expect(logged({ cycle })['cycle']).toEqual({
@@ -51,7 +51,7 @@ describe('a log line', () => {
     });
   });
 
-  it('is not written below the level', () => {
+  it('is not written when its level is below the logger’s level', () => {
     const lines: string[] = [];
     const logger = createLogger({ name: 'test', level: 'warn' }, collecting(lines));
     logger.info('quiet');

@@ -2,20 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { formatAmount, isAmountMinor } from '../../domain/money.ts';
 
 describe('isAmountMinor', () => {
-  it.each([0, 1, 101, Number.MAX_SAFE_INTEGER])('takes %d [D-01]', (value) => {
+  it.each([0, 1, 101, Number.MAX_SAFE_INTEGER])('accepts %d [D-01]', (value) => {
     expect(isAmountMinor(value)).toBe(true);
   });
 
   it.each([
-    ['a negative', -1],
+    ['a negative number', -1],
     ['minus zero', -0],
     ['a fraction', 100.5],
     ['an unsafe integer', Number.MAX_SAFE_INTEGER + 1],
-    ['no number', Number.NaN],
+    ['NaN', Number.NaN],
     ['infinity', Number.POSITIVE_INFINITY],
     ['a string', '101'],
     ['a bigint', 101n],
-    ['nothing', null],
+    ['null', null],
   ])('refuses %s [D-01]', (_name, value) => {
     expect(isAmountMinor(value)).toBe(false);
   });
@@ -38,7 +38,7 @@ describe('formatAmount', () => {
     expect(formatAmount(amountMinor, currency)).toBe(text);
   });
 
-  it('refuses what is no amount and what is no currency [D-01]', () => {
+  it('refuses an invalid amount and an unknown currency [D-01]', () => {
     expect(() => formatAmount(-1, 'USD')).toThrow('an amount is');
     expect(() => formatAmount(0.5, 'USD')).toThrow('an amount is');
     expect(() => formatAmount(1, 'ZZZ')).toThrow('is in the table');

@@ -10,6 +10,9 @@ test.each([
   [4_999, 3],
   [EARLIER_MOST, 4],
   [1_000_000, 4],
-])('a subscription after %i of its merchant has priority key %i', (earlier, key) => {
-  expect(renewalPriority(earlier)).toBe(key);
-});
+])(
+  'a subscription that follows %i earlier ones of its merchant has priority key %i',
+  (earlier, key) => {
+    expect(renewalPriority(earlier)).toBe(key);
+  },
+);

@@ -11,7 +11,7 @@ import { attributesOf } from '../../workflows/subscription/messages.ts';
 const REASON = 'the gateway refused the request: 401 key_unknown';
 const REVIEW = { kind: 'review', reason: REASON } as const;
 
-/** Its second cycle was declined on 10 February, and the retry four hours later needs a person. */
+/** Cycle 2 is declined on 10 February. The retry four hours later goes to review. */
 function inReview(): Simulation {
   const life = new Simulation('2027-01-10T00:00:00Z');
   life.pay();
@@ -23,14 +23,14 @@ function inReview(): Simulation {
 const lastOutcome = (life: Simulation) =>
   attributesOf(life.state).find(({ key }) => key.name === 'LastOutcome')?.value;
 
-describe('asking the gateway', () => {
-  test('goes on for 24 hours: the 29 waits before the last question come to 24 h 21 min 40 s [design §4]', () => {
+describe('the look-up schedule', () => {
+  test('lasts 24 hours: the 29 delays before the last look-up are 24 h 21 min 40 s', () => {
     const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
     expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
   });
 
-  test('about a late charge is done after 10 min, 1 h, 6 h, 1, 3 and 7 days, then daily [design §4]', () => {
+  test('has a look for a late charge after 10 min, 1 h, 6 h, 1, 3 and 7 days, then daily', () => {
     let at = 0;
     const looks = Array.from({ length: 8 }, (_, n) => (at += lateLookDelayMs(n)) / HOUR);
     expect(looks).toEqual([1 / 6, 1, 6, 24, 72, 168, 192, 216]);
@@ -39,7 +39,7 @@ describe('asking the gateway', () => {
 });
 
 describe('a payment in review', () => {
-  test('is said in timeline, details and search attribute, with the reason [design §4]', () => {
+  test('is shown in timeline and details with its reason, and in the search attribute', () => {
     const life = inReview();
     expect(life.state.log.at(-1)).toEqual({
       at: Date.parse('2027-02-10T04:00:00Z'),
@@ -51,7 +51,7 @@ describe('a payment in review', () => {
     expect(lastOutcome(life)).toBe('review');
   });
 
-  test('is asked about once a day, and a decision at once [design §4]', () => {
+  test('is looked up once a day, and settled at once after a decision', () => {
     const life = inReview();
     const nextDay = Date.parse('2027-02-11T04:00:00Z');
     expect(wakeAt(life.state)).toBe(nextDay);
@@ -63,7 +63,7 @@ describe('a payment in review', () => {
     expect(life.state.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
   });
 
-  test('lets edit, pause and cancel through, and no second attempt [D-31]', () => {
+  test('allows edit, pause and cancel, and refuses a second attempt [D-31]', () => {
     const life = inReview();
     expect(life.command('edit', { newAmountMinor: 2_500 }).decision).toEqual({ ok: true });
     expect(life.command('manualRetry', {}).decision).toMatchObject({
@@ -73,13 +73,13 @@ describe('a payment in review', () => {
     expect(life.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
     expect(life.state).toMatchObject({ status: 'ENDED', openAttempt: { reviewReason: REASON } });
     expect(decide(life.state, life.now, life.now)).toMatchObject({ do: 'wait', time: 'real' });
-    // Settled as paid after the end it is booked all the same.
+    // A payment that is settled as paid after the end is still booked.
     life.runTo(life.now + 2 * DAY);
     expect(life.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
     expect(life.sends).toHaveLength(3);
   });
 
-  test('that a person settles as not charged goes on in its dunning, and says who decided [D-30]', () => {
+  test('continues its dunning when a person settles it as not charged, and the log says so [D-30]', () => {
     const life = inReview();
     life.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
     life.runTo('2027-02-10T05:00:00Z');
@@ -101,7 +101,7 @@ describe('a payment in review', () => {
     expect(lastOutcome(life)).toBe('processing_error');
   });
 
-  test('that was charged after all is told of, and pays nothing [design §4]', () => {
+  test('logs a late charge that is found after it was settled, and pays no cycle with it', () => {
     const life = inReview();
     const charge = { amountMinor: 1_999, currency: 'USD', gatewayKey: 'charge:in_2:2' };
     const { state, events } = applyLateCharge(life.state, charge, life.now);
@@ -124,22 +124,37 @@ describe('a decision', () => {
   const OF_ATTEMPT = '--paid <gatewayChargeId>, --declined <code> or --not-charged';
 
   test.each([
-    ['nothing at all', 'att_1', {}, `Give exactly one of ${OF_ATTEMPT}.`],
-    ['two', 'att_1', { paid: 'ch_1', notCharged: true }, `Give exactly one of ${OF_ATTEMPT}.`],
-    ["a refund's word", 'att_1', { refunded: 're_1' }, `att_1 allows only ${OF_ATTEMPT}.`],
+    ['no outcome', 'att_1', {}, `Give exactly one of ${OF_ATTEMPT}.`],
     [
-      "a charge's word",
+      'two outcomes',
+      'att_1',
+      { paid: 'ch_1', notCharged: true },
+      `Give exactly one of ${OF_ATTEMPT}.`,
+    ],
+    [
+      'a refund outcome for an attempt',
+      'att_1',
+      { refunded: 're_1' },
+      `att_1 allows only ${OF_ATTEMPT}.`,
+    ],
+    [
+      'a charge outcome for a refund',
       'rf_1',
       { paid: 'ch_1' },
       'rf_1 allows only --refunded <gatewayRefundId> or --not-refunded.',
     ],
     ['an empty id', 'att_1', { paid: ' ' }, '--by, --note and the id of a charge or refund must'],
-    ['no such code', 'att_1', { declined: 'toString' }, '--declined takes one of: card_declined'],
-  ])('that says %s is refused [design §4]', (_, id, options, message) => {
+    [
+      'an unknown decline code',
+      'att_1',
+      { declined: 'toString' },
+      '--declined takes one of: card_declined',
+    ],
+  ])('is refused when it gives %s', (_, id, options, message) => {
     expect(() => decisionOf(id, { ...options, ...by })).toThrow(message);
   });
 
-  test('is what was found, by whom and why [design §4]', () => {
+  test('contains the outcome, the person and the note', () => {
     expect(decisionOf('att_1', { declined: 'card_declined', ...by })).toEqual({
       outcome: 'declined',
       gatewayId: null,

@@ -6,20 +6,20 @@ const KEY = Buffer.alloc(32, 7);
 const SECRET = 'whsec_ein Schlüssel';
 
 describe('sealing', () => {
-  it('gives the text back to whoever has the key and names the record [D-55]', () => {
+  it('opens a value with the same key and the same record id [D-55]', () => {
     const sealed = createSealing(KEY).seal(SECRET, 'whc_1');
     expect(createSealing(Buffer.from(KEY)).open(sealed, 'whc_1')).toBe(SECRET);
     expect(createSealing(KEY).open(createSealing(KEY).seal('', 'whc_1'), 'whc_1')).toBe('');
   });
 
-  it('never writes the text, nor the same bytes twice [D-55]', () => {
+  it('never contains the plain text and never returns the same bytes twice [D-55]', () => {
     const sealing = createSealing(KEY);
     const [first, second] = [sealing.seal(SECRET, 'whc_1'), sealing.seal(SECRET, 'whc_1')];
     expect(first.includes('whsec_')).toBe(false);
     expect(first.equals(second)).toBe(false);
   });
 
-  it('does not open in another record [D-55]', () => {
+  it('refuses to open a value under another record id [D-55]', () => {
     const sealing = createSealing(KEY);
     const sealed = sealing.seal(SECRET, 'whc_1');
     expect(() => sealing.open(sealed, 'whc_2')).toThrow(
@@ -27,14 +27,14 @@ describe('sealing', () => {
     );
   });
 
-  it('tells another key from a damaged record [D-55]', () => {
+  it('reports the wrong key, not a damaged value, when it opens with another key [D-55]', () => {
     const sealed = createSealing(KEY).seal(SECRET, 'whc_1');
     expect(() => createSealing(randomBytes(32)).open(sealed, 'whc_1')).toThrow(
       new SealingError('sealed with another key'),
     );
   });
 
-  it('does not open when any byte was changed or bytes are missing [D-55]', () => {
+  it('refuses to open a value in which any byte is changed or missing [D-55]', () => {
     const sealing = createSealing(KEY);
     const sealed = sealing.seal(SECRET, 'whc_1');
     for (let at = 0; at < sealed.length; at += 1) {

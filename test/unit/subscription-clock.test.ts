@@ -5,8 +5,8 @@ import { Clock } from '../../workflows/subscription/clock.ts';
 const DAY = 86_400_000;
 const START = Date.parse('2027-02-19T12:00:00Z');
 
-describe('a test clock that stands before what its row recorded', () => {
-  test('moves on to it, and not past its target or back [D-05, D-60]', () => {
+describe('the clock of a subscription', () => {
+  test('catches up to a recorded instant, never past its target and never back [D-05, D-60]', () => {
     const clock = new Clock({ nowAt: START, targetAt: START + 9 * DAY, reachedAt: START });
     clock.catchUp(START + 3 * DAY + 4 * 3_600_000);
     expect(new Date(clock.now).toISOString()).toBe('2027-02-22T16:00:00.000Z');
@@ -17,7 +17,7 @@ describe('a test clock that stands before what its row recorded', () => {
     expect(clock.isBehind).toBe(false);
   });
 
-  test('is carried on to by the open attempt, or else by the last line of the log [D-60]', () => {
+  test('catches up to the start of the open attempt, or else to the last log entry [D-60]', () => {
     const state = newSubscription({
       subscriptionId: 'sub_1',
       merchantId: 'mer_1',
@@ -49,7 +49,7 @@ describe('a test clock that stands before what its row recorded', () => {
     expect(knownUntil({ ...state, openAttempt })).toBe(START + 3 * DAY);
   });
 
-  test('never moves real time', () => {
+  test('does not catch up when it is real time', () => {
     const clock = new Clock(null);
     const before = Date.now();
     clock.catchUp(before + DAY);

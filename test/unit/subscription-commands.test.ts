@@ -15,7 +15,7 @@ describe('a manual retry', () => {
     return life;
   };
 
-  test('leaves nothing to be recorded when its cooldown ends: no sweep has to look [D-31, design §5]', () => {
+  test('causes no wake-up at the end of its cooldown [D-31]', () => {
     const life = unpaid();
     expect(life.command('manualRetry', {}).result).toMatchObject({ success: true });
     expect(iso(life.state.cooldownUntilAt)).toBe('2026-02-01T05:00:00.000Z');
@@ -28,7 +28,7 @@ describe('a manual retry', () => {
     expect(wakeAt(stopped.state)).toBeNull();
   });
 
-  test('is refused within 4 hours of the one before, with the instant to wait until [D-31]', () => {
+  test('is refused until 4 h after the last one, and the refusal names that instant [D-31]', () => {
     const life = unpaid();
     life.replies.push(declined(), declined(), declined());
     expect(life.command('manualRetry', {}).result).toMatchObject({
@@ -44,7 +44,7 @@ describe('a manual retry', () => {
     });
     life.runTo('2026-02-01T05:00:00Z');
     expect(life.command('manualRetry', {}).decision).toEqual({ ok: true });
-    // The automatic retry at 04:00 neither waited for the cooldown nor moved it.
+    // The automatic retry at 04:00 ignores the cooldown and does not extend it.
     expect(life.sends.map((send) => send.trigger)).toEqual([
       'checkout',
       'scheduled',
@@ -71,7 +71,7 @@ describe('a manual retry', () => {
     );
   });
 
-  test('that pays the last cycle answers ENDED and no date for the next [D-10a]', () => {
+  test('returns ENDED and no date for the next one when it pays the last cycle [D-10a]', () => {
     const life = new Simulation('2026-01-01T00:00:00Z', { cycleCount: 2 });
     life.pay();
     life.replies.push(declined());
@@ -100,7 +100,7 @@ describe('a manual retry', () => {
 });
 
 describe('an edit', () => {
-  test('of the amount applies from the next intent; an owed cycle keeps its own [D-15]', () => {
+  test('applies a new amount from the next intent on, not to an owed cycle [D-15]', () => {
     const life = new Simulation('2026-01-01T00:00:00Z');
     life.pay();
     life.replies.push(declined());
@@ -110,7 +110,7 @@ describe('an edit', () => {
     expect(life.sends.map((send) => send.amountMinor)).toEqual([1_999, 1_999, 1_999, 9_900]);
   });
 
-  test('of the date moves that payment and all later ones [D-15]', () => {
+  test('applies a new date to the next payment and shifts all later ones [D-15]', () => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
     life.command('edit', { newNextPaymentAt: Date.parse('2026-02-28T06:00:00Z') });
@@ -118,7 +118,7 @@ describe('an edit', () => {
     expect(life.sentOn).toEqual(['2026-01-10', '2026-02-28', '2026-03-28']);
   });
 
-  test('of the date in UNPAID replaces the rest of the retry plan [D-15]', () => {
+  test('replaces the rest of the retry plan by a new date when the status is UNPAID [D-15]', () => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
     life.replies.push(declined());
@@ -136,7 +136,7 @@ describe('an edit', () => {
     ],
     [{ newNextPaymentAt: 0 }, 'newNextPaymentDate must lie in the future.'],
     [{ newCycleCount: 1 }, 'newCycleCount must exceed the 1 cycles already charged'],
-  ])('of %j is refused: %s [D-15]', (fields, message) => {
+  ])('is refused with %j: %s [D-15]', (fields, message) => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
     expect(life.command('edit', fields).decision).toEqual({
@@ -147,9 +147,9 @@ describe('an edit', () => {
   });
 });
 
-describe('what is changed while the outcome of a payment is unknown', () => {
-  /** Its second cycle was sent on 10 February and nobody knows what became of it. */
-  const undecided = (terms = {}): Simulation => {
+describe('while the outcome of a payment is unknown', () => {
+  /** Cycle 2 is sent on 10 February, and its outcome is unknown. */
+  const withUnknownCharge = (terms = {}): Simulation => {
     const life = new Simulation('2026-01-10T00:00:00Z', { cycleCount: 6, ...terms });
     life.pay();
     life.replies.push({ kind: 'unknown' });
@@ -157,8 +157,8 @@ describe('what is changed while the outcome of a payment is unknown', () => {
     return life;
   };
 
-  test('a moved date is the next one charged, not the one after it [D-15]', () => {
-    const life = undecided();
+  test('an edited date becomes the date of the next cycle, not of the one after it [D-15]', () => {
+    const life = withUnknownCharge();
     life.command('edit', { newNextPaymentAt: Date.parse('2026-03-05T00:00:00Z') });
     life.runTo('2026-02-11T00:00:00Z');
     expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
@@ -168,8 +168,8 @@ describe('what is changed while the outcome of a payment is unknown', () => {
     expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-03-05', '2026-04-05']);
   });
 
-  test('unpause charges exactly once at its date [D-§4]', () => {
-    const life = undecided();
+  test('an unpause charges exactly once at its date [D-§4]', () => {
+    const life = withUnknownCharge();
     life.command('pause', {});
     life.command('unpause', { newNextPaymentAt: Date.parse('2026-03-20T00:00:00Z') });
     life.runTo('2026-04-20T00:00:00Z');
@@ -177,7 +177,7 @@ describe('what is changed while the outcome of a payment is unknown', () => {
     expect(life.sends.map((send) => send.cycleNumber)).toEqual([1, 2, 3, 4]);
   });
 
-  test('a date edited while a retry is open is kept when that retry is declined [D-15]', () => {
+  test('a date edited during an open retry stays valid when that retry is declined [D-15]', () => {
     const end = { delaysMs: [HOUR], afterExhausted: 'end' } as const;
     const life = new Simulation(
       '2026-01-10T00:00:00Z',
@@ -194,8 +194,8 @@ describe('what is changed while the outcome of a payment is unknown', () => {
     expect(life.sentOn).toEqual(['2026-01-10', '2026-02-10', '2026-02-10', '2026-02-20']);
   });
 
-  test('a new method pays as soon as the old one is declined [D-30, D-33]', () => {
-    const life = undecided();
+  test('a new payment method is charged as soon as the old one is declined [D-30, D-33]', () => {
+    const life = withUnknownCharge();
     life.replies.push(declined('stolen_card'));
     life.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
     life.runTo('2026-02-11T00:00:00Z');
@@ -227,7 +227,7 @@ describe('pause and unpause', () => {
     },
   );
 
-  test('charge nothing while paused and exactly once at the new date [D-§4]', () => {
+  test('cause no charge during the pause and exactly one at the new date [D-§4]', () => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
     life.replies.push(declined());
@@ -246,8 +246,8 @@ describe('pause and unpause', () => {
   });
 });
 
-describe('cancel', () => {
-  test('ends it at once and what was sent is still booked [D-§4]', () => {
+describe('a cancel', () => {
+  test('ends the subscription at once, and a charge already sent is still booked [D-§4]', () => {
     const life = new Simulation('2026-01-10T00:00:00Z');
     life.pay();
     life.replies.push({ kind: 'unknown' });

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { DAY, Simulation } from '../support/simulation.ts';
 
-/** What random sequences found (`subscription-model.test.ts`), told one by one. */
+/** Counterexamples that the random sequences of `subscription-model.test.ts` found, one a test. */
 
 const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const at = (iso: string): number => Date.parse(iso);
 
-/** 19.99 USD a month from 10 January, three cycles; the second meets `replies`. */
+/** 19.99 USD a month from 10 January, three cycles. `replies` answer the charges from the second on. */
 function subscribed(...replies: Simulation['replies']): Simulation {
   const life = new Simulation('2026-01-10T00:00:00Z');
   life.pay();
@@ -30,8 +30,8 @@ function expectNothingFurther(life: Simulation): void {
   expect({ sends: life.sends.length, events: life.events.length }).toEqual(before);
 }
 
-describe('an unpause while a charge is undecided', () => {
-  test('has it tried on its date, should it be declined, and not before [D-§4]', () => {
+describe('an unpause while the outcome of a charge is unknown', () => {
+  test('retries a declined charge on the unpause date and not before [D-§4]', () => {
     const life = subscribed({ kind: 'unknown' }, declined());
     life.command('pause', {});
     life.command('unpause', { newNextPaymentAt: at('2026-03-20T00:00:00Z') });
@@ -48,7 +48,7 @@ describe('an unpause while a charge is undecided', () => {
     expectNothingFurther(life);
   });
 
-  test('begins the retry plan anew on its date [D-§4, D-30]', () => {
+  test('restarts the retry plan on its date [D-§4, D-30]', () => {
     const life = subscribed(declined(), declined(), { kind: 'unknown' }, declined(), declined());
     life.runTo('2026-02-10T12:00:00Z');
     expect(life.state.owed).toMatchObject({ retriesUsed: 2, nextRetryAt: null });
@@ -65,7 +65,7 @@ describe('an unpause while a charge is undecided', () => {
     expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('counts after a manual retry, too, which moves no plan [D-§4, D-31]', () => {
+  test('retries on its date also when the unknown charge is a manual retry [D-§4, D-31]', () => {
     const life = subscribed(declined(), { kind: 'unknown' }, declined());
     life.command('manualRetry', {});
     life.command('pause', {});
@@ -95,8 +95,8 @@ describe('an unpause while a charge is undecided', () => {
   });
 });
 
-describe('what a hard decline stopped', () => {
-  test('is no longer stopped once the method changed: an edited date replaces the plan [D-15, D-30]', () => {
+describe('a retry plan that a hard decline stopped', () => {
+  test('is replaced by an edited date once the payment method has changed [D-15, D-30]', () => {
     const life = subscribed(declined('stolen_card'), { kind: 'unknown' }, declined());
     life.command('replacePaymentMethod', TOKEN);
     expect(life.state.openAttempt).toMatchObject({ trigger: 'new_method', lookups: 1 });
@@ -111,7 +111,7 @@ describe('what a hard decline stopped', () => {
     expectNothingFurther(life);
   });
 
-  test('stays so after the one charge of an unpause, until the method changes [D-30, D-§4]', () => {
+  test('stays stopped after the one charge of an unpause, until the method changes [D-30, D-§4]', () => {
     const life = subscribed(declined('stolen_card'), declined());
     life.command('pause', {});
     life.command('unpause', { newNextPaymentAt: at('2026-03-20T00:00:00Z') });

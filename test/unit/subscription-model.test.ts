@@ -14,8 +14,8 @@ import type { Death, Finding } from '../support/life-in-doubt.ts';
 import type { ChargeFault, LookupFault } from '../support/model-gateway.ts';
 import { DAY, HOUR } from '../support/simulation.ts';
 
-/** Every arrow of the table in D-§4, and no other. */
-const ARROWS = new Set([
+/** Every status transition that D-§4 allows. */
+const TRANSITIONS = new Set([
   'CREATED>ACTIVE',
   'CREATED>TRIALING',
   'CREATED>ENDED',
@@ -33,16 +33,16 @@ const ARROWS = new Set([
   'PAUSED>ENDED',
 ]);
 
-/** Plain data, so that a counterexample can be read. */
+/** One step of a sequence. It is plain data, so that a counterexample is readable. */
 type Move =
   | { charges: ChargeFault[] }
   | { lookups: LookupFault[] }
-  /** Something is charged, that befalls it, and then nobody reaches the gateway for a while. */
+  /** The next charge meets this fault. Then the gateway is unreachable for `awayMs`. */
   | { charge: ChargeFault; thenLookups: LookupFault[]; awayMs: number }
   | { death: Death }
   | { finding: Finding }
   | { waitMs: number }
-  /** Up to the next instant at which something is due, and what is due then. */
+  /** Runs to the next instant at which work is due, and does that work. */
   | { waitFor: 'next' }
   | { command: Exclude<Command['kind'], 'edit' | 'unpause' | 'cancel'> }
   | { cancel: 'cancelled' | 'checkout_cancelled' }
@@ -66,8 +66,8 @@ function make(life: LifeInDoubt, move: Move): void {
   else if ('lookups' in move) life.gateway.lookupFaults.push(...move.lookups);
   else if ('charge' in move) {
     life.gateway.chargeFaults.push(move.charge);
-    const isUnpaid = life.state.status === 'CREATED' && !life.state.openAttempt;
-    if (isUnpaid) life.pay();
+    const isCheckoutOpen = life.state.status === 'CREATED' && !life.state.openAttempt;
+    if (isCheckoutOpen) life.pay();
     else runToNext(life);
     life.gateway.lookupFaults.push(...move.thenLookups);
     life.gateway.awayUntil = life.now + move.awayMs;
@@ -79,8 +79,8 @@ function make(life: LifeInDoubt, move: Move): void {
   else if ('unpauseInMs' in move) {
     life.command('unpause', { newNextPaymentAt: life.now + move.unpauseInMs });
   } else if ('edit' in move) {
-    const moved = move.inMs === undefined ? {} : { newNextPaymentAt: life.now + move.inMs };
-    life.command('edit', { ...move.edit, ...moved });
+    const newDate = move.inMs === undefined ? {} : { newNextPaymentAt: life.now + move.inMs };
+    life.command('edit', { ...move.edit, ...newDate });
   } else life.command(move.command, TOKEN);
 }
 
@@ -158,17 +158,17 @@ const lives = fc.record({
   jitterMs: of(0, 1, 30 * 60_000, JITTER_WINDOW_MAX_MS),
   afterExhausted: of('stay_unpaid', 'stay_unpaid', 'end'),
   sequence: fc.array(moves, { minLength: 1, maxLength: 24, size: 'max' }),
-  /** Where it stands when the first move is made. */
+  /** The state of the subscription before the first move. */
   start: of<Start>('created', 'paid', 'paid', 'paid', 'owing', 'owing'),
 });
 
-/** What is not true of a subscription, and always should be. */
-function broken(life: LifeInDoubt): string[] {
+/** The names of the invariants that the subscription violates. */
+function violatedRules(life: LifeInDoubt): string[] {
   const { state } = life;
-  const isOver = state.status === 'ENDED';
+  const isEnded = state.status === 'ENDED';
   const hasNext = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status);
   const charged = life.events.filter((type) => type === 'subscription.cycle_charged').length;
-  // A cycle is owed without a plan only for a reason.
+  // An owed cycle has no next retry only for one of the three reasons below.
   const isStuck =
     state.status === 'UNPAID' && state.openAttempt === null && state.owed?.nextRetryAt === null;
   const plan = state.owed?.retryPlan?.delaysMs.length ?? Infinity;
@@ -177,29 +177,32 @@ function broken(life: LifeInDoubt): string[] {
     (state.owed?.retriesUsed ?? 0) >= plan ||
     (state.owed?.automaticAttemptsAt.length ?? 0) >= 15;
   const rules = {
-    'an event for every cycle charged': state.cyclesCharged === charged,
-    'cycles left': remainingCycleCount(state) === state.terms.cycleCount - state.cyclesCharged,
-    'no cycle too many': state.cyclesCharged <= state.terms.cycleCount,
-    'all paid is over': isOver || state.cyclesCharged < state.terms.cycleCount,
-    'an end has a reason': (state.endReason !== null) === isOver,
-    'the next cycle is the owed one':
+    'every charged cycle has an event': state.cyclesCharged === charged,
+    'remaining cycles are total minus charged':
+      remainingCycleCount(state) === state.terms.cycleCount - state.cyclesCharged,
+    'charged cycles do not exceed the total': state.cyclesCharged <= state.terms.cycleCount,
+    'a subscription with all cycles paid is ENDED':
+      isEnded || state.cyclesCharged < state.terms.cycleCount,
+    'exactly an ENDED subscription has an end reason': (state.endReason !== null) === isEnded,
+    'the owed cycle is the next one':
       state.owed === null || state.owed.cycleNumber === state.cyclesCharged + 1,
-    'an attempt is for something owed': state.openAttempt === null || state.owed !== null,
-    'UNPAID owes': state.status !== 'UNPAID' || state.owed !== null,
-    'at most three of three charges to come': upcomingCharges(state, 3).length <= 3,
-    'it can be said': inWords(state).includes(`**${state.status}**`),
-    'a date only where one is to come': hasNext || nextPaymentAt(state) === null,
-    'a date that was set is the next':
+    'an open attempt belongs to an owed cycle': state.openAttempt === null || state.owed !== null,
+    'UNPAID has an owed cycle': state.status !== 'UNPAID' || state.owed !== null,
+    'three requested upcoming charges are at most three': upcomingCharges(state, 3).length <= 3,
+    'the description names the status': inWords(state).includes(`**${state.status}**`),
+    'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
+    'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
       life.now >= life.setDateAt ||
       nextPaymentAt(state) === life.setDateAt,
-    'nothing to do after the end': !isOver || state.openAttempt !== null || wakeAt(state) === null,
-    'nothing waits for ever': !isStuck || hasReason,
+    'ENDED without an open attempt has no wake-up':
+      !isEnded || state.openAttempt !== null || wakeAt(state) === null,
+    'UNPAID without a next retry has a reason': !isStuck || hasReason,
   };
-  return Object.entries(rules).flatMap(([rule, isSo]) => (isSo ? [] : [rule]));
+  return Object.entries(rules).flatMap(([rule, holds]) => (holds ? [] : [rule]));
 }
 
-/** Asserted once all is decided, in one go: ten thousand times. */
+/** Checks the final state in one assertion, because it runs 10,000 times. */
 function expectRest(life: LifeInDoubt): void {
   const { state, gateway, rows, cancelledAt } = life;
   const entries = [...gateway.book.values()].map((entry) => ({
@@ -208,29 +211,29 @@ function expectRest(life: LifeInDoubt): void {
   }));
   const charged = entries.filter(({ outcome }) => outcome === 'charged');
   const kept = charged.filter(({ isGivenBack }) => !isGivenBack);
-  const arrows = life.statuses.slice(1).map((to, n) => `${life.statuses[n]}>${to}`);
+  const transitions = life.statuses.slice(1).map((to, n) => `${life.statuses[n]}>${to}`);
   const isAtRest = ['UNPAID', 'PAUSED', 'ENDED'].includes(state.status);
   expect({
-    wrong: broken(life),
+    violated: violatedRules(life),
     undecided: isAtRest ? state.openAttempt : state.status,
-    unknownArrows: arrows.filter((arrow) => !ARROWS.has(arrow)),
-    // The book: cycle by cycle, each once, for what was owed when it fell due.
+    unknownTransitions: transitions.filter((one) => !TRANSITIONS.has(one)),
+    // The kept charges: each cycle once, in order, with the amount owed on its due date.
     kept: kept.map(({ row, amountMinor }) => [row?.cycleNumber, amountMinor]),
-    // What is kept was booked as paid; what goes back was not.
+    // A kept charge is booked as paid. A refunded charge is booked as declined.
     misbooked: charged.filter(
       ({ row, isGivenBack }) => row?.state !== (isGivenBack ? 'DECLINED' : 'SUCCEEDED'),
     ),
     succeeded: [...rows.values()].filter((row) => row.state === 'SUCCEEDED').length,
-    // Whatever arrived after a cancel had been sent before it.
+    // No charge is first sent after a cancel.
     sentTooLate: entries.filter(
       ({ row }) => cancelledAt !== null && (row?.firstSentAt ?? Infinity) > cancelledAt,
     ),
-    // JSON carries it whole: it is the argument of continue-as-new.
+    // The state survives JSON, because it is the argument of continue-as-new.
     state: JSON.parse(JSON.stringify(state)) as unknown,
   }).toEqual({
-    wrong: [],
+    violated: [],
     undecided: null,
-    unknownArrows: [],
+    unknownTransitions: [],
     kept: Array.from({ length: state.cyclesCharged }, (_, n) => [n + 1, life.owedMinor.get(n + 1)]),
     misbooked: [],
     succeeded: kept.length,
@@ -239,7 +242,7 @@ function expectRest(life: LifeInDoubt): void {
   });
 }
 
-/** Situations without which this would prove little. */
+/** The situations that the random sequences must cover. */
 const SITUATIONS = [
   ...['asked for', 'in review'].flatMap((doubt) =>
     [
@@ -285,8 +288,8 @@ const SITUATIONS = [
   'given back: a person had said no',
 ];
 
-describe('any sequence of commands, times, lost answers and findings', () => {
-  test('stays within the table of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40]', () => {
+describe('any sequence of commands, delays, faults and review decisions', () => {
+  test('stays within the transitions of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40]', () => {
     const seen = new Map<string, number>();
     fc.assert(
       fc.property(fc.noBias(lives), ({ terms, jitterMs, afterExhausted, sequence, start }) => {
@@ -296,8 +299,8 @@ describe('any sequence of commands, times, lost answers and findings', () => {
         begin(life, start);
         for (const move of sequence) {
           make(life, move);
-          const wrong = broken(life);
-          if (wrong.length > 0) throw new Error(wrong.join(', '));
+          const violated = violatedRules(life);
+          if (violated.length > 0) throw new Error(violated.join(', '));
         }
         life.comeToRest();
         expectRest(life);

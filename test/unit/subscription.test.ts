@@ -7,7 +7,7 @@ const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as con
 const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
 describe('a checkout', () => {
-  test('without a trial charges the first cycle and anchors the calendar at that moment [D-05]', () => {
+  test('charges the first cycle and anchors the calendar then when there is no trial [D-05]', () => {
     const life = new Simulation('2026-01-30T10:00:00Z');
     life.runTo('2026-01-31T09:30:00Z');
     expect(life.pay()).toEqual({ kind: 'checkout', outcome: 'paid', errorCode: null });
@@ -29,12 +29,12 @@ describe('a checkout', () => {
       'subscription.ended',
     ]);
     expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'completed', cyclesCharged: 3 });
-    // Paid up to the date a fourth cycle would have had: ENDED does not shorten it.
+    // The paid period lasts to the date of a fourth cycle. ENDED does not shorten it.
     expect(iso(life.state.currentPeriodEndAt)).toBe('2026-04-30T09:30:00.000Z');
     expectNothingFurther(life);
   });
 
-  test('of a subscription with one cycle ends it when it is paid [D-§4]', () => {
+  test('ends a subscription of one cycle when it is paid [D-§4]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z', { cycleCount: 1 });
     life.pay();
     expect(life.statuses).toEqual(['CREATED', 'ENDED']);
@@ -50,7 +50,7 @@ describe('a checkout', () => {
     expectNothingFurther(life);
   });
 
-  test('that is declined leaves it CREATED, and the payer may try again [D-§4]', () => {
+  test('leaves the subscription CREATED and open to another try when it is declined [D-§4]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.replies.push(declined('insufficient_funds'));
     expect(life.pay()).toEqual({
@@ -70,7 +70,7 @@ describe('a checkout', () => {
     ]);
   });
 
-  test('that nobody completes in time ends it and cancels its intent [D-§4]', () => {
+  test('ends the subscription as checkout_expired when it is not paid in time [D-§4]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.runTo('2026-05-02T00:00:00Z');
     expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
@@ -88,7 +88,7 @@ describe('a checkout', () => {
     expectNothingFurther(life);
   });
 
-  test('whose payment has no known outcome is not expired before it has one [D-40]', () => {
+  test('does not expire while the outcome of its payment is unknown [D-40]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.runTo('2026-05-01T23:59:59Z');
     life.replies.push({ kind: 'unknown' }, { kind: 'unknown' });
@@ -102,7 +102,7 @@ describe('a checkout', () => {
 });
 
 describe('a trial', () => {
-  test('charges nothing, and its end is the first anchor [D-05]', () => {
+  test('charges nothing and makes its end the first anchor [D-05]', () => {
     const life = new Simulation('2026-01-24T12:00:00Z', {
       trial: { interval: 'DAY', count: 7 },
     });
@@ -120,7 +120,7 @@ describe('a trial', () => {
     expectNothingFurther(life);
   });
 
-  test('is charged the amount of the day it ends [D-§4]', () => {
+  test('is followed by a charge of the amount valid on the day it ends [D-§4]', () => {
     const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'WEEK', count: 2 } });
     life.pay();
     life.command('edit', { newAmountMinor: 2_500 });
@@ -128,7 +128,7 @@ describe('a trial', () => {
     expect(life.sends.map((send) => [send.amountMinor, send.cycleNumber])).toEqual([[2_500, 1]]);
   });
 
-  test('whose first charge is declined becomes UNPAID [D-§4]', () => {
+  test('becomes UNPAID when the charge at its end is declined [D-§4]', () => {
     const life = new Simulation('2026-01-01T00:00:00Z', { trial: { interval: 'DAY', count: 1 } });
     life.pay();
     life.replies.push(declined());
@@ -146,7 +146,7 @@ describe('a declined cycle', () => {
     return life;
   };
 
-  test('is tried again 4, 8, 12 and 24 hours after the automatic attempt before it [D-30]', () => {
+  test('is retried 4, 8, 12 and 24 hours after the previous automatic attempt [D-30]', () => {
     const life = unpaid();
     life.replies.push(declined(), declined(), declined(), declined());
     life.runTo('2026-12-31T00:00:00Z');
@@ -162,7 +162,7 @@ describe('a declined cycle', () => {
     expectNothingFurther(life);
   });
 
-  test('that recovers goes on with the first date after now; nothing is back-billed [D-§4]', () => {
+  test('is followed, once paid, by the first date after now: nothing is back-billed [D-§4]', () => {
     const life = unpaid();
     life.replies.push(declined(), declined(), declined(), declined());
     life.runTo('2026-05-15T00:00:00Z');
@@ -182,20 +182,20 @@ describe('a declined cycle', () => {
     expectNothingFurther(life);
   });
 
-  test('for a hard reason is not tried again until the method changes [D-30]', () => {
+  test('is not retried after a hard decline until the payment method changes [D-30]', () => {
     const life = unpaid('stolen_card');
     life.runTo('2026-03-15T00:00:00Z');
     expect(life.sends).toHaveLength(2);
     life.replies.push(declined());
     life.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
     expect(life.sends.at(-1)).toMatchObject({ trigger: 'new_method', cycleNumber: 2 });
-    // The replaced method is kept although it was declined, and starts the plan anew.
+    // The new method is kept although it is declined, and it restarts the retry plan.
     expect(iso(life.state.owed?.nextRetryAt ?? null)).toBe('2026-03-15T04:00:00.000Z');
     life.runTo('2026-03-15T04:00:00Z');
     expect(life.state.status).toBe('ACTIVE');
   });
 
-  test('ends the subscription when the plan is used up and says so [D-30]', () => {
+  test('ends the subscription as retries_exhausted when the plan is used up [D-30]', () => {
     const life = new Simulation(
       '2026-01-01T00:00:00Z',
       {},
@@ -231,8 +231,8 @@ describe('a declined cycle', () => {
   });
 });
 
-describe('what comes next', () => {
-  test('is said with dates and amounts [D-§7]', () => {
+describe('the upcoming charges', () => {
+  test('have dates, cycle numbers and amounts [D-§7]', () => {
     const life = new Simulation('2026-01-31T00:00:00Z', { cycleCount: 4 });
     expect(upcomingCharges(life.state, 10)).toEqual([]);
     life.pay();

@@ -9,7 +9,7 @@ describe('the cancelled checkout of a first payment', () => {
   const cancelCheckout = (life: Simulation) =>
     life.command('cancel', { reason: 'checkout_cancelled' }).decision;
 
-  test('ends the subscription that nobody paid, and says why [D-41, D-34]', () => {
+  test('ends the unpaid subscription with the reason checkout_cancelled [D-41, D-34]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     expect(cancelCheckout(life)).toEqual({ ok: true });
     expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
@@ -17,7 +17,7 @@ describe('the cancelled checkout of a first payment', () => {
     expect(life.sends).toEqual([]);
   });
 
-  test('is allowed after a declined try, which leaves the checkout open [D-41]', () => {
+  test('is allowed after a declined payment, which leaves the checkout open [D-41]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.replies.push({ kind: 'declined', code: 'card_declined' });
     life.pay();
@@ -25,7 +25,7 @@ describe('the cancelled checkout of a first payment', () => {
     expect(life.statuses).toEqual(['CREATED', 'ENDED']);
   });
 
-  test('is refused while the payer’s payment is on its way [D-41]', () => {
+  test('is refused while the outcome of the payer’s payment is unknown [D-41]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     life.replies.push({ kind: 'unknown' });
     life.pay();
@@ -66,7 +66,7 @@ describe('the cancelled checkout of a first payment', () => {
 });
 
 describe('a one-time charge', () => {
-  test('is allowed while there is a saved method and the subscription goes on [D-35]', () => {
+  test('is allowed in ACTIVE, UNPAID and PAUSED and refused in CREATED and ENDED [D-35]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z');
     const decisions = [validateOneTimeCharge(life.state)];
     life.pay();
@@ -87,7 +87,7 @@ describe('a one-time charge', () => {
     ]);
   });
 
-  test('is allowed in a trial, whose method was saved without a charge [D-35]', () => {
+  test('is allowed in a trial and refused without a saved payment method [D-35]', () => {
     const life = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
     life.pay();
     expect(validateOneTimeCharge(life.state)).toEqual({ ok: true });

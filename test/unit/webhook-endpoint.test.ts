@@ -80,7 +80,7 @@ describe('webhook endpoint', () => {
     expect(endpointProblem(url, DEVELOPMENT)).toBe(problem);
   });
 
-  it('judges a resolved address by the same rules [D-55]', () => {
+  it('applies the same rules to a resolved address [D-55]', () => {
     const addresses = ['93.184.216.34', '127.0.0.1', '::1', '::ffff:10.0.0.1', 'not an address'];
     const allowedBy = (rules: typeof PRODUCTION) =>
       addresses.filter((address) => isAllowedAddress(address, rules));

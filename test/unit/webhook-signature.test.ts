@@ -11,7 +11,7 @@ const BODY = Buffer.from('{"eventId":"evt_1","name":"Zoë","amount":1999}');
 const headersFor = (signer: string, previousSigner: string | null = null) =>
   signatureHeaders({ eventId: 'evt_1', sentAt: Date.now(), body: BODY, signer, previousSigner });
 
-/** The library takes text apart by character code; UTF-8 bytes have to be given as bytes. */
+/** The library encodes a text key by character code, so a UTF-8 key is passed as bytes. */
 const oracle = (secret: string) =>
   secret.startsWith('whsec_')
     ? new Webhook(secret)
@@ -37,7 +37,7 @@ describe('webhook signature', () => {
     expect(headersFor(BASE64_SECRET)['xpay-signature']).toBe(decoded.digest('base64'));
   });
 
-  it('has the exact bytes of a known example [D-53]', () => {
+  it('equals a known example byte for byte [D-53]', () => {
     const headers = signatureHeaders({
       eventId: 'evt_1',
       sentAt: 1_795_176_000_999,
@@ -54,7 +54,7 @@ describe('webhook signature', () => {
     });
   });
 
-  it('lists the previous secret second in webhook-signature and leaves it out of the other [D-53]', () => {
+  it('has the previous secret second in webhook-signature and not in xpay-signature [D-53]', () => {
     const headers = headersFor(PLAIN_SECRET, OLD_SECRET);
     expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}= v1,[A-Za-z0-9+/]{43}=$/);
     expect(oracle(PLAIN_SECRET).verify(BODY, headers)).toEqual(JSON.parse(BODY.toString()));

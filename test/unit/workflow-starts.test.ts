@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { createWorkflowStarts } from '../../runtime/workflow-starts.ts';
 
-/** Starts that end when the test says so. */
-function held() {
+/** Workflow starts that the test ends by hand. */
+function manualStarts() {
   const begun: string[] = [];
   const ends: ((isStarted: boolean) => void)[] = [];
   const starts = createWorkflowStarts(({ subscriptionId }) => {
@@ -30,29 +30,29 @@ const ref = (number: number): SubscriptionRef => ({
 });
 const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `sub_${i + 1}`);
 
-test('the caller does not wait for a start, and four are made at once, in order', async () => {
-  const { begun, endAll, beginMany } = held();
+test('a caller does not wait for its start, and four starts run at once, in order', async () => {
+  const { begun, endAll, beginMany } = manualStarts();
   await beginMany(10);
   expect(begun).toEqual(ids(4));
   await endAll();
   expect(begun).toEqual(ids(10));
 });
 
-test('a caller waits while 200 do, until one of them is started', async () => {
-  const { starts, begun, end, endAll, beginMany } = held();
+test('a caller waits while 200 starts are queued, until one of them begins', async () => {
+  const { starts, begun, end, endAll, beginMany } = manualStarts();
   await beginMany(204);
-  let hasPlace = false;
-  const last = starts.begin(ref(205)).then(() => (hasPlace = true));
+  let isQueued = false;
+  const last = starts.begin(ref(205)).then(() => (isQueued = true));
   await turn();
-  expect([begun.length, hasPlace]).toEqual([4, false]);
+  expect([begun.length, isQueued]).toEqual([4, false]);
   await end(true);
   await last;
   await endAll();
   expect(begun).toEqual(ids(205));
 });
 
-test('after a start that failed, waiting ones are left to the sweep and their callers go on', async () => {
-  const { starts, begun, end, endAll, beginMany } = held();
+test('a failed start drops the queued starts, and a waiting caller goes on', async () => {
+  const { starts, begun, end, endAll, beginMany } = manualStarts();
   await beginMany(204);
   const last = starts.begin(ref(205));
   await end(false);
@@ -61,8 +61,8 @@ test('after a start that failed, waiting ones are left to the sweep and their ca
   expect(begun).toEqual([...ids(4), 'sub_205']);
 });
 
-test('stop resolves when the starts under way have ended; those that wait are left to the sweep', async () => {
-  const { starts, begun, endAll, beginMany } = held();
+test('stop drops the queued starts and resolves when the running ones have ended', async () => {
+  const { starts, begun, endAll, beginMany } = manualStarts();
   await beginMany(6);
   const stopped = starts.stop();
   await endAll();
