@@ -34,19 +34,19 @@ export interface Answer {
 
 export interface CallOptions {
   body?: unknown;
-  /** Sent as it is instead of `body`. */
+  /** The raw request body. It replaces `body`. */
   raw?: string | Buffer;
   headers?: Record<string, string>;
   /** Idempotency-Key. */
   key?: string;
-  /** Whose credentials; null sends none. Default: the world's first merchant. */
+  /** The caller's credentials. Null sends none. Default: the first merchant. */
   as?: { keyId: string; secret: string } | null;
 }
 
 export interface ApiWorldOptions {
-  /** Default: more than a test can reach. */
+  /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
-  /** With 1, a test says by `X-Forwarded-For` where a payer is. Default 0. */
+  /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
 }
 
@@ -61,8 +61,8 @@ const documentCheck = defaultDocumentCheck();
 export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
 
 /**
- * The API on a real port, with a Postgres database of its own and two merchants. Workflows are the
- * fake behind their port; everything else is what production runs.
+ * The API on a real port, with its own Postgres database and two merchants. The ports to workflows and
+ * payments are fakes. All other code is the production code.
  */
 export async function createApiWorld({
   rateLimits = NO_LIMITS,
@@ -126,16 +126,16 @@ export async function createApiWorld({
     other,
     pepper: PEPPER,
     databaseUrl: database.url,
-    /** Moves the API's real time ahead of the machine's. */
+    /** Sets how far the API's real time is ahead of the machine's. */
     clock,
-    /** Fails when what comes back is not what the interface document says. */
+    /** Sends a request. Throws when the answer differs from the OpenAPI document. */
     call: async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
       const answer = await send(url + path, method, merchant, options);
       const problems = documentCheck.problemsOfCall(method, path, options.body, answer);
       if (problems.length === 0) return answer;
       throw new Error(`${method} ${path} is not as documented:\n${problems.join('\n')}`);
     },
-    /** Rows of every table that a request could write to. */
+    /** The number of rows of every table. */
     countRows: () => countRows(db),
     withoutDatabase: <T>(work: () => Promise<T>) => withoutDatabase(database.url, work),
     async close() {
@@ -195,7 +195,7 @@ async function countRows(db: Db): Promise<Record<string, number>> {
   return counts;
 }
 
-/** Cuts every connection to the database and lets no new one in while `work` runs. */
+/** Closes every connection to the database and allows no new one while `work` runs. */
 async function withoutDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
   const server = new URL(url);
   const name = server.pathname.slice(1);
@@ -212,7 +212,7 @@ async function withoutDatabase<T>(url: string, work: () => Promise<T>): Promise<
   }
 }
 
-/** A create request that is right; tests change what they are about. */
+/** The body of a valid create request, with these changes. */
 export function subscriptionBody(changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     amount: 1_999,

@@ -2,7 +2,7 @@ import type { CallOptions } from './api-world.ts';
 
 /** A malformed request and its exact answer. */
 export interface Case {
-  /** What is wrong, and the rule that says so. */
+  /** The defect of the request, and the rule that forbids it. */
   name: string;
   method?: string;
   path: string;
@@ -18,7 +18,7 @@ export const raw = (text: string | Buffer, headers: Record<string, string> = {})
   headers,
 });
 
-/** Ids of the right form that nobody has. */
+/** Well-formed ids that do not exist. */
 export const UNKNOWN_SUB = 'sub_0000000000000000000000';
 export const UNKNOWN_WHC = 'whc_0000000000000000000000';
 export const UNKNOWN_CLK = 'clk_0000000000000000000000';

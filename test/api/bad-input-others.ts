@@ -27,7 +27,7 @@ const EVENTS =
   'subscription.checkout_opened, subscription.active, subscription.unpaid, subscription.paused, ' +
   'subscription.ended, setup_method.success';
 
-/** Bodies that are no JSON object. */
+/** Requests whose body is not a JSON object. */
 export const BODIES: Case[] = [
   {
     name: 'no body and no content type [D-10]',
@@ -42,7 +42,7 @@ export const BODIES: Case[] = [
     description: 'body: must be sent with Content-Type: application/json',
   },
   {
-    name: 'JSON under another name [D-10]',
+    name: 'JSON with another content type [D-10]',
     path: CREATE,
     send: raw('{}', { 'content-type': 'text/plain' }),
     description: 'body: must be sent with Content-Type: application/json',
@@ -102,13 +102,13 @@ export const BODIES: Case[] = [
     description: 'body: must be a JSON object',
   },
   {
-    name: 'arrays inside arrays without end [D-10]',
+    name: 'arrays nested 30,000 deep [D-10]',
     path: CREATE,
     send: raw('['.repeat(30_000) + ']'.repeat(30_000)),
     description: 'body: must be a JSON object',
   },
   {
-    name: 'an ignored field nested without end, with a key [D-17]',
+    name: 'an ignored field nested 30,000 deep, with an idempotency key [D-17]',
     path: '/customer/create',
     send: {
       ...raw(`{"customerDetails":{},"x":${'['.repeat(30_000) + ']'.repeat(30_000)}}`),
@@ -125,9 +125,9 @@ export const CUSTOMERS: Case[] = [
     send: json({}),
     description: 'customerDetails: is required',
   },
-  customer('customerDetails null [D-11]', null, 'customerDetails: is required'),
-  customer('customerDetails a text [D-11]', 'Ada', 'customerDetails: must be an object'),
-  customer('customerDetails an array [D-11]', [], 'customerDetails: must be an object'),
+  customer('customerDetails that is null [D-11]', null, 'customerDetails: is required'),
+  customer('customerDetails that is a text [D-11]', 'Ada', 'customerDetails: must be an object'),
+  customer('customerDetails that is an array [D-11]', [], 'customerDetails: must be an object'),
   customer('a name that is a number [D-11]', { name: 7 }, 'customerDetails.name: must be a string'),
   customer(
     'a name of 256 characters [D-11]',
@@ -160,9 +160,13 @@ export const CUSTOMERS: Case[] = [
     'customerDetails.customerAddress.country: must be an ISO 3166 alpha-2 country code',
   ),
   customer('a NUL character [D-11]', { name: 'A\0da' }, `customerDetails.name: ${NUL_TEXT}`),
-  customer('half a character [D-11]', { name: 'A\ud800' }, `customerDetails.name: ${NUL_TEXT}`),
   customer(
-    'three things at once, all named [D-10]',
+    'an unpaired surrogate [D-11]',
+    { name: 'A\ud800' },
+    `customerDetails.name: ${NUL_TEXT}`,
+  ),
+  customer(
+    'three invalid fields, all named in the answer [D-10]',
     { name: 7, email: 'x', customerAddress: { city: [] } },
     'customerDetails.name: must be a string; customerDetails.email: must be an e-mail address; ' +
       'customerDetails.customerAddress.city: must be a string',
@@ -184,7 +188,7 @@ export const CUSTOMERS: Case[] = [
     description: 'There is no such customer.',
   },
   {
-    name: 'a customer id that is no percent-encoding [D-21]',
+    name: 'a customer id with invalid percent-encoding [D-21]',
     method: 'GET',
     path: '/customer/%E0%A4%A',
     send: {},
@@ -195,7 +199,7 @@ export const CUSTOMERS: Case[] = [
 
 export const WEBHOOKS: Case[] = [
   {
-    name: 'nothing that is required [IF-4.15]',
+    name: 'no required field of a webhook configuration [IF-4.15]',
     path: '/webhook',
     send: json({}),
     description:
@@ -227,17 +231,17 @@ export const WEBHOOKS: Case[] = [
     'endpoint: must not contain credentials',
   ),
   webhook(
-    'an endpoint on this machine [D-55]',
+    'an endpoint on the loopback address [D-55]',
     { endpoint: 'https://127.0.0.1/hook' },
     'endpoint: must have a public address',
   ),
   webhook(
-    'an endpoint that is this machine in disguise [D-55]',
+    'an endpoint on the loopback address in decimal form [D-55]',
     { endpoint: 'https://2130706433/hook' },
     'endpoint: must have a public address',
   ),
   webhook(
-    'event types that are a text [IF-4.15]',
+    'subscribedEventTypes that is a text [IF-4.15]',
     { subscribedEventTypes: 'intent.success' },
     'subscribedEventTypes: must be an array',
   ),
@@ -247,7 +251,7 @@ export const WEBHOOKS: Case[] = [
     `subscribedEventTypes[1]: ${EVENTS}`,
   ),
   webhook(
-    'more event types than there are [D-50]',
+    '51 event types [D-50]',
     { subscribedEventTypes: Array.from({ length: 51 }, () => 'intent.success') },
     'subscribedEventTypes: must have at most 50 entries',
   ),
@@ -268,7 +272,7 @@ export const WEBHOOKS: Case[] = [
     description: 'There is no such webhook configuration.',
   },
   {
-    name: 'includeInactive that is neither [D-55]',
+    name: 'includeInactive that is neither true nor false [D-55]',
     method: 'GET',
     path: '/webhook?includeInactive=yes',
     send: {},
@@ -290,7 +294,7 @@ export const CLOCKS: Case[] = [
     description: 'now: must be epoch milliseconds before the year 2200',
   },
   {
-    name: 'an advance to nowhere [D-60]',
+    name: 'an advance without a clock and an instant [D-60]',
     path: '/test-clock/advance',
     send: json({}),
     description: 'testClockId: is required; to: is required',
@@ -320,10 +324,10 @@ export const CLOCKS: Case[] = [
 
 const KEYS = 'Idempotency-Key: must be 1 to 255 characters of a-z, A-Z, 0-9, -, _, : and .';
 
-/** Keys, credentials, routes. */
+/** Invalid idempotency keys, credentials and routes. */
 export const OTHERS: Case[] = [
   ...['', 'two words', '"quoted"', 'k'.repeat(256)].map((key): Case => ({
-    name: `an Idempotency-Key of the form ${key.slice(0, 12)} [IF-8]`,
+    name: `the invalid Idempotency-Key "${key.slice(0, 12)}" [IF-8]`,
     path: '/customer/create',
     send: { body: { customerDetails: {} }, key },
     description: KEYS,

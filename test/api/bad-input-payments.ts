@@ -2,19 +2,19 @@ import { json, raw } from './bad-input-case.ts';
 import type { Case } from './bad-input-case.ts';
 import { intentBody, NOBODYS, setupBody, tokenisedBody } from './payment-lives.ts';
 
-/** Requests about one path that differ from a right one by these changes. */
-const wrong =
-  (path: string, right: (changes: object) => object) =>
+/** Makes malformed requests to one path from a valid body and changes to it. */
+const malformed =
+  (path: string, validBody: (changes: object) => object) =>
   (name: string, changes: object, description: string, code?: string): Case => ({
     name,
     path,
-    send: json(right(changes)),
+    send: json(validBody(changes)),
     description,
     ...(code === undefined ? {} : { code }),
   });
 
 const ONE_TIME = '/subscription/merchant/one-time-charge';
-const oneTime = wrong(ONE_TIME, (changes) => ({
+const oneTime = malformed(ONE_TIME, (changes) => ({
   subscriptionId: NOBODYS.subscription,
   amount: 500,
   currency: 'USD',
@@ -22,18 +22,18 @@ const oneTime = wrong(ONE_TIME, (changes) => ({
 }));
 
 const TOKENISED = '/payments/charge-tokenised-pm';
-const tokenised = wrong(TOKENISED, (changes) =>
+const tokenised = malformed(TOKENISED, (changes) =>
   tokenisedBody({ customerId: NOBODYS.customer, pmId: NOBODYS.method }, changes),
 );
 
 const CREATE_INTENT = '/payments/create-intent';
-const hosted = wrong(CREATE_INTENT, intentBody);
+const hosted = malformed(CREATE_INTENT, intentBody);
 
 const REFUND = '/payments/merchant/refund';
-const refund = wrong(REFUND, (changes) => ({ xIntentId: NOBODYS.intent, ...changes }));
+const refund = malformed(REFUND, (changes) => ({ xIntentId: NOBODYS.intent, ...changes }));
 
 const SETUP = '/setup-method/create';
-const setup = wrong(SETUP, setupBody);
+const setup = malformed(SETUP, setupBody);
 
 const CANCEL = `/payments/cancel/${NOBODYS.intent}`;
 
@@ -43,17 +43,17 @@ const URL_TEXT = 'must be an absolute http or https URL';
 const KINDS = 'must be one of CARD, GOOGLE_PAY, APPLE_PAY';
 const CODE = 'must be a supported ISO 4217 currency code';
 
-const nothing = (name: string, path: string, description: string): Case => ({
+const emptyBody = (name: string, path: string, description: string): Case => ({
   name,
   path,
   send: json({}),
   description,
 });
 
-/** Wrong requests about payments. */
+/** Malformed requests about payments. */
 export const PAYMENTS: Case[] = [
-  nothing(
-    'a one-time charge of nothing [IF-4.10, D-35]',
+  emptyBody(
+    'a one-time charge without its required fields [IF-4.10, D-35]',
     ONE_TIME,
     'subscriptionId: is required; amount: is required; currency: is required',
   ),
@@ -68,7 +68,11 @@ export const PAYMENTS: Case[] = [
     'amount: must be at most 99999999 in USD',
   ),
   oneTime('a one-time charge of a text [D-01]', { amount: '500' }, `amount: ${INTEGER}`),
-  oneTime('a one-time charge in no currency [D-02]', { currency: 'XXZ' }, `currency: ${CODE}`),
+  oneTime(
+    'a one-time charge in an unknown currency [D-02]',
+    { currency: 'XXZ' },
+    `currency: ${CODE}`,
+  ),
   oneTime(
     'comments of 5,001 characters [IF-4.10]',
     { comments: 'x'.repeat(5_001) },
@@ -86,8 +90,8 @@ export const PAYMENTS: Case[] = [
     'There is no such subscription.',
     'resource_not_found',
   ),
-  nothing(
-    'a tokenised charge of nothing [IF-4.12]',
+  emptyBody(
+    'a tokenised charge without its required fields [IF-4.12]',
     TOKENISED,
     'pmId: is required; customerId: is required; currency: is required; amount: is required',
   ),
@@ -114,25 +118,29 @@ export const PAYMENTS: Case[] = [
     'There is no such customer.',
     'resource_not_found',
   ),
-  nothing(
-    'a hosted payment of nothing [D-§7]',
+  emptyBody(
+    'a hosted payment without its required fields [D-§7]',
     CREATE_INTENT,
     'amount: is required; currency: is required; customerDetails: is required; ' +
       'callbackUrl: is required',
   ),
-  hosted('a callback that is no URL [D-13]', { callbackUrl: '/back' }, `callbackUrl: ${URL_TEXT}`),
   hosted(
-    'a cancel URL of a mailbox [D-13]',
+    'a hosted payment with a relative callbackUrl [D-13]',
+    { callbackUrl: '/back' },
+    `callbackUrl: ${URL_TEXT}`,
+  ),
+  hosted(
+    'a hosted payment with a mailto cancelUrl [D-13]',
     { cancelUrl: 'mailto:a@b.c' },
     `cancelUrl: ${URL_TEXT}`,
   ),
   hosted(
-    'a payment method nobody knows [D-43]',
+    'a hosted payment with an unknown payment method [D-43]',
     { paymentMethods: ['CARD', 'CASH'] },
     `paymentMethods[1]: ${KINDS}`,
   ),
   hosted(
-    'payment methods that are a text [D-43]',
+    'paymentMethods that is a text [D-43]',
     { paymentMethods: 'CARD' },
     'paymentMethods: must be an array',
   ),
@@ -143,7 +151,7 @@ export const PAYMENTS: Case[] = [
     'There is no such customer.',
     'resource_not_found',
   ),
-  nothing('a refund of nothing [D-§7]', REFUND, 'xIntentId: is required'),
+  emptyBody('a refund without an intent id [D-§7]', REFUND, 'xIntentId: is required'),
   ...[0, -1, 1.5, '', '0', '01', '1.5', '-5', ' 5', '9'.repeat(16), true, []].map((amount): Case =>
     refund(
       `a refund of ${JSON.stringify(amount)} [D-§7, D-01]`,
@@ -186,28 +194,32 @@ export const PAYMENTS: Case[] = [
   },
 ];
 
-/** Wrong requests about saved methods. */
+/** Malformed requests about saved payment methods. */
 export const SETUPS: Case[] = [
-  nothing(
-    'a setup session of nothing [IF-4.13]',
+  emptyBody(
+    'a setup session without its required fields [IF-4.13]',
     SETUP,
     'currency: is required; billingDetails: is required; callbackUrl: is required',
   ),
-  setup('a setup session in no currency [D-02]', { currency: 'XXZ' }, `currency: ${CODE}`),
+  setup('a setup session in an unknown currency [D-02]', { currency: 'XXZ' }, `currency: ${CODE}`),
   setup(
-    'billing details with half an address [D-11]',
+    'billing details with an invalid e-mail address and country [D-11]',
     { billingDetails: { email: 'ada@', customerAddress: { country: 'GBR' } } },
     'billingDetails.email: must be an e-mail address; ' +
       'billingDetails.customerAddress.country: must be an ISO 3166 alpha-2 country code',
   ),
-  setup('a callback to nowhere [D-13]', { callbackUrl: 'https://' }, `callbackUrl: ${URL_TEXT}`),
   setup(
-    'a setup by bank transfer [D-43]',
+    'a setup session with a callbackUrl without a host [D-13]',
+    { callbackUrl: 'https://' },
+    `callbackUrl: ${URL_TEXT}`,
+  ),
+  setup(
+    'a setup session for an unknown payment method [D-43]',
     { paymentMethods: ['BANK'] },
     `paymentMethods[0]: ${KINDS}`,
   ),
   setup(
-    'more payment methods than there are [D-43]',
+    '21 payment methods [D-43]',
     { paymentMethods: Array.from({ length: 21 }, () => 'CARD') },
     'paymentMethods: must have at most 20 entries',
   ),
@@ -231,7 +243,7 @@ export const SETUPS: Case[] = [
     description: 'There is no such setup method.',
   },
   {
-    name: 'the methods of an unknown customer [D-21]',
+    name: 'the saved payment methods of an unknown customer [D-21]',
     method: 'GET',
     path: `/customer/${NOBODYS.customer}/payment-method-tokens`,
     send: {},

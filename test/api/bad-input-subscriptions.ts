@@ -20,10 +20,10 @@ const INTEGER = 'must be an integer in the smallest currency unit';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const URL_TEXT = 'must be an absolute http or https URL';
 
-/** Wrong requests about subscriptions. */
+/** Malformed requests about subscriptions. */
 export const SUBSCRIPTIONS: Case[] = [
   {
-    name: 'nothing that is required [IF-4.3]',
+    name: 'no required field of a subscription [IF-4.3]',
     path: CREATE,
     send: json({}),
     description:
@@ -32,13 +32,17 @@ export const SUBSCRIPTIONS: Case[] = [
       'cycleCount: is required',
   },
   create('an amount as text [D-01]', { amount: '1999' }, `amount: ${INTEGER}`),
-  create('a fraction of a cent [D-01]', { amount: 19.99 }, `amount: ${INTEGER}`),
+  create('a fractional amount [D-01]', { amount: 19.99 }, `amount: ${INTEGER}`),
   create('a negative amount [D-01]', { amount: -1_999 }, 'amount: must be at least 101 in USD'),
-  create('an unsafe integer [D-01]', { amount: 2 ** 53 }, `amount: ${INTEGER}`),
+  create('an amount that is an unsafe integer [D-01]', { amount: 2 ** 53 }, `amount: ${INTEGER}`),
   create('an amount of null [D-10a]', { amount: null }, 'amount: is required'),
-  create('exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'),
   create(
-    'more than the maximum [D-03]',
+    'an amount of exactly 1 USD [D-03]',
+    { amount: 100 },
+    'amount: must be at least 101 in USD',
+  ),
+  create(
+    'an amount above the maximum [D-03]',
     { amount: 100_000_000 },
     'amount: must be at most 99999999 in USD',
   ),
@@ -54,7 +58,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'currency: must be a supported ISO 4217 currency code',
   ),
   create(
-    'a currency that is gone [D-02]',
+    'a retired currency [D-02]',
     { currency: 'HRK' },
     'currency: must be a supported ISO 4217 currency code',
   ),
@@ -84,7 +88,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'trialPeriodInterval: is required with trialPeriodCount',
   ),
   create(
-    'a trial of an unknown unit [D-12]',
+    'a trial with an unknown unit [D-12]',
     { trialPeriodCount: 7, trialPeriodInterval: 'HOUR' },
     `trialPeriodInterval: ${UNIT}`,
   ),
@@ -110,22 +114,22 @@ export const SUBSCRIPTIONS: Case[] = [
     'intervalCount: must be an integer from 1 to 120 for interval MONTH',
   ),
   create(
-    'an interval count of one and a half [D-06]',
+    'an interval count of 1.5 [D-06]',
     { intervalCount: 1.5 },
     'intervalCount: must be an integer of at least 1',
   ),
   create(
-    'no cycle at all [D-06]',
+    'a cycle count of 0 [D-06]',
     { cycleCount: 0 },
     'cycleCount: must be an integer of at least 1',
   ),
   create(
-    'too many cycles [D-06]',
+    'a cycle count of 1,201 [D-06]',
     { cycleCount: 1_201 },
     'cycleCount: must be an integer from 1 to 1200',
   ),
   create(
-    'a last date after the year 2200 [D-06]',
+    'a last billing date after the year 2200 [D-06]',
     { interval: 'YEAR', intervalCount: 10, cycleCount: 100 },
     'cycleCount: the last billing date must be before the year 2200',
   ),
@@ -152,7 +156,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'callbackUrl: must have at most 2048 characters',
   ),
   create(
-    'a cancelUrl of another scheme [D-13]',
+    'a cancelUrl with another scheme [D-13]',
     { cancelUrl: 'ftp://x' },
     `cancelUrl: ${URL_TEXT}`,
   ),
@@ -173,7 +177,7 @@ export const SUBSCRIPTIONS: Case[] = [
     'metadata.order: must be a string of at most 500 characters',
   ),
   create(
-    'metadata values that are no texts [IF-8]',
+    'metadata values that are not texts [IF-8]',
     { metadata: { a: 1, b: 'right', c: null } },
     'metadata.a: must be a string of at most 500 characters; ' +
       'metadata.c: must be a string of at most 500 characters',
@@ -195,7 +199,7 @@ export const SUBSCRIPTIONS: Case[] = [
   ),
   create('a receiptId that is a number [IF-4.3]', { receiptId: 7 }, 'receiptId: must be a string'),
   create(
-    'many things at once, in the order of the fields [D-10]',
+    'several invalid fields, named in field order [D-10]',
     {
       trialPeriodCount: 1,
       metadata: 'x',
@@ -210,13 +214,13 @@ export const SUBSCRIPTIONS: Case[] = [
       'trialPeriodInterval: is required with trialPeriodCount; metadata: must be an object',
   ),
   create(
-    'a customer that is not there [D-11]',
+    'an unknown customer of a subscription [D-11]',
     { customerId: UNKNOWN_CUS },
     'There is no such customer.',
     'resource_not_found',
   ),
   create(
-    'a test clock that is not there [D-60]',
+    'an unknown test clock of a subscription [D-60]',
     { testClockId: UNKNOWN_CLK },
     'There is no such test clock.',
     'resource_not_found',

@@ -5,10 +5,7 @@ import { BODIES, CLOCKS, CUSTOMERS, OTHERS, WEBHOOKS } from './bad-input-others.
 import { PAYMENTS, SETUPS } from './bad-input-payments.ts';
 import { SUBSCRIPTIONS } from './bad-input-subscriptions.ts';
 
-/**
- * Every way to get a request wrong that we could think of, each with its exact answer; afterwards no
- * table has a row more than before.
- */
+/** Malformed requests, each with its exact answer. No table gets a row from one. */
 
 let world: ApiWorld;
 
@@ -28,24 +25,27 @@ const CASES = [
   ...OTHERS,
 ];
 
-test('the table has at least 60 malformed requests', () => {
+test('the table lists at least 60 malformed requests', () => {
   expect(CASES.length).toBeGreaterThanOrEqual(60);
 });
 
-test.each(CASES)('$name', async ({ method = 'POST', path, send, ...expected }) => {
-  const before = await world.countRows();
+test.each(CASES)(
+  'a request is refused and leaves no row: $name',
+  async ({ method = 'POST', path, send, ...expected }) => {
+    const before = await world.countRows();
 
-  const answer = await world.call(method, path, send);
+    const answer = await world.call(method, path, send);
 
-  expect({ status: answer.status, body: answer.json }).toEqual({
-    status: expected.status ?? 400,
-    body: { errorCode: expected.code ?? 'bad_request', errorDescription: expected.description },
-  });
-  expect(answer.headers['request-id']).toMatch(/^req_[0-9A-Za-z]{22}$/);
-  expect(await world.countRows()).toEqual(before);
-});
+    expect({ status: answer.status, body: answer.json }).toEqual({
+      status: expected.status ?? 400,
+      body: { errorCode: expected.code ?? 'bad_request', errorDescription: expected.description },
+    });
+    expect(answer.headers['request-id']).toMatch(/^req_[0-9A-Za-z]{22}$/);
+    expect(await world.countRows()).toEqual(before);
+  },
+);
 
-test('a subscription that a test clock makes impossible is refused, and leaves no row [D-06, D-60]', async () => {
+test('a subscription is refused when its test clock leads past 2200 [D-06, D-60]', async () => {
   const clock = await world.call('POST', '/test-clock/create', {
     body: { now: Date.UTC(2199, 10, 30) },
   });

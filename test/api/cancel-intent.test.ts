@@ -17,7 +17,7 @@ import {
 import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
 import type { Life } from './subscription-lives.ts';
 
-/** POST /payments/cancel/{xIntentId}. What keys do to it: payment-keys.test.ts. */
+/** POST /payments/cancel/{xIntentId}. Idempotency keys: payment-keys.test.ts. */
 
 let world: ApiWorld;
 
@@ -42,21 +42,18 @@ async function intentsOf({ subscriptionId }: Life): Promise<string[]> {
 
 test.each<[string, (id: string) => CallOptions]>([
   ['without a body', () => ({})],
-  [
-    'with an empty body that is called JSON',
-    () => ({ headers: { 'content-type': 'application/json' } }),
-  ],
+  ['with an empty body of type JSON', () => ({ headers: { 'content-type': 'application/json' } })],
   ['with an empty object', () => ({ body: {} })],
   ['with the id of the path', (xIntentId) => ({ body: { xIntentId } })],
   ['with a null id', () => ({ body: { xIntentId: null } })],
-])('a hosted payment is cancelled %s [IF-4.11, D-14, D-16, D-41]', async (_, options) => {
+])('an unpaid hosted payment is cancelled %s [IF-4.11, D-14, D-16, D-41]', async (_, options) => {
   const { xIntentId } = await makeHosted(world);
   const answer = await cancel(xIntentId, options(xIntentId));
   expect([answer.status, answer.text]).toEqual([200, '{}']);
   expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a body that names another intent is refused [IF-4.11, D-14]', async () => {
+test('a cancellation is refused when its body names another intent [IF-4.11, D-14]', async () => {
   const { xIntentId } = await makeHosted(world);
   const wrong = [{ xIntentId: NOBODYS.intent }, { xIntentId: 7 }, []];
   const texts = [];
@@ -69,7 +66,7 @@ test('a body that names another intent is refused [IF-4.11, D-14]', async () => 
   expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
 });
 
-test('only an empty body may lack its content type [D-10, D-14]', async () => {
+test('a cancellation is refused when its body is not empty and not of type JSON [D-10, D-14]', async () => {
   const { xIntentId } = await makeHosted(world);
   const answer = await cancel(xIntentId, {
     raw: JSON.stringify({ xIntentId }),
@@ -81,7 +78,7 @@ test('only an empty body may lack its content type [D-10, D-14]', async () => {
   });
 });
 
-test('the first payment of a subscription: the subscription ends as checkout_cancelled [IF-4.11, D-§4, D-34]', async () => {
+test('a subscription ends when its unpaid first intent is cancelled [IF-4.11, D-§4, D-34]', async () => {
   const life = await createLife(world);
   const [intentId] = await intentsOf(life);
   const answer = await cancel(intentId!);
@@ -108,21 +105,21 @@ test.each(['ACTIVE', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
   },
 );
 
-test('a later cycle has no checkout: it is not cancelled [D-41]', async () => {
+test('a cancellation is refused for a later cycle, which has no checkout [D-41]', async () => {
   const life = await lifeIn(world, 'UNPAID');
   const second = (await intentsOf(life))[0]!;
   expect(await readIntent(world, second)).toMatchObject({ status: 'FAILED' });
   expect(outcome(await cancel(second))).toEqual(refusal(NO_PAGE));
 });
 
-test('the first payment of a subscription whose checkout expired is not cancelled [D-41]', async () => {
+test('a cancellation of a first payment is refused when its checkout has expired [D-41]', async () => {
   const life = await createLife(world);
   const [intentId] = await intentsOf(life);
   world.clock.aheadMs = 24 * 3_600_000;
   expect(outcome(await cancel(intentId!))).toEqual(refusal(NOT_OPEN));
 });
 
-test('a charge that was made, declined or is on its way is not cancelled [D-41]', async () => {
+test('a cancellation is refused for a paid, declined or unknown charge [D-41]', async () => {
   const charge = async (card: string) => {
     world.payments.faults.card = card;
     const body = tokenisedBody(await saveCard(world));
@@ -141,7 +138,7 @@ test.each([
   ['tok-good', 'SUCCESS', 'The payment was made.'],
   ['tok-unknown', 'PENDING', 'A charge is on its way; its outcome is not known yet.'],
 ])(
-  'a hosted payment paid with %s is %s, and is not cancelled [D-41]',
+  'a hosted payment charged with %s is %s and cannot be cancelled [D-41]',
   async (card, status, message) => {
     const { xIntentId: intentId } = await makeHosted(world);
     await payHosted(intentId, card);
@@ -150,7 +147,7 @@ test.each([
   },
 );
 
-test('a hosted payment that was declined is still open, and is cancelled [D-41]', async () => {
+test('a hosted payment stays open after a decline and can be cancelled [D-41]', async () => {
   const { xIntentId: intentId } = await makeHosted(world);
   await payHosted(intentId, 'tok-card_declined');
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'FAILED' });
@@ -158,7 +155,7 @@ test('a hosted payment that was declined is still open, and is cancelled [D-41]'
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-/** As the payment's page does when the payer comes back from the card form. */
+/** Pays as the payment page does when the payer returns from the card form. */
 async function payHosted(intentId: string, card: string): Promise<void> {
   const { merchantId } = world.merchant;
   const [session] = await world.db
@@ -169,7 +166,7 @@ async function payHosted(intentId: string, card: string): Promise<void> {
   await world.payments.pay({ merchantId, intentId, token });
 }
 
-test('a hosted payment is cancelled once, and not after its page expired [D-41]', async () => {
+test('a cancellation is refused after an earlier one and after the page expired [D-41]', async () => {
   const OVER = 'The payment is cancelled, or its page has expired.';
   const [once, expired] = [await makeHosted(world), await makeHosted(world)];
   await cancel(once.xIntentId);
@@ -180,7 +177,7 @@ test('a hosted payment is cancelled once, and not after its page expired [D-41]'
   expect(await readIntent(world, expired.xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a foreign intent answers exactly as an unknown one, of either kind [D-21, D-41]', async () => {
+test('a cancellation answers a foreign intent exactly as an unknown one [D-21, D-41]', async () => {
   const { xIntentId } = await makeHosted(world, 'other');
   const rows = await world.countRows();
   const foreign = await cancel(xIntentId);

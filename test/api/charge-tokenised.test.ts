@@ -17,7 +17,7 @@ import {
 import type { SavedMethod } from './payment-lives.ts';
 import { comparable } from './subscription-lives.ts';
 
-/** POST /payments/charge-tokenised-pm. What it has in common with others: payment-keys.test.ts. */
+/** POST /payments/charge-tokenised-pm. Idempotency keys: payment-keys.test.ts. */
 
 let world: ApiWorld;
 let method: SavedMethod;
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterEach(() => {
   world.payments.faults.card = null;
   world.payments.faults.isDown = false;
-  world.payments.faults.isUnheard = false;
+  world.payments.faults.losesOutcome = false;
 });
 afterAll(() => world.close());
 
@@ -47,7 +47,7 @@ async function eventsOf(streamId: string) {
   return rows.map(({ type }) => type);
 }
 
-test('a saved method is charged, and the answer has no error code [IF-4.12, D-36]', async () => {
+test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-36]', async () => {
   const answer = await charge();
   const intentId = idOf(answer);
   expect(intentId).toMatch(/^in_[0-9A-Za-z]{22}$/);
@@ -61,7 +61,7 @@ test('a saved method is charged, and the answer has no error code [IF-4.12, D-36
   expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.success']);
 });
 
-test('a decline is an answer like any other, with its code [IF-4.12, D-42]', async () => {
+test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12, D-42]', async () => {
   world.payments.faults.card = 'insufficient_funds';
   const answer = await charge();
   const intentId = idOf(answer);
@@ -83,7 +83,7 @@ test('a decline is an answer like any other, with its code [IF-4.12, D-42]', asy
   expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.failed']);
 });
 
-test('what is undecided answers PENDING, and the same key later tells its outcome [D-17, D-40]', async () => {
+test('a charge of unknown outcome is PENDING, and its key returns it later [D-17, D-40]', async () => {
   world.payments.faults.card = 'unknown';
   const first = await charge({}, { key: 'pending' });
   const intentId = idOf(first);
@@ -104,7 +104,7 @@ test('what is undecided answers PENDING, and the same key later tells its outcom
   expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
 });
 
-test('receiptId, metadata and storeFrontId are kept; unknown fields are ignored [IF-4.12, D-10, D-14]', async () => {
+test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14]', async () => {
   const extras = { receiptId: 'order-9', metadata: { order: '9' }, storeFrontId: 'sf_shop' };
   const intentId = idOf(await charge({ ...extras, colour: 'red', currency: 'usd' }));
   expect(await readIntent(world, intentId)).toMatchObject({
@@ -118,7 +118,7 @@ test('receiptId, metadata and storeFrontId are kept; unknown fields are ignored 
   expect(row).toMatchObject({ storeFrontId: 'sf_shop', customerId: method.customerId });
 });
 
-test('a method of another customer, a foreign one and an unknown one are all unknown [D-21, D-36]', async () => {
+test('a charge answers a foreign payment method exactly as an unknown one [D-21, D-36]', async () => {
   const foreign = await saveCard(world, { owner: 'other' });
   const rows = await world.countRows();
   const answers = await Promise.all(
@@ -133,7 +133,7 @@ test('a method of another customer, a foreign one and an unknown one are all unk
   expect(outcome(await charge({ customerId: elses }))).toEqual(notFoundAnswer('payment method'));
 });
 
-test('a foreign customer is as unknown as none [D-21, D-36]', async () => {
+test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]', async () => {
   const foreign = await saveCard(world, { owner: 'other' });
   const [theirs, nobodys] = [
     await charge({ customerId: foreign.customerId, pmId: foreign.pmId }),
@@ -144,14 +144,14 @@ test('a foreign customer is as unknown as none [D-21, D-36]', async () => {
 });
 
 test.each(['PENDING', 'DELETED'] as const)(
-  'a method that is %s is not charged [D-36]',
+  'a payment method that is %s is not charged [D-36]',
   async (status) => {
     const unusable = await saveCard(world, { status });
     expect(outcome(await charge(unusable))).toEqual(notFoundAnswer('payment method'));
   },
 );
 
-test('with Temporal away and no key the charge is withdrawn: it never happens [D-17]', async () => {
+test('a charge without an idempotency key is withdrawn while Temporal is unavailable [D-17]', async () => {
   const before = world.payments.charges.length;
   world.payments.faults.isDown = true;
   expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(AWAY);
@@ -171,8 +171,8 @@ test('with Temporal away and no key the charge is withdrawn: it never happens [D
   expect(world.payments.charges).toHaveLength(before);
 });
 
-test('one that was made, though nobody heard of it, is not denied: it is PENDING [D-17, D-40]', async () => {
-  world.payments.faults.isUnheard = true;
+test('a charge without a key is PENDING when its outcome was lost [D-17, D-40]', async () => {
+  world.payments.faults.losesOutcome = true;
   const answer = await charge();
   const intentId = idOf(answer);
   expect(outcome(answer)).toEqual([
@@ -182,11 +182,11 @@ test('one that was made, though nobody heard of it, is not denied: it is PENDING
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'SUCCESS' });
 });
 
-test('with a key the repeat tells of the one that nobody heard of [D-17]', async () => {
+test('a repeat with the same key returns the charge whose answer was lost [D-17]', async () => {
   const before = world.payments.charges.length;
-  world.payments.faults.isUnheard = true;
+  world.payments.faults.losesOutcome = true;
   expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(AWAY);
-  world.payments.faults.isUnheard = false;
+  world.payments.faults.losesOutcome = false;
   expect((await charge({}, { key: 'unheard' })).json).toMatchObject({ status: 'SUCCESS' });
   expect(world.payments.charges).toHaveLength(before + 1);
 });

@@ -17,7 +17,7 @@ const { browse, comeBack, eventTypes, open, postForm, sessionOf, statusOf } = ch
   () => world,
 );
 
-test('the page says what is sold, and what is charged now and next [IF-2.8, IF-2.3]', async () => {
+test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async () => {
   const { path } = await open({
     productPage: { name: 'Tea & <b>biscuits</b>', description: 'A box every month' },
     upfrontAmount: 500,
@@ -29,7 +29,7 @@ test('the page says what is sold, and what is charged now and next [IF-2.8, IF-2
   expect(page.text).toContain('<h1>Tea &amp; &lt;b>biscuits&lt;/b></h1>');
   expect(linesOf(page.text)).toEqual([
     ['Today', '5.00 USD'],
-    // From an anchor on the 31st a short month bills on its last day.
+    // An anchor on the 31st bills on the last day of a short month.
     ['Then', '19.99 USD every month, from 28 February 2026'],
     ['In all', '3 payments, the last on 31 March 2026'],
   ]);
@@ -38,7 +38,7 @@ test('the page says what is sold, and what is charged now and next [IF-2.8, IF-2
   expect(page.text).toContain('A box every month');
 });
 
-test('a trial says that nothing is charged today, and what follows when [IF-2.3]', async () => {
+test('the checkout page of a trial shows no charge today and the later ones [IF-2.3]', async () => {
   const { path } = await open({
     trialPeriodCount: 7,
     trialPeriodInterval: 'DAY',
@@ -54,7 +54,7 @@ test('a trial says that nothing is charged today, and what follows when [IF-2.3]
   expect(page.text).toContain('<button type="submit">Start free trial</button>');
 });
 
-test('the card form goes to the tokeniser, bound to this session, with its four labels [design §4]', async () => {
+test('the card form posts to the tokeniser, names its session and has four labelled fields', async () => {
   const { path, subscriptionId } = await open();
   const page = await browse(path);
   const { id } = await sessionOf(subscriptionId);
@@ -71,14 +71,14 @@ test('the card form goes to the tokeniser, bound to this session, with its four 
   expect(page.text).not.toContain('<script');
 });
 
-test('the test cards are on the page in test mode [D-61]', async () => {
+test('the checkout page lists the test cards in test mode [D-61]', async () => {
   const { path } = await open();
   const page = await browse(path);
   expect(page.text).toContain('Test mode: no money moves');
   expect(page.text).toContain('<td>4242 4242 4242 4242</td><td>pays</td>');
 });
 
-test('a page has its own policy: our style, forms to us and to the tokeniser [reliability §4]', async () => {
+test('the page policy allows one style, and forms to this server and the tokeniser', async () => {
   const { path } = await open();
   const [first, second] = [await browse(path), await browse(path)];
   const nonce = /<style nonce="([^"]+)">/.exec(first.text)?.[1];
@@ -99,7 +99,7 @@ test('a page has its own policy: our style, forms to us and to the tokeniser [re
   expect(second.text).not.toContain(nonce);
 });
 
-test('the first opening is told once, by a browser and not by a look at the link [D-51]', async () => {
+test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async () => {
   const { path, subscriptionId } = await open();
   expect((await browse(path, {}, 'HEAD')).status).toBe(200);
   await browse(path, { headers: { 'sec-purpose': 'prefetch;prerender' } });
@@ -119,7 +119,7 @@ test('the first opening is told once, by a browser and not by a look at the link
   });
 });
 
-test('the checkout of a trial has no intent: the subscription is told of [D-51]', async () => {
+test('the opened event of a trial checkout belongs to the subscription [D-51]', async () => {
   const { path, subscriptionId } = await open({
     trialPeriodCount: 1,
     trialPeriodInterval: 'MONTH',
@@ -131,7 +131,7 @@ test('the checkout of a trial has no intent: the subscription is told of [D-51]'
   ]);
 });
 
-test('the way out leads to cancelUrl, or to callbackUrl, and leaves the session open [IF-4.3, D-44]', async () => {
+test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3, D-44]', async () => {
   const withOne = await open({ cancelUrl: 'https://merchant.example/cancelled' });
   const withoutOne = await open();
   const hrefOf = async ({ path }: { path: string }) =>
@@ -146,7 +146,7 @@ test('the way out leads to cancelUrl, or to callbackUrl, and leaves the session 
   );
 });
 
-test('an expired checkout is 410, tells nobody that it was opened, and takes no card [D-§4]', async () => {
+test('an expired checkout answers 410, emits no opened event and takes no card [D-§4]', async () => {
   const { path, clock, subscriptionId } = await open();
   await world.call('POST', '/test-clock/advance', {
     body: { testClockId: clock, to: JAN_31 + 24 * 3_600_000 },
@@ -160,7 +160,7 @@ test('an expired checkout is 410, tells nobody that it was opened, and takes no 
   expect(await eventTypes(subscriptionId)).toEqual(['intent.created', 'subscription.created']);
 });
 
-test('a cancelled checkout is 410 [D-§4]', async () => {
+test('a cancelled checkout answers 410 [D-§4]', async () => {
   const { path, subscriptionId } = await open();
   await world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
   const page = await browse(path);
@@ -170,7 +170,7 @@ test('a cancelled checkout is 410 [D-§4]', async () => {
 });
 
 test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
-  'the unknown token %s is one clear 404 page [IF-4.3]',
+  'the unknown checkout token %s answers with a 404 page [IF-4.3]',
   async (token) => {
     const page = await browse(`/checkout/${token}`);
     expect(page.status).toBe(404);
@@ -180,7 +180,7 @@ test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
   },
 );
 
-test('what the merchant left out is asked for first, and stored [D-11]', async () => {
+test('the checkout page first asks for missing customer details, and stores them [D-11]', async () => {
   const { path, subscriptionId } = await open({
     customerDetails: { name: 'Ada' },
     phoneNumberRequired: true,
@@ -224,7 +224,7 @@ test('what the merchant left out is asked for first, and stored [D-11]', async (
   expect(customer.json).toEqual({ customerId: intent!.customerId, customerDetails: details });
 });
 
-test('what the customer is known by is not asked for again [D-11]', async () => {
+test('the checkout page does not ask for details that the named customer already has [D-11]', async () => {
   const made = await world.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
   });
@@ -243,27 +243,24 @@ test.each([
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', null, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', null, { origin: 'https://evil.example' }],
-])(
-  'a details form %s is refused and stores nothing [reliability §4]',
-  async (_, fields, headers) => {
-    const { path, subscriptionId } = await open({ customerDetails: {} });
-    const form_token = fieldsOf((await browse(path)).text)[0]!.value!;
-    const answer = await postForm(
-      path,
-      { ...(fields ?? { form_token }), name: 'Eve', email: 'eve@example.com' },
-      headers,
-    );
-    expect(answer.status).toBe(403);
-    expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
-    const [intent] = await world.db
-      .select({ details: paymentIntents.customerDetails })
-      .from(paymentIntents)
-      .where(eq(paymentIntents.subscriptionId, subscriptionId));
-    expect(intent!.details).toEqual({});
-  },
-);
+])('a details form %s is refused and stores nothing', async (_, fields, headers) => {
+  const { path, subscriptionId } = await open({ customerDetails: {} });
+  const form_token = fieldsOf((await browse(path)).text)[0]!.value!;
+  const answer = await postForm(
+    path,
+    { ...(fields ?? { form_token }), name: 'Eve', email: 'eve@example.com' },
+    headers,
+  );
+  expect(answer.status).toBe(403);
+  expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
+  const [intent] = await world.db
+    .select({ details: paymentIntents.customerDetails })
+    .from(paymentIntents)
+    .where(eq(paymentIntents.subscriptionId, subscriptionId));
+  expect(intent!.details).toEqual({});
+});
 
-test('a form of our own page passes, also with the Origin null that no-referrer makes [reliability §4]', async () => {
+test('a details form is accepted with the Origin null that no-referrer causes', async () => {
   const { path } = await open({ customerDetails: {} });
   const form_token = fieldsOf((await browse(path)).text)[0]!.value!;
   const answer = await postForm(
@@ -274,7 +271,7 @@ test('a form of our own page passes, also with the Origin null that no-referrer 
   expectSeeOther(answer, path);
 });
 
-test('no line of the log holds a checkout token or a payment token [D-§8]', async () => {
+test('the log contains no checkout token and no payment token [D-§8]', async () => {
   const { path } = await open();
   await browse(path);
   await comeBack(path, 'payment_token=tok_in_no_log');

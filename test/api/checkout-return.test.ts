@@ -16,7 +16,7 @@ afterAll(() => world.close());
 
 const { browse, comeBack, open, sessionOf, statusOf } = checkoutsIn(() => world);
 
-test('a paid checkout shows the result and leads on to callbackUrl, its own query kept [D-44]', async () => {
+test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async () => {
   const { path, subscriptionId } = await open({
     callbackUrl: 'https://merchant.example/back?a=1&b=%20#top',
     receiptId: 'r 1',
@@ -35,7 +35,7 @@ test('a paid checkout shows the result and leads on to callbackUrl, its own quer
   expect(page.text).toContain('The next payment is 19.99 USD on 28 February 2026.');
 });
 
-test('a saved card starts the trial and charges nothing [D-§4]', async () => {
+test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async () => {
   const { path, subscriptionId } = await open({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
   expectSeeOther(await comeBack(path, 'payment_token=tok_saved'), path);
   expect(await statusOf(subscriptionId)).toBe('TRIALING');
@@ -46,7 +46,7 @@ test('a saved card starts the trial and charges nothing [D-§4]', async () => {
   );
 });
 
-test('a single cycle that is paid ends the subscription with thanks [D-§4]', async () => {
+test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async () => {
   const { path, subscriptionId } = await open({ cycleCount: 1 });
   expect(linesOf((await browse(path)).text)).toEqual([
     ['Today', '19.99 USD'],
@@ -58,7 +58,7 @@ test('a single cycle that is paid ends the subscription with thanks [D-§4]', as
   expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
 });
 
-test('a declined card says so in one neutral text, and the payer tries again [D-§4]', async () => {
+test('a declined checkout shows one neutral text, and the payer can try another card [D-§4]', async () => {
   const { path, subscriptionId } = await open();
   expectSeeOther(await comeBack(path, 'payment_token=tok_insufficient_funds'), path);
   expect(await statusOf(subscriptionId)).toBe('CREATED');
@@ -77,7 +77,7 @@ test('a declined card says so in one neutral text, and the payer tries again [D-
   expect((await sessionOf(subscriptionId)).tries).toBe(2);
 });
 
-test('a card that the tokeniser refused counts as a try and says the same [D-§4]', async () => {
+test('a card refused by the tokeniser counts as a try and shows the same text [D-§4]', async () => {
   const { path, subscriptionId } = await open();
   expectSeeOther(await comeBack(path, 'payment_error=incorrect_card_number'), path);
   expect((await browse(path)).text).toContain('Your payment was declined');
@@ -87,7 +87,7 @@ test('a card that the tokeniser refused counts as a try and says the same [D-§4
   });
 });
 
-test('a return without token or error, and one with a strange token, try nothing [D-44]', async () => {
+test('a return without a token or error, or with an invalid token, makes no attempt [D-44]', async () => {
   const { path, subscriptionId } = await open();
   const sent = world.workflows.calls.length;
   for (const query of [
@@ -102,7 +102,7 @@ test('a return without token or error, and one with a strange token, try nothing
   expect(world.workflows.calls).toHaveLength(sent);
 });
 
-test('reloading the return URL makes no second attempt, declined or paid [design §4]', async () => {
+test('a reload of the return URL makes no second attempt, after a decline or a payment', async () => {
   const { path, subscriptionId } = await open();
   const declined = 'payment_token=tok_card_declined_reload';
   for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(path, declined), path);
@@ -122,14 +122,14 @@ test('reloading the return URL makes no second attempt, declined or paid [design
   ]);
 });
 
-test('a look at the return link (HEAD) pays nothing [D-44]', async () => {
+test('a HEAD request to the return URL makes no payment [D-44]', async () => {
   const { path, subscriptionId } = await open();
   const answer = await browse(`${path}/return?payment_token=tok_head`, {}, 'HEAD');
   expectSeeOther(answer, path);
   expect(await statusOf(subscriptionId)).toBe('CREATED');
 });
 
-test('an unknown outcome is a page that looks again, at either address [design §4]', async () => {
+test('the checkout and return URLs show a page that reloads while the outcome is unknown', async () => {
   const { path } = await open();
   const url = `${path}/return?payment_token=tok_unknown`;
   const returned = await browse(url);
@@ -141,12 +141,12 @@ test('an unknown outcome is a page that looks again, at either address [design �
   expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
   expect(reopened.text).not.toContain('Card number');
 
-  // Another card meanwhile is not charged as well.
+  // A second card is not charged meanwhile.
   const another = await browse(`${path}/return?payment_token=tok_another`);
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
-test('a checkout cancelled while a payment is on its way denies nothing, and then says what came [D-§4]', async () => {
+test('a cancelled checkout of unknown outcome shows processing, then the outcome [D-§4]', async () => {
   const { path, subscriptionId } = await open();
   await browse(`${path}/return?payment_token=tok_unknown_then_cancelled`);
   const cancelled = await world.call('POST', '/subscription/merchant/cancel', {
@@ -166,7 +166,7 @@ test('a checkout cancelled while a payment is on its way denies nothing, and the
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('while the service is away the page says that nothing is lost, and the same URL pays later [design §4]', async () => {
+test('the return URL shows a 503 page while the service is down, and pays later', async () => {
   const { path, subscriptionId } = await open();
   const url = `${path}/return?payment_token=tok_outage`;
   world.workflows.faults.isDown = true;

@@ -12,9 +12,9 @@ interface Checkout {
 
 export const JAN_31 = Date.UTC(2026, 0, 31, 12);
 
-/** What a merchant and its payers do with checkouts. */
+/** The actions of a merchant and its payers on checkouts. */
 export function checkoutsIn(world: () => ApiWorld) {
-  /** A checkout on a clock that stands at noon of 31 January 2026. */
+  /** Creates a checkout on a test clock at noon of 31 January 2026. */
   async function open(
     changes: Record<string, unknown> = {},
   ): Promise<Checkout & { clock: string }> {

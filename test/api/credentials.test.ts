@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Past the time for which a looked-up credential is trusted. */
+/** One millisecond more than the API caches a credential. */
 const CACHE_MS = 5_001;
 
 async function newCredential() {
@@ -33,12 +33,12 @@ const withHeader = (authorization: string) =>
   world.call('GET', '/webhook', { as: null, headers: { authorization } });
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64');
 
-test('a key id and its secret let the merchant in [IF-5, D-20]', async () => {
+test('a request with a key id and its secret is accepted [IF-5, D-20]', async () => {
   const answer = await list(world.merchant);
   expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
 });
 
-test('the scheme may be written in any case [IF-5]', async () => {
+test('the Basic scheme is accepted in upper and lower case [IF-5]', async () => {
   const { keyId, secret } = world.merchant;
   expect((await withHeader(`bAsIc ${base64(`${keyId}:${secret}`)}`)).status).toBe(200);
 });
@@ -69,16 +69,19 @@ test.each([
   ['a NUL character in the user', () => `Basic ${base64(`mk\0:${world.merchant.secret}`)}`],
   ['bytes that are no text', () => `Basic ${base64(randomBytes(40))}`],
   ['a header of 1,000 characters', () => `Basic ${base64('x'.repeat(750))}`],
-])('%s: always the same 401 [D-20]', async (_name, header) => {
-  const answer = await withHeader(header());
-  expect(answer.status).toBe(401);
-  expect(answer.text).toBe(
-    '{"errorCode":"unauthorized","errorDescription":"The credentials are missing or not valid."}',
-  );
-  expect(answer.headers['www-authenticate']).toBe('Basic realm="Perennial API", charset="UTF-8"');
-});
+])(
+  'a request with %s gets the same 401 as any other bad credential [D-20]',
+  async (_name, header) => {
+    const answer = await withHeader(header());
+    expect(answer.status).toBe(401);
+    expect(answer.text).toBe(
+      '{"errorCode":"unauthorized","errorDescription":"The credentials are missing or not valid."}',
+    );
+    expect(answer.headers['www-authenticate']).toBe('Basic realm="Perennial API", charset="UTF-8"');
+  },
+);
 
-test('of a secret only its HMAC under the pepper is stored [D-20]', async () => {
+test('a secret is stored only as its HMAC under the pepper [D-20]', async () => {
   const { keyId, secret } = world.merchant;
   const [row] = await world.db.select().from(credentials).where(eq(credentials.keyId, keyId));
 
@@ -88,7 +91,7 @@ test('of a secret only its HMAC under the pepper is stored [D-20]', async () => 
   expect(JSON.stringify(row)).not.toContain(secret);
 });
 
-test('a revoked credential stops within five seconds [D-20]', async () => {
+test('a revoked credential stops working within five seconds [D-20]', async () => {
   const credential = await newCredential();
   expect((await list(credential)).status).toBe(200);
   expect(await revokeCredential(world.db, credential.keyId, Date.now())).toBe(true);
@@ -99,7 +102,7 @@ test('a revoked credential stops within five seconds [D-20]', async () => {
   expect(await revokeCredential(world.db, credential.keyId, Date.now())).toBe(false);
 });
 
-test('a replaced credential works for 24 hours beside the new one [D-20]', async () => {
+test('a rotated credential works beside the new one for 24 hours [D-20]', async () => {
   const old = await newCredential();
   const { pepper } = world;
   const fresh = await rotateCredential(world.db, { keyId: old.keyId, pepper, nowAt: Date.now() });

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What comes back of these details, as the text of the answer has it. */
+/** The customer details that a read returns, as JSON text, after a create with these. */
 async function createAndRead(customerDetails: unknown): Promise<string> {
   const made = await world.call('POST', '/customer/create', { body: { customerDetails } });
   expect(made.status).toBe(200);
@@ -22,7 +22,7 @@ async function createAndRead(customerDetails: unknown): Promise<string> {
   return JSON.stringify((read.json as { customerDetails: unknown }).customerDetails);
 }
 
-test('a customer comes back exactly as given, with every field [IF-4.1, IF-4.2, D-10a]', async () => {
+test('a customer with every field reads exactly as given [IF-4.1, IF-4.2, D-10a]', async () => {
   const details = {
     name: 'Zoë Łukasz 😀',
     email: 'zoe+tea@example.co.uk',
@@ -39,12 +39,12 @@ test('a customer comes back exactly as given, with every field [IF-4.1, IF-4.2, 
   expect(await createAndRead(details)).toBe(JSON.stringify(details));
 });
 
-test('an address with country and postal code only is enough [IF-2.2]', async () => {
+test('a customer is accepted with an address of only country and postal code [IF-2.2]', async () => {
   const details = { customerAddress: { country: 'DE', postalCode: '10115' } };
   expect(await createAndRead(details)).toBe(JSON.stringify(details));
 });
 
-test('the fields come back in the order they were given [D-10a]', async () => {
+test('a customer reads with its fields in the given order [D-10a]', async () => {
   const details = {
     email: 'ada@example.com',
     customerAddress: { postalCode: 'N1', country: 'GB', city: 'London' },
@@ -53,16 +53,16 @@ test('the fields come back in the order they were given [D-10a]', async () => {
   expect(await createAndRead(details)).toBe(JSON.stringify(details));
 });
 
-test('no field at all is enough [D-11]', async () => {
+test('a customer is accepted without any detail [D-11]', async () => {
   expect(await createAndRead({})).toBe('{}');
 });
 
-test('nulls and empty texts come back as they were given [D-10a]', async () => {
+test('a customer reads with nulls and empty texts as given [D-10a]', async () => {
   const details = { name: '', email: null, customerAddress: null };
   expect(await createAndRead(details)).toBe(JSON.stringify(details));
 });
 
-test('fields nobody knows are ignored [D-10]', async () => {
+test('a customer is stored without its unknown fields [D-10]', async () => {
   expect(await createAndRead({ name: 'Ada', cardNumber: '4242424242424242' })).toBe(
     '{"name":"Ada"}',
   );

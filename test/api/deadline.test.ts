@@ -8,7 +8,7 @@ import { deadline } from '../../api/middleware/deadline.ts';
 import { errorBoundary } from '../../api/middleware/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 
-/** What a request gets that is late after 20 ms and over 200 ms after that. */
+/** The answer to a request whose work may take 20 ms, plus a grace period of 200 ms. */
 async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   const app = new Koa<RequestState>();
   const logger = createLogger({ name: 'test' }, { write: () => undefined });
@@ -30,13 +30,13 @@ async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   }
 }
 
-test('a request that nothing comes of is 503 [D-§8]', async () => {
+test('a request without an outcome answers 503 at the deadline [D-§8]', async () => {
   const { status, text } = await answerOf(() => new Promise(() => undefined));
   expect(status).toBe(503);
   expect(JSON.parse(text)).toMatchObject({ errorCode: 'service_unavailable' });
 });
 
-test('who gives up in time has the last word [D-17, D-§8]', async () => {
+test('a route may still answer within the grace period after the deadline [D-17, D-§8]', async () => {
   const answer = await answerOf(async (late) => {
     await once(late, 'abort');
     return 'given up';

@@ -14,7 +14,7 @@ const visit = (path: string, headers: Record<string, string> = {}) =>
 const PAGE_FILES = ['/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js', '/docs/start.js'];
 
 describe('GET /openapi.json', () => {
-  it('is the document, for everybody, with where this API is [D-§7]', async () => {
+  it('serves the OpenAPI document without credentials, with this API’s address [D-§7]', async () => {
     const answer = await visit('/openapi.json');
     expect(answer.status).toBe(200);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -25,7 +25,7 @@ describe('GET /openapi.json', () => {
     });
   });
 
-  it('is sent once to who remembers it [D-§7]', async () => {
+  it('answers 304 to a client that sends the current ETag [D-§7]', async () => {
     const { headers } = await visit('/openapi.json');
     expect(headers['cache-control']).toBe('public, no-cache');
     const etag = String(headers['etag']);
@@ -38,7 +38,7 @@ describe('GET /openapi.json', () => {
 });
 
 describe('GET /docs', () => {
-  it('is a page made of files of this server only [D-§7]', async () => {
+  it('is a page that loads files of this server only [D-§7]', async () => {
     const page = await visit('/docs');
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -46,7 +46,7 @@ describe('GET /docs', () => {
     expect(new Set(named)).toEqual(new Set([...PAGE_FILES, '/openapi.json', 'data:,']));
   });
 
-  it('has a policy under which a browser asks nobody else [D-§7]', async () => {
+  it('has a content security policy that allows no other server [D-§7]', async () => {
     const { headers } = await visit('/docs');
     expect(String(headers['content-security-policy']).split('; ')).toEqual([
       "default-src 'none'",
@@ -64,7 +64,7 @@ describe('GET /docs', () => {
     ['/docs/swagger-ui.css', 'text/css; charset=utf-8', '.swagger-ui'],
     ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', 'SwaggerUIBundle'],
     ['/docs/start.js', 'text/javascript; charset=utf-8', "url: '/openapi.json'"],
-  ])('serves %s itself [D-§7]', async (path, type, content) => {
+  ])('serves %s from this server [D-§7]', async (path, type, content) => {
     const file = await visit(path);
     expect([file.status, file.headers['content-type']]).toEqual([200, type]);
     expect(file.text).toContain(content);
@@ -72,11 +72,11 @@ describe('GET /docs', () => {
     expect((await visit(path, { 'if-none-match': etag })).status).toBe(304);
   });
 
-  it('shows the document to no validator on the way [D-§7]', async () => {
+  it('turns off the online validator of Swagger UI [D-§7]', async () => {
     expect((await visit('/docs/start.js')).text).toContain('validatorUrl: null');
   });
 
-  it('serves no other file of the library', async () => {
+  it('serves no other file of Swagger UI', async () => {
     const answer = await visit('/docs/index.html');
     expect([answer.status, answer.json]).toEqual([
       404,

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Where an operation is called, with the values of its own example. */
+/** Method, path and body of an operation, with the values of its example. */
 const callOf = ({ method, path, params, body }: Operation) =>
   [
     method.toUpperCase(),
@@ -22,19 +22,22 @@ const callOf = ({ method, path, params, body }: Operation) =>
 const ROUTES = OPERATIONS.filter(({ isOpen }) => isOpen !== true).map(callOf);
 const KEYED = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed').map(callOf);
 
-describe('every route of merchants', () => {
-  test.each(ROUTES)('%s %s needs credentials [IF-4, IF-5]', async (method, path, body) => {
-    const answer = await world.call(method, path, { as: null, body });
-    expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toMatch(/^Basic /);
-    expect(answer.json).toEqual({
-      errorCode: 'unauthorized',
-      errorDescription: 'The credentials are missing or not valid.',
-    });
-  });
+describe('the API', () => {
+  test.each(ROUTES)(
+    'answers 401 to %s %s without credentials [IF-4, IF-5]',
+    async (method, path, body) => {
+      const answer = await world.call(method, path, { as: null, body });
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toMatch(/^Basic /);
+      expect(answer.json).toEqual({
+        errorCode: 'unauthorized',
+        errorDescription: 'The credentials are missing or not valid.',
+      });
+    },
+  );
 
   test.each(KEYED)(
-    '%s %s checks the form of an Idempotency-Key [IF-4, IF-8]',
+    'refuses %s %s with a malformed Idempotency-Key [IF-4, IF-8]',
     async (method, path, body) => {
       for (const key of ['a'.repeat(256), 'with blank', 'ü']) {
         const headers = { 'idempotency-key': Buffer.from(key).toString('latin1') };
@@ -48,7 +51,7 @@ describe('every route of merchants', () => {
     },
   );
 
-  test('the routes of section 4 that list the header take a key [IF-4]', () => {
+  test('accepts an Idempotency-Key where the interface lists the header [IF-4]', () => {
     const keyed = OPERATIONS.filter(
       ({ idempotencyKey, isExtension }) => idempotencyKey === 'listed' && isExtension !== true,
     );
@@ -67,7 +70,7 @@ describe('every route of merchants', () => {
   });
 });
 
-test('an address of country and postal code is enough for a subscription, a link and a setup session [IF-2.2]', async () => {
+test('an address of only country and postal code is accepted on every create route [IF-2.2]', async () => {
   const details = {
     name: 'Ada Example',
     customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },

@@ -15,21 +15,20 @@ import type {
 import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
 
 /**
- * The port to payments without Temporal: every order is carried one step on at once, with the
- * activities that the workflows use, over a gateway in memory. What a card does is in its token, which
- * is also the gateway's name of the method: one that holds a decline code is declined with it when it
- * is charged or verified, one that holds `unknown` has no known outcome. A method that a test inserts
- * works the same by its `gatewayMethodId`.
+ * The port to payments without Temporal. It runs the real activities once for each order, with a gateway
+ * in memory. The token of a card is also its `gatewayMethodId`, and sets its behaviour. A token with a
+ * decline code is declined with that code when it is charged or verified. A token with `unknown` has no
+ * known outcome. A payment method that a test inserts behaves the same by its `gatewayMethodId`.
  */
 export function createFakePayments(db: Db, now: () => number) {
   const faults = {
-    /** Temporal is out of reach: nothing is handed over. */
+    /** Temporal is unavailable: no order is handed over. */
     isDown: false,
-    /** What was handed over is carried out, and nobody hears of it. */
-    isUnheard: false,
-    /** Overrides what every charge's method says: a decline code, `unknown`, or `paid`. */
+    /** An order is carried out, and its outcome is lost. */
+    losesOutcome: false,
+    /** Replaces the behaviour of every charge: a decline code, `unknown`, or `paid`. */
     card: null as string | null,
-    /** Of refunds: `unknown`, or `refused`. */
+    /** The behaviour of every refund: `unknown` or `refused`. */
     refund: null as 'unknown' | 'refused' | null,
   };
   const calls: { name: string; order: object }[] = [];
@@ -37,7 +36,7 @@ export function createFakePayments(db: Db, now: () => number) {
   const deps = {
     db,
     gateway: book.gateway,
-    // What the gateway in memory does not know at once it does not know later.
+    // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
@@ -49,11 +48,11 @@ export function createFakePayments(db: Db, now: () => number) {
   const payments: PaymentWorkflows = {
     async pay(order) {
       handOver('pay', order);
-      return heard(await chargePayment({ ...order, nowAt: now() }));
+      return received(await chargePayment({ ...order, nowAt: now() }));
     },
     async refund(ref) {
       handOver('refund', ref);
-      return heard(await refundPayment({ ...ref, nowAt: now() }));
+      return received(await refundPayment({ ...ref, nowAt: now() }));
     },
     async saveMethod(order) {
       handOver('saveMethod', order);
@@ -68,7 +67,7 @@ export function createFakePayments(db: Db, now: () => number) {
   }
 
   function heard<T>(outcome: T): T {
-    if (faults.isUnheard) throw new DomainError('service_unavailable');
+    if (faults.losesOutcome) throw new DomainError('service_unavailable');
     return outcome;
   }
 }
@@ -78,7 +77,7 @@ interface Faults {
   refund: 'unknown' | 'refused' | null;
 }
 
-/** A gateway that keeps what it did by key, and does nothing twice. */
+/** A gateway that stores each result under its idempotency key and repeats none. */
 function createBook(faults: Faults) {
   const decided = new Map<string, ChargeOutcome>();
   const returned = new Map<string, RefundOutcome>();
@@ -111,7 +110,7 @@ function createBook(faults: Faults) {
     async lookup({ key }) {
       const known = decided.get(key);
       if (known && known.kind !== 'not_sent') return known;
-      // Once nothing is to stay unknown any more, the charge turns out never to have arrived.
+      // `paid` ends an unknown outcome: the look-up finds that the charge never arrived.
       if (faults.card === 'paid') return { kind: 'absent' };
       return { kind: 'unknown', reason: 'asked for' };
     },

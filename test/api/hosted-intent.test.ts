@@ -43,7 +43,7 @@ const EVERYTHING = {
   tokenise: true,
 };
 
-test('a hosted payment is made, and answered as it is read, with the address of its page [D-§7]', async () => {
+test('a hosted payment is created, and the answer is its record with the page URL [D-§7]', async () => {
   const answer = await create(EVERYTHING);
   const { fwdUrl, ...record } = answer.json as { fwdUrl: string; xIntentId: string };
   expect(answer.status).toBe(200);
@@ -85,7 +85,7 @@ test('a hosted payment is made, and answered as it is read, with the address of 
   expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
 });
 
-test('its event and the waking of its stream follow; the stream is its own [D-51, D-52]', async () => {
+test('a hosted payment emits its event in its own stream, and wakes the stream [D-51, D-52]', async () => {
   const { xIntentId } = await makeHosted(world);
   const events = await world.db
     .select()
@@ -98,7 +98,7 @@ test('its event and the waking of its stream follow; the stream is its own [D-51
   });
 });
 
-test('what is not given is not in the record [D-10a]', async () => {
+test('a hosted payment reads without the fields that were not given [D-10a]', async () => {
   const { xIntentId } = await makeHosted(world);
   expect(Object.keys(await readIntent(world, xIntentId))).toEqual([
     'xIntentId',
@@ -113,7 +113,7 @@ test('what is not given is not in the record [D-10a]', async () => {
   ]);
 });
 
-test('a customer that is named must be the merchant’s; without one, one is made [D-11]', async () => {
+test('a hosted payment uses the merchant’s named customer, or creates one [D-11]', async () => {
   const customerId = await makeCustomer(world);
   const before = await world.countRows();
   expect((await create({ customerId })).status).toBe(200);
@@ -127,7 +127,7 @@ test('a customer that is named must be the merchant’s; without one, one is mad
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
 
-test('after 24 hours without a payment it reads CANCELLED [D-40]', async () => {
+test('an unpaid hosted payment reads CANCELLED after 24 hours [D-40]', async () => {
   const { xIntentId } = await makeHosted(world);
   world.clock.aheadMs = 24 * 3_600_000 - 60_000;
   expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
@@ -135,7 +135,7 @@ test('after 24 hours without a payment it reads CANCELLED [D-40]', async () => {
   expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a paid intent has when and by which attempt [D-§7]', async () => {
+test('a paid intent reads with the instant and the attempt of its payment [D-§7]', async () => {
   const intent = await readIntent(world, await makePaid(world));
   expect(intent).toMatchObject({ status: 'SUCCESS', succeededAt: expect.any(Number) as number });
   const { chargeAttempts, succeededCharge } = intent as Record<string, unknown[]>;
@@ -145,7 +145,7 @@ test('a paid intent has when and by which attempt [D-§7]', async () => {
   expect(succeededCharge).toEqual(chargeAttempts![0]);
 });
 
-test('a cycle reads as an intent with all its attempts, and with what its subscription says [D-§7, D-40]', async () => {
+test('a cycle’s intent reads with its attempts and its subscription’s fields [D-§7, D-40]', async () => {
   const life = await lifeIn(world, 'ACTIVE', {
     description: 'Blue plan',
     receiptId: 'plan-1',
@@ -185,7 +185,7 @@ test('a cycle reads as an intent with all its attempts, and with what its subscr
   expect(second).toEqual(mine[0]);
 });
 
-test('a foreign intent answers exactly as an unknown one [D-21]', async () => {
+test('a read answers a foreign intent exactly as an unknown one [D-21]', async () => {
   const { xIntentId } = await makeHosted(world, 'other');
   const read = (id: string) => world.call('GET', `/payments/v2/get-intent/${id}`);
   const foreign = await read(xIntentId);

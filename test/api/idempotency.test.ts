@@ -26,7 +26,7 @@ async function keyRow(key: string) {
   return row;
 }
 
-test('the same call again gets the same status and bytes, and does nothing [D-17]', async () => {
+test('a repeated call gets the same status and bytes, and has no effect [D-17]', async () => {
   const first = await world.call('POST', '/customer/create', { body: ADA, key: 'replay' });
   const rows = await world.countRows();
   const second = await world.call('POST', '/customer/create', { body: ADA, key: 'replay' });
@@ -39,7 +39,7 @@ test('the same call again gets the same status and bytes, and does nothing [D-17
   expect(await world.countRows()).toEqual(rows);
 });
 
-test('the same body in another order and with other blanks is the same request [D-17]', async () => {
+test('a repeated call may have its fields and blanks in another order [D-17]', async () => {
   const first = await world.call('POST', '/customer/create', { body: ADA, key: 'order' });
   const second = await world.call('POST', '/customer/create', {
     raw: '{ "customerDetails" : { "email": "ada@example.com", "name": "Ada" } }',
@@ -48,7 +48,7 @@ test('the same body in another order and with other blanks is the same request [
   expect(second.text).toBe(first.text);
 });
 
-test('the same key with another body is refused, also in a field that is ignored [D-17]', async () => {
+test('a key is refused with another body, also when only an ignored field differs [D-17]', async () => {
   await world.call('POST', '/customer/create', { body: ADA, key: 'reused' });
   const answer = await world.call('POST', '/customer/create', {
     body: { ...ADA, note: 'new' },
@@ -61,13 +61,13 @@ test('the same key with another body is refused, also in a field that is ignored
   });
 });
 
-test('the same key on another route is another request [D-17]', async () => {
+test('a key on another route belongs to another request [D-17]', async () => {
   const customer = await world.call('POST', '/customer/create', { body: ADA, key: 'shared' });
   const clock = await world.call('POST', '/test-clock/create', { body: { now: 7 }, key: 'shared' });
   expect([customer.status, clock.status]).toEqual([200, 200]);
 });
 
-test('the same key of another merchant is another request [D-17, D-21]', async () => {
+test('a key of another merchant belongs to another request [D-17, D-21]', async () => {
   const mine = await world.call('POST', '/customer/create', { body: ADA, key: 'both' });
   const theirs = await world.call('POST', '/customer/create', {
     body: ADA,
@@ -79,7 +79,7 @@ test('the same key of another merchant is another request [D-17, D-21]', async (
   expect(theirs.text).not.toBe(mine.text);
 });
 
-test('a hundred calls at once with one key have one effect and one answer [D-17]', async () => {
+test('a hundred parallel calls with one key have one effect and one answer [D-17]', async () => {
   const before = await world.countRows();
   const body = subscriptionBody({ receiptId: 'race' });
   const answers = await Promise.all(
@@ -114,7 +114,7 @@ test('a hundred calls at once with one key have one effect and one answer [D-17]
   });
 });
 
-test('a refusal for the state of things is kept and replayed [D-17]', async () => {
+test('a refusal by the state of a record is stored and replayed [D-17]', async () => {
   const body = subscriptionBody({ customerId: 'cus_0000000000000000000000' });
   const first = await world.call('POST', '/subscription/create', { body, key: 'refused' });
   const second = await world.call('POST', '/subscription/create', { body, key: 'refused' });
@@ -125,7 +125,7 @@ test('a refusal for the state of things is kept and replayed [D-17]', async () =
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
-test('a malformed request keeps no key: corrected, it goes through [D-17]', async () => {
+test('a malformed request stores no key, and its corrected version succeeds [D-17]', async () => {
   const wrong = await world.call('POST', '/customer/create', { body: {}, key: 'corrected' });
   expect(wrong.status).toBe(400);
   expect(await keyRow('corrected')).toBeUndefined();
@@ -134,7 +134,7 @@ test('a malformed request keeps no key: corrected, it goes through [D-17]', asyn
   expect(right.status).toBe(200);
 });
 
-test('a key may be used anew after 45 days [D-17]', async () => {
+test('a key may be used for a new request after 45 days [D-17]', async () => {
   const first = await world.call('POST', '/customer/create', { body: ADA, key: 'old' });
   world.clock.aheadMs = KEY_LIFETIME_MS + 1_000;
   try {
@@ -149,7 +149,7 @@ test('a key may be used anew after 45 days [D-17]', async () => {
   }
 });
 
-test('a key is honoured where the contract does not list it [D-17]', async () => {
+test('a key also works on a route that does not list the header [D-17]', async () => {
   const made = await world.call('POST', '/webhook', {
     body: { eventSigner: 's', endpoint: 'https://m.example/', subscribedEventTypes: [] },
   });
@@ -173,7 +173,7 @@ test('a key is honoured where the contract does not list it [D-17]', async () =>
   expect(other.status).toBe(422);
 });
 
-test('cancel with a key: the repeat gets the kept answer, without a second command [D-16, D-17]', async () => {
+test('a repeated cancel gets the stored answer without a second command [D-16, D-17]', async () => {
   const subscriptionId = await createSubscription();
   const cancel = () =>
     world.call('POST', '/subscription/merchant/cancel', {
@@ -190,7 +190,7 @@ test('cancel with a key: the repeat gets the kept answer, without a second comma
   expect(world.workflows.calls).toHaveLength(sent);
 });
 
-test('while the first call runs, the same key is 409 with Retry-After [D-17]', async () => {
+test('a key gets 409 with Retry-After while its first call runs [D-17]', async () => {
   const subscriptionId = await createSubscription();
   const body = { subscriptionId };
   let release = (): void => undefined;
@@ -214,7 +214,7 @@ test('while the first call runs, the same key is 409 with Retry-After [D-17]', a
   expect((await running).status).toBe(200);
 });
 
-test('after a 503 the repeat goes on under the same command id [D-17, D-32]', async () => {
+test('a repeat after a 503 continues under the same command id [D-17, D-32]', async () => {
   const subscriptionId = await createSubscription();
   const cancel = () =>
     world.call('POST', '/subscription/merchant/cancel', {
@@ -240,13 +240,13 @@ test('after a 503 the repeat goes on under the same command id [D-17, D-32]', as
   expect(names).toEqual(['start', `execute cancel ${commandId}`, `execute cancel ${commandId}`]);
 });
 
-test('a command that was applied, but whose answer was lost, answers the repeat with its result [D-32]', async () => {
+test('a repeat returns the result of an applied command whose answer was lost [D-32]', async () => {
   const subscriptionId = await createSubscription();
   const key = 'lost-answer';
   const cancel = () =>
     world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key });
   await cancel();
-  // As if the process had died before it kept the answer: the key is in flight, its lease runs out.
+  // The state after a crash before the answer was stored: the key is in flight until its lease expires.
   await world.db
     .update(idempotencyKeys)
     .set({ state: 'IN_FLIGHT', httpStatus: null, body: null })
@@ -263,7 +263,7 @@ test('a command that was applied, but whose answer was lost, answers the repeat 
   expect(late.headers['idempotent-replayed']).toBeUndefined();
 });
 
-test('of many that take over an abandoned key, one does the work [D-17]', async () => {
+test('one of many parallel calls takes over an abandoned key and does the work [D-17]', async () => {
   const subscriptionId = await createSubscription();
   const cancel = () =>
     world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key: 'taken' });
@@ -274,7 +274,7 @@ test('of many that take over an abandoned key, one does the work [D-17]', async 
 
   const answers = await Promise.all(Array.from({ length: 20 }, cancel));
 
-  // 200 for the one, and for those that came after it; 409 for those that met it at work.
+  // The first call and later ones answer 200. Calls during the work answer 409.
   expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
   expect(
     answers.filter(({ headers, status }) => status === 200 && !headers['idempotent-replayed']),
@@ -282,7 +282,7 @@ test('of many that take over an abandoned key, one does the work [D-17]', async 
   expect(world.workflows.calls).toHaveLength(sent + 1);
 });
 
-test('work that fails leaves neither its rows nor its key [D-17]', async () => {
+test('a failed request leaves no row and no key [D-17]', async () => {
   const before = await world.countRows();
   const [existing] = await world.db.select().from(customers).limit(1);
   await world.db.execute(

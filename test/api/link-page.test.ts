@@ -18,15 +18,15 @@ const { browse, makeLink, openLink, rowOf, sell, soldBy } = linksIn(() => world)
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** A page without what differs between any two answers. */
+/** An answer without the parts that differ between any two answers. */
 function comparable({ status, text, headers }: Answer) {
   const { 'request-id': _id, date: _date, 'content-security-policy': policy, ...rest } = headers;
   const nonce = /'nonce-([^']+)'/.exec(String(policy))?.[1] ?? '';
   return { status, text: text.replaceAll(nonce, 'NONCE'), headers: rest };
 }
 
-describe('opening a link', () => {
-  test('says what is sold, and asks for what is not known of the payer [IF-2.8, IF-4.4, D-11]', async () => {
+describe('the page of a link', () => {
+  test('shows the product and asks for missing payer details [IF-2.8, IF-4.4, D-11]', async () => {
     const path = await makeLink({
       productPage: { name: 'Tea & <b>biscuits</b>', description: '<script>alert(1)</script>' },
       customerDetails: { name: 'Ada' },
@@ -53,7 +53,7 @@ describe('opening a link', () => {
     expect(page.text).not.toContain('Cancel and return');
   });
 
-  test('shows one button when everything is known, also by the customer that is named [D-11]', async () => {
+  test('shows one button when the named customer has all details [D-11]', async () => {
     const made = await world.call('POST', '/customer/create', {
       body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
     });
@@ -64,7 +64,7 @@ describe('opening a link', () => {
     expect(page.text).not.toContain('bob@example.com');
   });
 
-  test('writes nothing, however it is opened [D-37]', async () => {
+  test('writes nothing when it is opened by GET, HEAD, prefetch or a bot [D-37]', async () => {
     const path = await makeLink();
     const [rows, link] = [await world.countRows(), await rowOf(path)];
     const browser = await openLink(path);
@@ -76,7 +76,7 @@ describe('opening a link', () => {
     expect(await rowOf(path)).toEqual(link);
   });
 
-  test('marks the browser by a cookie for this page alone, which outlives the link by a checkout [D-37]', async () => {
+  test('sets a cookie for its own path that outlives the link by one checkout [D-37]', async () => {
     const expiryDate = Date.now() + DAY;
     const path = await makeLink({ expiryDate });
     const before = Date.now();
@@ -88,11 +88,11 @@ describe('opening a link', () => {
     expect(parts?.[1]).toBe(path);
     expect(Number(parts?.[2])).toBeLessThanOrEqual(Math.ceil((expiryDate - before + DAY) / 1000));
     expect(Number(parts?.[2])).toBeGreaterThanOrEqual((expiryDate - Date.now() + DAY) / 1000);
-    // A browser that has one keeps it.
+    // A browser with a valid cookie gets no new one.
     expect((await open()).headers['set-cookie']).toBeUndefined();
   });
 
-  test('ignores a cookie that is not ours or of another link [D-37]', async () => {
+  test('ignores a forged cookie and the cookie of another link [D-37]', async () => {
     const [path, other] = [await makeLink(), await makeLink()];
     const own = (await openLink(path)).cookie;
     const foreign = (await openLink(other)).cookie;
@@ -104,8 +104,8 @@ describe('opening a link', () => {
   });
 });
 
-describe('a link that is no use', () => {
-  test('is one page, whether it is unknown, expired or used up [D-37]', async () => {
+describe('an unusable link', () => {
+  test('shows the same page when it is unknown, expired or used up [D-37]', async () => {
     const [expired, usedUp] = [await makeLink({ expiryDate: Date.now() + HOUR }), await makeLink()];
     await sell(usedUp);
     world.clock.aheadMs = 2 * HOUR;
@@ -132,7 +132,7 @@ describe('a link that is no use', () => {
     expect(await world.countRows()).toEqual(rows);
   });
 
-  test('sells nothing to a page that was opened in time [D-37]', async () => {
+  test('refuses a form that was opened while the link was still usable [D-37]', async () => {
     const [expired, usedUp] = [await makeLink({ expiryDate: Date.now() + HOUR }), await makeLink()];
     const [late, second] = [await openLink(expired), await openLink(usedUp)];
     await sell(usedUp);
@@ -146,8 +146,8 @@ describe('a link that is no use', () => {
   });
 });
 
-describe('the payer’s first step', () => {
-  test('creates a subscription of the template, as create does, and leads to its checkout [IF-4.4, D-37, D-51]', async () => {
+describe('the submitted form of a link', () => {
+  test('creates a subscription and redirects to its checkout [IF-4.4, D-37, D-51]', async () => {
     const path = await makeLink({ receiptId: 'r-1', description: 'Tea', upfrontAmount: 500 });
     const rows = await world.countRows();
     const { subscriptionId, ref, checkout } = await sell(path);
@@ -183,7 +183,7 @@ describe('the payer’s first step', () => {
     expect(page.text).toContain('<button type="submit">Pay 5.00 USD</button>');
   });
 
-  test('with a trial makes no intent yet [D-§4]', async () => {
+  test('creates no intent yet when the link has a trial [D-§4]', async () => {
     const path = await makeLink({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
     const before = await world.countRows();
     const { checkout } = await sell(path);
@@ -192,7 +192,7 @@ describe('the payer’s first step', () => {
     expect((await browse(checkout)).text).toContain('<h1>Your free trial has started</h1>');
   });
 
-  test('works while Temporal is out of reach: the sweep starts what was not started [D-37]', async () => {
+  test('is accepted while Temporal is unavailable: a sweep starts the workflow later [D-37]', async () => {
     const path = await makeLink();
     world.workflows.faults.isDown = true;
     const { subscriptionId } = await sell(path).finally(() => {
@@ -202,7 +202,7 @@ describe('the payer’s first step', () => {
     expect([row!.id, row!.workflowStartedAt]).toEqual([subscriptionId, null]);
   });
 
-  test('stores what was missing, and asks again for what is wrong without taking a use [D-11, D-37]', async () => {
+  test('stores valid details, and takes no use with invalid ones [D-11, D-37]', async () => {
     const path = await makeLink({
       customerDetails: { name: 'Ada', customerAddress: { country: 'GB' } },
       phoneNumberRequired: true,
@@ -226,7 +226,7 @@ describe('the payer’s first step', () => {
     expect(customer.json).toEqual({ customerId: row!.customerId, customerDetails: details });
   });
 
-  test('belongs to the customer that the template names, whose record strangers leave alone [D-11]', async () => {
+  test('creates a subscription of the named customer and does not change the customer [D-11]', async () => {
     const made = await world.call('POST', '/customer/create', {
       body: { customerDetails: { name: 'Bob' } },
     });
@@ -246,11 +246,11 @@ describe('the payer’s first step', () => {
   test.each<[string, Record<string, string>, Record<string, string>]>([
     ['without its token', { form_token: '' }, {}],
     ['with a wrong token', { form_token: 'x' }, {}],
-    ['of another visit', { visit: 'A'.repeat(22) }, {}],
-    ['without a visit', { visit: '' }, {}],
+    ['with the id of another visit', { visit: 'A'.repeat(22) }, {}],
+    ['without the id of a visit', { visit: '' }, {}],
     ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
     ['from another origin', {}, { origin: 'https://evil.example' }],
-  ])('by a form %s is refused and takes no use [reliability §4]', async (_, fields, headers) => {
+  ])('is refused and takes no use when it comes %s', async (_, fields, headers) => {
     const path = await makeLink();
     const rows = await world.countRows();
     const { submit } = await openLink(path);
@@ -262,7 +262,7 @@ describe('the payer’s first step', () => {
     expect((await rowOf(path)).uses).toBe(0);
   });
 
-  test('leaves neither the link’s code nor the visit in the log [D-§8]', async () => {
+  test('leaves neither the link’s code nor the visit id in the log [D-§8]', async () => {
     const path = await makeLink();
     const { browser, checkout } = await sell(path);
     const lines = JSON.stringify(world.logLines);

@@ -17,27 +17,27 @@ const { browse, cancel, makeLink, openLink, rowOf, sell, soldBy } = linksIn(() =
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-describe('the same browser', () => {
-  test('comes back to its checkout, also when the link is used up; another does not [D-37]', async () => {
+describe('a browser that used a link', () => {
+  test('is redirected to its checkout, also when the link is used up or expired [D-37]', async () => {
     const path = await makeLink();
     const { browser, checkout } = await sell(path);
     expect(outcome(await browser.open())).toEqual([303, checkout]);
     expect(outcome(await browser.open('HEAD'))).toEqual([303, checkout]);
     expect(outcome(await browser.submit())).toEqual([303, checkout]);
     expect((await browse(path)).status).toBe(410);
-    // And when it has expired.
+    // The link has expired.
     world.clock.aheadMs = DAY - HOUR;
     const later = await browser.open();
     world.clock.aheadMs = 0;
     expect(outcome(later)).toEqual([303, checkout]);
-    // Having paid, it finds the result there.
+    // The checkout is paid.
     await browse(`${checkout}/return?payment_token=tok_link_paid`);
     expect(outcome(await browser.open())).toEqual([303, checkout]);
     expect(await soldBy(path)).toHaveLength(1);
   });
 
   test.each([1, 10])(
-    'clicking five times at once takes one of %i uses, with and without cookies [D-37]',
+    'takes one of %i uses by five parallel submits, with and without cookies [D-37]',
     async (multiUseLimit) => {
       for (const keepsCookies of [true, false]) {
         const path = await makeLink({ multiUseLimit });
@@ -51,10 +51,10 @@ describe('the same browser', () => {
     },
   );
 
-  test('with two tabs, opened before it had a cookie, takes one use [D-37]', async () => {
+  test('takes one use by submits from two tabs that it opened without a cookie [D-37]', async () => {
     const path = await makeLink({ multiUseLimit: 10 });
     const [first, second] = [await openLink(path), await openLink(path)];
-    // The second page's cookie replaced the first's.
+    // The cookie of the second page replaces the cookie of the first.
     const headers = { cookie: second.cookie };
     const answers = await Promise.all([first.submit({}, headers), second.submit({}, headers)]);
     expect(outcome(answers[0])).toEqual(outcome(answers[1]));
@@ -63,17 +63,17 @@ describe('the same browser', () => {
   });
 });
 
-describe('a link of many uses', () => {
-  test('opened and completed 1,000 times at once sells exactly as often as it may [D-37, IF-4.4]', async () => {
+describe('a link with limited uses', () => {
+  test('sells exactly its 10 uses to 1,000 parallel submits [D-37, IF-4.4]', async () => {
     const path = await makeLink({ multiUseLimit: 10 });
     const browsers = await Promise.all(Array.from({ length: 1_000 }, () => openLink(path)));
-    // On a slow machine the link's lock may not come within 5 s: a payer tries again.
-    const submitPatiently = async ({ submit }: (typeof browsers)[number]) => {
+    // A slow machine may not get the link's lock within 5 s. The payer submits again.
+    const submitWithRetries = async ({ submit }: (typeof browsers)[number]) => {
       let answer = await submit();
       for (let tries = 1; tries < 5 && answer.status === 503; tries += 1) answer = await submit();
       return answer;
     };
-    const answers = await Promise.all(browsers.map(submitPatiently));
+    const answers = await Promise.all(browsers.map(submitWithRetries));
     expect(answers.filter(({ status }) => status !== 303 && status !== 410)).toEqual([]);
     const sold = answers.filter(({ status }) => status === 303);
     expect(sold).toHaveLength(10);
@@ -82,7 +82,7 @@ describe('a link of many uses', () => {
     expect((await rowOf(path)).uses).toBe(10);
   });
 
-  test('of one use, by default, completed 20 times at once sells once [D-37, IF-4.4]', async () => {
+  test('sells once to 20 parallel submits when it has the default of one use [D-37, IF-4.4]', async () => {
     const path = await makeLink();
     const browsers = await Promise.all(Array.from({ length: 20 }, () => openLink(path)));
     const answers = await Promise.all(browsers.map(({ submit }) => submit()));
@@ -94,8 +94,8 @@ describe('a link of many uses', () => {
   });
 });
 
-describe('a use is given back', () => {
-  test('when its checkout is cancelled unpaid, to anyone, the same browser included [D-37]', async () => {
+describe('a use of a link', () => {
+  test('is returned to the link when its unpaid checkout is cancelled [D-37]', async () => {
     const path = await makeLink();
     const { browser, subscriptionId, checkout } = await sell(path);
     expect((await cancel(subscriptionId)).status).toBe(200);
@@ -103,7 +103,7 @@ describe('a use is given back', () => {
     const again = await browser.open();
     expect([again.status, cookieOf(again)]).toEqual([200, expect.stringMatching(/^visit=/)]);
     expect(cookieOf(again)).not.toBe(browser.cookie);
-    // The form of before leads to the checkout of before, which says that it is over.
+    // The old form leads to the old checkout, which answers 410.
     expect(outcome(await browser.submit())).toEqual([303, checkout]);
     expect((await browse(checkout)).status).toBe(410);
 
@@ -111,12 +111,12 @@ describe('a use is given back', () => {
     expect(next.checkout).not.toBe(checkout);
     expect((await rowOf(path)).uses).toBe(1);
     expect((await browse(path)).status).toBe(410);
-    // A second cancel of the first gives nothing back.
+    // A second cancel of the first subscription returns no use.
     expect((await cancel(subscriptionId)).status).toBe(400);
     expect((await rowOf(path)).uses).toBe(1);
   });
 
-  test('when its checkout expires [D-37]', async () => {
+  test('is returned to the link when its checkout expires [D-37]', async () => {
     const path = await makeLink();
     const { ref, browser } = await sell(path);
     const snapshot = await loadSnapshot(world.db, ref);
@@ -125,13 +125,13 @@ describe('a use is given back', () => {
     const expiry = { change, transitionId: `${ref.subscriptionId}:2`, command: null, nowAt };
     expect(await recordTransition(world.db, expiry)).toEqual({ kind: 'recorded' });
     expect((await rowOf(path)).uses).toBe(0);
-    // Told twice, it is given back once.
+    // A repeated transition returns no second use.
     expect(await recordTransition(world.db, expiry)).toMatchObject({ kind: 'repeated' });
     expect((await rowOf(path)).uses).toBe(0);
     expect((await browser.open()).status).toBe(200);
   });
 
-  test('not while a payment is on its way, and not when it was paid [D-37, D-§4]', async () => {
+  test('is not returned when the outcome is unknown or the payment was made [D-37, D-§4]', async () => {
     const path = await makeLink();
     const { subscriptionId, ref, checkout } = await sell(path);
     await browse(`${checkout}/return?payment_token=tok_unknown_of_a_link`);
@@ -152,7 +152,7 @@ describe('a use is given back', () => {
 });
 
 describe('a checkout of a link', () => {
-  test('without callbackUrl ends on our own page, with no way out that leads nowhere [IF-4.4, D-44]', async () => {
+  test('has no link and no redirect to a merchant when it has no callbackUrl [IF-4.4, D-44]', async () => {
     const path = await makeLink({ customerDetails: {} });
     const { submit } = await openLink(path);
     const sent = await submit({ name: 'Ada', email: 'ada@example.com' });
@@ -178,7 +178,7 @@ describe('a checkout of a link', () => {
     }
   });
 
-  test('with one leads on to it with the subscription’s id [IF-4.4, D-44]', async () => {
+  test('redirects to its callbackUrl with the subscription’s id [IF-4.4, D-44]', async () => {
     const path = await makeLink({ callbackUrl: 'https://merchant.example/b?x=1', receiptId: 'r' });
     const { checkout, subscriptionId } = await sell(path);
     await browse(`${checkout}/return?payment_token=tok_leads_on`);
@@ -189,7 +189,7 @@ describe('a checkout of a link', () => {
   });
 });
 
-test('addresses of twenty links that do not exist in a minute are enough [D-37, reliability §4]', async () => {
+test('an address is refused with 429 after twenty unknown links in a minute [D-37]', async () => {
   const fresh = await createApiWorld();
   const guess = (at: number) =>
     fresh.call('GET', `/l/${String(at).padStart(12, '0')}`, { as: null });

@@ -32,7 +32,7 @@ async function rowOf(answer: { json: unknown }) {
   return row!;
 }
 
-test('a link is an address of twelve random characters, good for one use [IF-4.4, D-37]', async () => {
+test('a link has twelve random characters and one use by default [IF-4.4, D-37]', async () => {
   const [first, second] = [await generate(), await generate()];
   expect(first.status).toBe(200);
   expect(first.json).toEqual({
@@ -49,7 +49,7 @@ test('a link is an address of twelve random characters, good for one use [IF-4.4
   });
 });
 
-test('the template keeps every field of a create request [IF-4.4]', async () => {
+test('a link stores every field of a create request [IF-4.4]', async () => {
   const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
   const made = await generate({
     currency: 'usd',
@@ -86,14 +86,14 @@ test('the template keeps every field of a create request [IF-4.4]', async () => 
   });
 });
 
-test('generating a link creates no customer, subscription, intent or event [D-37]', async () => {
+test('a generated link creates no customer, subscription, intent or event [D-37]', async () => {
   const before = await world.countRows();
   await generate();
   const after = await world.countRows();
   expect(after).toEqual({ ...before, subscription_link: before['subscription_link']! + 1 });
 });
 
-test('null is absent, and fields that links do not have are ignored [D-10, D-10a, D-14]', async () => {
+test('a link request treats null as absent and ignores unknown fields [D-10, D-10a, D-14]', async () => {
   const made = await generate({
     metadata: null,
     callbackUrl: null,
@@ -107,7 +107,7 @@ test('null is absent, and fields that links do not have are ignored [D-10, D-10a
 
 test.each<[string, PaymentMethodKind[] | null, string, string]>([
   [
-    'every method',
+    'every payment method',
     null,
     'EUR',
     'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.',
@@ -120,7 +120,7 @@ test.each<[string, PaymentMethodKind[] | null, string, string]>([
   ],
   ['cards only', ['CARD'], 'EUR', ''],
 ])(
-  'the disclaimer of a merchant that wants %s names each pair that is not available [IF-2.7, D-37, D-43]',
+  'the disclaimer for a merchant with %s names each unavailable pair [IF-2.7, D-37, D-43]',
   async (_, paymentMethods, currency, disclaimer) => {
     const { merchantId } = world.other;
     if (paymentMethods) await changeSettings(world.db, merchantId, { paymentMethods });
@@ -129,7 +129,7 @@ test.each<[string, PaymentMethodKind[] | null, string, string]>([
   },
 );
 
-test('a repeated key gives the same link, and refuses another body [IF-4.4, D-17]', async () => {
+test('a repeated key returns the same link and is refused with another body [IF-4.4, D-17]', async () => {
   const first = await generate({}, { key: 'link-1' });
   const before = await world.countRows();
   const again = await generate({}, { key: 'link-1' });
@@ -138,14 +138,14 @@ test('a repeated key gives the same link, and refuses another body [IF-4.4, D-17
   const another = await generate({ multiUseLimit: 2 }, { key: 'link-1' });
   expect(another.status).toBe(422);
   expect(another.json).toMatchObject({ errorCode: 'idempotency_key_reused' });
-  // A key is one merchant's own.
+  // Another merchant's equal key is another key.
   const foreign = await generate({}, { key: 'link-1', as: world.other });
   expect(foreign.text).not.toBe(first.text);
   const after = await world.countRows();
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a repeated key gives the same link also after its expiry date, which no new link may have [D-17]', async () => {
+test('a repeated key returns the same link also after the link’s expiry date [D-17]', async () => {
   const expiryDate = Date.now() + 60_000;
   const first = await generate({ expiryDate }, { key: 'link-expired' });
   expect(first.status).toBe(200);
@@ -158,7 +158,7 @@ test('a repeated key gives the same link also after its expiry date, which no ne
       errorCode: 'bad_request',
       errorDescription: 'expiryDate: must lie in the future',
     });
-    // A malformed request keeps no key.
+    // A malformed request stores no key.
     const corrected = await generate({}, { key: 'link-too-late' });
     expect(corrected.status).toBe(200);
   } finally {
@@ -176,7 +176,7 @@ test('100 parallel calls with one key make one link [D-17]', async () => {
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a customer of another merchant is as unknown as none [D-11, D-21]', async () => {
+test('a link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async () => {
   const made = await world.call('POST', '/customer/create', {
     body: { customerDetails: {} },
     as: world.other,
@@ -194,11 +194,11 @@ test('a customer of another merchant is as unknown as none [D-11, D-21]', async 
   expect((await generate({ customerId }, { as: world.other })).status).toBe(200);
 });
 
-test('a link needs credentials [IF-5]', async () => {
+test('a link request is refused without credentials [IF-5]', async () => {
   expect((await generate({}, { as: null })).status).toBe(401);
 });
 
-test('nothing at all names every field that is required [IF-4.4, D-10]', async () => {
+test('an empty link request is refused with the name of every required field [IF-4.4, D-10]', async () => {
   const answer = await world.call('POST', PATH, { body: {} });
   expect(answer.status).toBe(400);
   expect(answer.json).toEqual({
@@ -220,16 +220,20 @@ test.each<[string, Record<string, unknown>, string]>([
   ['no expiry [IF-4.4]', { expiryDate: undefined }, 'expiryDate: is required'],
   ['an expiry of null [D-10a]', { expiryDate: null }, 'expiryDate: is required'],
   ['an expiry as text [IF-4.4]', { expiryDate: '2027-01-01' }, INSTANT],
-  ['an expiry of half a millisecond [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
+  ['a fractional expiry [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
   ['an expiry in the past [D-37]', { expiryDate: 1 }, 'expiryDate: must lie in the future'],
   [
-    'an expiry so late that the last cycle would come after 2200 [D-06, D-37]',
+    'an expiry that allows a billing date after 2200 [D-06, D-37]',
     { expiryDate: IN_2199 },
     'expiryDate: must leave every billing date of the subscription before the year 2200',
   ],
-  ['no use at all [IF-8]', { multiUseLimit: 0 }, 'multiUseLimit: must be an integer of at least 1'],
   [
-    'a use and a half [IF-4.4]',
+    'a limit of 0 uses [IF-8]',
+    { multiUseLimit: 0 },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'a limit of 1.5 uses [IF-4.4]',
     { multiUseLimit: 1.5 },
     'multiUseLimit: must be an integer of at least 1',
   ],
@@ -239,12 +243,12 @@ test.each<[string, Record<string, unknown>, string]>([
     'multiUseLimit: must be an integer of at least 1',
   ],
   [
-    'more uses than a link can have [IF-4.4]',
+    'a limit of 1,000,001 uses [IF-4.4]',
     { multiUseLimit: 1_000_001 },
     'multiUseLimit: must be at most 1000000',
   ],
   ['a relative callbackUrl [D-13]', { callbackUrl: '/back' }, `callbackUrl: ${URL_TEXT}`],
-  ['exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'],
+  ['an amount of exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'],
   ['an unknown interval [IF-4.4]', { interval: 'month' }, `interval: ${UNIT}`],
   [
     'a trial without its unit [D-12]',
@@ -257,23 +261,23 @@ test.each<[string, Record<string, unknown>, string]>([
     'upfrontAmount: cannot be given with trialPeriodCount',
   ],
   [
-    'a last date after the year 2200, whatever the expiry [D-06]',
+    'a last billing date after the year 2200 [D-06]',
     { interval: 'YEAR', intervalCount: 10, cycleCount: 100, expiryDate: IN_2199 },
     'cycleCount: the last billing date must be before the year 2200',
   ],
   [
-    'an e-mail address that is none [D-11]',
+    'an invalid e-mail address [D-11]',
     { customerDetails: { email: 'x' } },
     'customerDetails.email: must be an e-mail address',
   ],
   [
-    'many things at once, in the order of the fields [D-10]',
+    'several invalid fields, named in field order [D-10]',
     { multiUseLimit: 0, expiryDate: 'x', metadata: 'y', amount: '1', callbackUrl: 7 },
     'amount: must be an integer in the smallest currency unit; callbackUrl: must be a string; ' +
       `metadata: is not accepted on a link; ${INSTANT}; ` +
       'multiUseLimit: must be an integer of at least 1',
   ],
-])('%s', async (_, changes, errorDescription) => {
+])('a link request is refused and stores nothing: %s', async (_, changes, errorDescription) => {
   const before = await world.countRows();
   const answer = await generate(changes, { key: 'never-kept' });
   expect([answer.status, answer.json]).toEqual([

@@ -12,12 +12,12 @@ export const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 export const cookieOf = (answer: Answer): string =>
   String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? '';
 
-/** Status and where it leads to. */
+/** Status and redirect target. */
 export const outcome = ({ status, headers }: Answer) => [status, headers['location']];
 
-/** What a merchant and its payers do with links. */
+/** The actions of a merchant and its payers on links. */
 export function linksIn(world: () => ApiWorld) {
-  /** The path of a new link that expires in a day. */
+  /** Creates a link that expires in a day, and returns its path. */
   async function makeLink(changes: Record<string, unknown> = {}): Promise<string> {
     const made = await world().call('POST', '/subscription/link/merchant/generate-link', {
       body: subscriptionBody({
@@ -33,7 +33,7 @@ export function linksIn(world: () => ApiWorld) {
   const browse = (path: string, options: CallOptions = {}, method = 'GET') =>
     world().call(method, path, { as: null, ...options });
 
-  /** A browser of its own with the link's page open. Without cookies its form alone tells it apart. */
+  /** Opens the link's page in a new browser. Without cookies only its form identifies it. */
   async function openLink(path: string, keepsCookies = true) {
     const page = await browse(path);
     expect(page.status).toBe(200);
@@ -68,7 +68,7 @@ export function linksIn(world: () => ApiWorld) {
     return row!;
   }
 
-  /** What came of a link, oldest first. */
+  /** The subscriptions that a link created, oldest first. */
   async function soldBy(path: string) {
     const { merchantId, id } = await rowOf(path);
     return world()
@@ -78,7 +78,7 @@ export function linksIn(world: () => ApiWorld) {
       .orderBy(subscriptions.id);
   }
 
-  /** The subscription of a link that has one, and its checkout's path. */
+  /** Submits the link's form. Returns the created subscription and its checkout's path. */
   async function sell(path: string) {
     const browser = await openLink(path);
     const sent = await browser.submit();

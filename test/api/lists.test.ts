@@ -7,7 +7,7 @@ import { intentBody } from './payment-lives.ts';
 
 let world: ApiWorld;
 
-/** Records of each list by the instant they were made, oldest first. */
+/** Ids of each list in the order of creation, oldest first. */
 const ids = {} as Record<string, string[]>;
 
 const START = Date.UTC(2026, 5, 1);
@@ -35,7 +35,7 @@ const LISTS: List[] = [
     path: '/subscription',
     idField: 'subscriptionId',
     create: '/subscription/create',
-    // With a trial no intent is made yet.
+    // A subscription with a trial creates no intent yet.
     body: subscriptionBody({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' }),
     read: (id) => `/subscription/get-subscription/${id}`,
     table: 'subscription',
@@ -60,14 +60,14 @@ beforeAll(async () => {
       const answer = await world.call('POST', list.create, { body });
       expect(answer.status).toBe(200);
       const id = (answer.json as Record<string, string>)[list.idField]!;
-      // Two of each are made in the same instant: the id decides between them.
+      // Two records of each list have the same instant. Their ids decide the order.
       const at = new Date(START + Math.min(n, MADE - 2) * 1_000).toISOString();
       await world.db.execute(`update ${list.table} set created_at = '${at}' where id = '${id}'`);
       made.push(id);
     }
     ids[list.path] = [...made.slice(0, -2), ...made.slice(-2).toSorted()];
   }
-  // Another merchant's, in the midst of ours.
+  // A record of another merchant lies between ours in time.
   const customer: { customerId?: string } = {};
   for (const { create, body, table } of LISTS) {
     const made = await world.call('POST', create, {
@@ -97,13 +97,13 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
   const idsOf = ({ data }: Page) => data.map((record) => record[idField]);
   const newest = () => ids[path]!.toReversed();
 
-  test('all of them, newest first, each as it is read; no offset at the end [D-§7]', async () => {
+  test('lists every record, newest first, as it is read, without an offset at the end [D-§7]', async () => {
     const page = await get('');
     expect(idsOf(page)).toEqual(newest());
     expect(page.metadata).toEqual({});
     for (const record of page.data) {
       const one = (await world.call('GET', read(String(record[idField])))).json;
-      // A link to another method is made anew for every answer.
+      // Every answer has a new update link.
       expect({ ...record, updatePaymentMethodLink: null }).toEqual({
         ...(one as object),
         updatePaymentMethodLink: null,
@@ -111,35 +111,38 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     }
   });
 
-  test.each([1, 2, 3, 7])('page by page of %i: every one once, in order [D-§7]', async (limit) => {
-    const seen: unknown[] = [];
-    const sizes: number[] = [];
-    let offset: string | undefined;
-    do {
-      const page = await get(`?limit=${limit}${offset === undefined ? '' : `&offset=${offset}`}`);
-      seen.push(...idsOf(page));
-      sizes.push(page.data.length);
-      offset = page.metadata.offset;
-    } while (offset !== undefined);
-    expect(seen).toEqual(newest());
-    expect(sizes.slice(0, -1).every((size) => size === limit)).toBe(true);
-    expect(sizes).toHaveLength(Math.ceil(MADE / limit));
-  });
+  test.each([1, 2, 3, 7])(
+    'lists every record once and in order over pages of %i [D-§7]',
+    async (limit) => {
+      const seen: unknown[] = [];
+      const sizes: number[] = [];
+      let offset: string | undefined;
+      do {
+        const page = await get(`?limit=${limit}${offset === undefined ? '' : `&offset=${offset}`}`);
+        seen.push(...idsOf(page));
+        sizes.push(page.data.length);
+        offset = page.metadata.offset;
+      } while (offset !== undefined);
+      expect(seen).toEqual(newest());
+      expect(sizes.slice(0, -1).every((size) => size === limit)).toBe(true);
+      expect(sizes).toHaveLength(Math.ceil(MADE / limit));
+    },
+  );
 
-  test('what is made meanwhile shifts no page [D-§7]', async () => {
+  test('lists later pages unchanged when a record is created meanwhile [D-§7]', async () => {
     const first = await get('?limit=3');
     const made = await world.call('POST', create, { body });
     const id = (made.json as Record<string, string>)[idField]!;
     const second = await get(`?limit=4&offset=${first.metadata.offset}`);
     expect([...idsOf(first), ...idsOf(second)]).toEqual(newest());
-    // Moved to where the other tests expect it.
+    // The new record becomes the oldest, as the other tests expect.
     await world.db.execute(`update ${table} set created_at = '2020-01-01' where id = '${id}'`);
     const early = await get(`?endTime=${START}`);
     expect(idsOf(early)).toEqual([id]);
     ids[path]!.unshift(id);
   });
 
-  test('from startTime on and before endTime [D-§7]', async () => {
+  test('lists the records from startTime on and before endTime [D-§7]', async () => {
     const [, first, second, third] = ids[path]!.slice(-MADE);
     const times = (from: number, to: number) => `?startTime=${START + from}&endTime=${START + to}`;
     expect(idsOf(await get(times(1_000, 4_000)))).toEqual([third, second, first]);
@@ -151,7 +154,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     expect([idsOf(rest), rest.metadata]).toEqual([[first], {}]);
   });
 
-  test('nothing of another merchant, nor by an offset of theirs [D-21]', async () => {
+  test('lists no record of another merchant, also with that merchant’s offset [D-21]', async () => {
     const theirs = await world.call('GET', path, { as: world.other });
     const page = theirs.json as Page;
     expect(idsOf(page)).toHaveLength(1);
@@ -161,7 +164,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     expect(idsOf(crossed.json as Page)).toEqual(idsOf(page));
   });
 
-  test('an offset of another list, or of none, is refused [D-§7, D-10]', async () => {
+  test('is refused with an offset of another list or of no list [D-§7, D-10]', async () => {
     const elsewhere = LISTS.find((list) => list.path !== path)!;
     const other = await world.call('GET', `${elsewhere.path}?limit=1`);
     const { offset } = (other.json as Page).metadata;
@@ -192,7 +195,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     ['endTime=7258118400000', 'endTime: must be epoch milliseconds before the year 2200'],
     ['endTime=', 'endTime: must be epoch milliseconds before the year 2200'],
     ['offset=a&offset=b', 'offset: must be a string'],
-  ])('with %s is refused [D-§7, D-10]', async (query, errorDescription) => {
+  ])('is refused with %s [D-§7, D-10]', async (query, errorDescription) => {
     const answer = await world.call('GET', `${path}?${query}`);
     expect([answer.status, answer.json]).toEqual([
       400,
@@ -200,12 +203,12 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     ]);
   });
 
-  test('without credentials there is none [IF-5]', async () => {
+  test('is refused without credentials [IF-5]', async () => {
     expect((await world.call('GET', path, { as: null })).status).toBe(401);
   });
 });
 
-test('fifty unless limit says otherwise [D-§7]', async () => {
+test('a list has 50 records by default, or as many as its limit says [D-§7]', async () => {
   const body = { customerDetails: {} };
   for (let n = 0; n < 60; n += 1) await world.call('POST', '/customer/create', { body });
   const sizeOf = async (query: string) =>

@@ -37,7 +37,7 @@ interface Issued {
 
 const list = (as: { keyId: string; secret: string }) => world.call('GET', '/webhook', { as });
 
-test('a merchant is made, its credential replaced and revoked from the command line [D-20]', async () => {
+test('the merchant command creates a merchant, and rotates and revokes its credential [D-20]', async () => {
   const made = await merchant('create', '--name', 'Shop "A"', '--json');
   const first = JSON.parse(made.stdout) as Issued;
   expect(first).toMatchObject({
@@ -64,7 +64,7 @@ test('a merchant is made, its credential replaced and revoked from the command l
   expect(listed.stdout).not.toContain('sk_test_');
 });
 
-test('live credentials are refused while no live gateway is configured [D-20]', async () => {
+test('the merchant command refuses live credentials without a live gateway [D-20]', async () => {
   const before = await world.countRows();
   const refused = await merchant('create', '--name', 'Live', '--mode', 'live');
   expect(refused).toMatchObject({
@@ -75,7 +75,7 @@ test('live credentials are refused while no live gateway is configured [D-20]', 
   expect(await world.countRows()).toEqual(before);
 });
 
-test('an unknown credential is one clear line and code 1 [D-20]', async () => {
+test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async () => {
   expect(await merchant('revoke', 'mk_test_nobody')).toMatchObject({
     code: 1,
     stderr: 'There is no working credential mk_test_nobody.\n',
@@ -102,7 +102,7 @@ async function settingsOf(merchantId: string): Promise<Settings> {
   return JSON.parse(stdout) as Settings;
 }
 
-test('the settings of a merchant are printed, and changed one by one [D-30, D-43]', async () => {
+test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async () => {
   const { merchantId } = world.merchant;
   expect(await settingsOf(merchantId)).toEqual({ merchantId, ...DEFAULTS });
 
@@ -142,7 +142,7 @@ test('the settings of a merchant are printed, and changed one by one [D-30, D-43
   );
 });
 
-test('a setting that cannot be is refused by name, and nothing is changed [D-30, D-43]', async () => {
+test('the merchant command names each invalid setting and changes nothing [D-30, D-43]', async () => {
   const { merchantId } = world.other;
   const refused = await merchant(
     'configure',
@@ -185,7 +185,7 @@ test('a setting that cannot be is refused by name, and nothing is changed [D-30,
   });
 });
 
-test('every command prints data with --json [D-20]', async () => {
+test('every merchant subcommand prints JSON with --json [D-20]', async () => {
   const run = async (...args: string[]): Promise<Record<string, unknown>> =>
     JSON.parse((await merchant(...args, '--json')).stdout) as Record<string, unknown>;
   const made = await run('create', '--name', 'Data');

@@ -13,8 +13,8 @@ import {
 } from './payment-lives.ts';
 
 /**
- * Every place where an id can be given: another merchant's id must answer byte for byte as an id
- * that does not exist, and touch nothing. Rule: D-21.
+ * Every place of the API that takes an id. Another merchant's id must get the same bytes as an unknown
+ * id, and must change nothing. Rule: D-21.
  */
 
 let world: ApiWorld;
@@ -158,7 +158,7 @@ function comparable({ status, text, headers }: Answer) {
 }
 
 test.each(PLACES)(
-  '%s: a foreign id answers exactly as an unknown one [D-21]',
+  '%s answers a foreign id exactly as an unknown one [D-21]',
   async (_, kind, call) => {
     const rows = await world.countRows();
     const commands = [world.workflows.calls.length, world.payments.calls.length];
@@ -174,7 +174,7 @@ test.each(PLACES)(
   },
 );
 
-test('what the owner has is untouched and still theirs [D-21]', async () => {
+test('the owner’s records are unchanged after requests by another merchant [D-21]', async () => {
   const as = world.other;
   const answers = await Promise.all([
     world.call('GET', `/customer/${theirs.customer}`, { as }),
@@ -190,8 +190,8 @@ test('what the owner has is untouched and still theirs [D-21]', async () => {
   expect(answers[4].json).toEqual({ data: [] });
 });
 
-test('live credentials have no test clocks, and see no test record [D-20, D-60]', async () => {
-  // Made here only: the command line refuses it while no live gateway is configured.
+test('live credentials cannot use test clocks or see test records [D-20, D-60]', async () => {
+  // The merchant command refuses live credentials, so the test creates them in the database.
   const live = await createMerchantWithCredential(world.db, {
     name: 'Live Ltd',
     mode: 'live',

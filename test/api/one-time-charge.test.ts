@@ -7,7 +7,7 @@ import type { ApiWorld, CallOptions } from './api-world.ts';
 import { AWAY, outcome, readIntent, refusal } from './payment-lives.ts';
 import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
 
-/** POST /subscription/merchant/one-time-charge. What keys do to it: payment-keys.test.ts. */
+/** POST /subscription/merchant/one-time-charge. Idempotency keys: payment-keys.test.ts. */
 
 let world: ApiWorld;
 
@@ -28,7 +28,7 @@ const charge = (subscriptionId: string, changes: object = {}, options: CallOptio
 const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
 
 test.each(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
-  'while %s the saved method is charged, and the subscription stays as it is [IF-4.10, D-35]',
+  'a one-time charge is made while the subscription is %s, and does not change it [IF-4.10, D-35]',
   async (status) => {
     const life = await lifeIn(world, status);
     const { updatePaymentMethodLink: _, ...before } = await readLife(world, life);
@@ -47,7 +47,7 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
 );
 
 test.each(['CREATED', 'ENDED'] as const)(
-  'while %s it is refused, and changes nothing [D-35]',
+  'a one-time charge is refused while the subscription is %s [D-35]',
   async (status) => {
     const { subscriptionId } = await lifeIn(world, status);
     const rows = await world.countRows();
@@ -58,7 +58,7 @@ test.each(['CREATED', 'ENDED'] as const)(
   },
 );
 
-test('a decline answers 200 with FAILED, the code and its text [IF-4.10, D-42]', async () => {
+test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10, D-42]', async () => {
   const life = await lifeIn(world, 'ACTIVE');
   world.payments.faults.card = 'card_declined';
   const answer = await charge(life.subscriptionId);
@@ -74,7 +74,7 @@ test('a decline answers 200 with FAILED, the code and its text [IF-4.10, D-42]',
   expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
 });
 
-test('an undecided one is PENDING, and the same key later tells its outcome [D-17, D-40]', async () => {
+test('a charge of unknown outcome is PENDING, and its key returns it later [D-17, D-40]', async () => {
   const { subscriptionId } = await lifeIn(world, 'ACTIVE');
   world.payments.faults.card = 'unknown';
   const first = await charge(subscriptionId, {}, { key: 'pending' });
@@ -99,7 +99,7 @@ test('an undecided one is PENDING, and the same key later tells its outcome [D-1
   });
 });
 
-test('its intent and events belong to the subscription, with the payer of it [D-40, D-52]', async () => {
+test('the intent and events of a one-time charge belong to the subscription [D-40, D-52]', async () => {
   const { subscriptionId } = await lifeIn(world, 'ACTIVE');
   const sent = { comments: 'Two extra seats', currency: 'eur', amount: 1_250 };
   const intentId = idOf(await charge(subscriptionId, sent));
@@ -122,7 +122,7 @@ test('its intent and events belong to the subscription, with the payer of it [D-
   expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, at) => at + 1));
 });
 
-test('on a test clock its intent is made at the time of the clock [D-52, D-60]', async () => {
+test('the intent of a one-time charge is created at the time of the test clock [D-52, D-60]', async () => {
   const now = Date.UTC(2027, 0, 31);
   const clock = await world.call('POST', '/test-clock/create', { body: { now } });
   const { testClockId } = clock.json as { testClockId: string };
@@ -134,7 +134,7 @@ test('on a test clock its intent is made at the time of the clock [D-52, D-60]',
   });
 });
 
-test('a foreign id answers exactly as an unknown one [D-21, D-35]', async () => {
+test('a charge answers a foreign subscription exactly as an unknown one [D-21, D-35]', async () => {
   const theirs = await world.call('POST', '/subscription/create', {
     body: subscriptionBody(),
     as: world.other,
@@ -150,7 +150,7 @@ test('a foreign id answers exactly as an unknown one [D-21, D-35]', async () => 
   expect(await world.countRows()).toEqual(rows);
 });
 
-test('what was accepted is finished by the key, though the subscription ended since [D-17, D-35]', async () => {
+test('a repeat completes an accepted charge after the subscription ended [D-17, D-35]', async () => {
   const { subscriptionId } = await lifeIn(world, 'ACTIVE');
   world.payments.faults.isDown = true;
   expect(outcome(await charge(subscriptionId, {}, { key: 'finished' }))).toEqual(AWAY);
@@ -161,7 +161,7 @@ test('what was accepted is finished by the key, though the subscription ended si
   });
 });
 
-test('with Temporal away and no key the charge is withdrawn [D-17]', async () => {
+test('a one-time charge without a key is withdrawn while Temporal is unavailable [D-17]', async () => {
   const { subscriptionId } = await lifeIn(world, 'ACTIVE');
   world.payments.faults.isDown = true;
   expect(outcome(await charge(subscriptionId))).toEqual(AWAY);
@@ -174,8 +174,8 @@ test('with Temporal away and no key the charge is withdrawn [D-17]', async () =>
   expect(row).toMatchObject({ kind: 'one_time', status: 'CANCELLED' });
 });
 
-test('a subscription without a saved method has nothing to charge [D-35]', async () => {
-  // Made here only: no way leads there.
+test('a one-time charge is refused without a saved payment method [D-35]', async () => {
+  // No API call leads to this state, so the test writes it to the database.
   const { subscriptionId } = await createLife(world);
   await world.db.execute(
     `update subscription set state = state || '{"status": "PAUSED", "paymentMethodId": null}'

@@ -22,22 +22,22 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 let refusals = 0;
-/** What the tokeniser sends of a card that it refused itself. */
+/** The return query of a card that the tokeniser refused. */
 function refusal(): string {
   refusals += 1;
   return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
 }
 
-/** `count` declined cards from one address, each on a payment of its own. */
-async function decline(address: string, count: number, in_: ApiWorld = world): Promise<void> {
+/** Tries `count` declined cards from one address, each on a new payment. */
+async function decline(address: string, count: number, target: ApiWorld = world): Promise<void> {
   for (let card = 0; card < count; card += 1) {
-    const { fwdUrl } = await makeHosted(in_);
-    await visit(in_, fwdUrl, address).give(refusal());
+    const { fwdUrl } = await makeHosted(target);
+    await visit(target, fwdUrl, address).give(refusal());
   }
 }
 
-describe('five cards on one session', () => {
-  test('a checkout takes no sixth card, says so, and stays CREATED until it expires [reliability §4, D-§4]', async () => {
+describe('the limit of five cards a session', () => {
+  test('locks a checkout after five cards; it stays CREATED until it expires [D-§4]', async () => {
     const life = await createLife(world);
     const { give, comeBack, look, path } = visit(world, life.fwdUrl);
     for (let card = 1; card <= 4; card += 1) {
@@ -59,7 +59,7 @@ describe('five cards on one session', () => {
     expect([expired.status, headingOf(expired)]).toEqual([410, 'This checkout has expired']);
   });
 
-  test('the fifth card may pay [reliability §4]', async () => {
+  test('lets the fifth card pay', async () => {
     const life = await createLife(world);
     const { give } = visit(world, life.fwdUrl);
     for (let card = 1; card <= 4; card += 1) await give(refusal());
@@ -67,7 +67,7 @@ describe('five cards on one session', () => {
     expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
   });
 
-  test('a payment takes no sixth card and is not charged by it [reliability §4]', async () => {
+  test('locks a hosted payment after five cards, and does not charge a sixth one', async () => {
     const { fwdUrl, xIntentId } = await makeHosted(world);
     const { give, comeBack, path } = visit(world, fwdUrl);
     for (let card = 1; card <= 4; card += 1) await give(refusal());
@@ -77,7 +77,7 @@ describe('five cards on one session', () => {
     expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'FAILED' });
   });
 
-  test('of ten cards at the same moment five are tried [reliability §4]', async () => {
+  test('tries five of ten parallel cards', async () => {
     const { fwdUrl, xIntentId } = await makeHosted(world);
     const { look, comeBack } = visit(world, fwdUrl);
     const session = sessionIn(await look());
@@ -93,7 +93,7 @@ describe('five cards on one session', () => {
     expect(orders).toHaveLength(5);
   });
 
-  test('a reload of a refusal is no other card, and the same refusal again is one [reliability §4]', async () => {
+  test('counts a refusal once over reloads, and a new refusal as another card', async () => {
     const { fwdUrl } = await makeHosted(world);
     const { look, give } = visit(world, fwdUrl);
     const session = sessionIn(await look());
@@ -102,15 +102,15 @@ describe('five cards on one session', () => {
     expect(await triesOf(world, session)).toBe(1);
     await give(refusal());
     expect(await triesOf(world, session)).toBe(2);
-    // Without an id there is no telling them apart.
+    // Refusals without an id count as one.
     for (let load = 0; load < 6; load += 1) await give('payment_error=invalid_cvc');
     expect(await triesOf(world, session)).toBe(3);
     expect(hasCardForm(await look())).toBe(true);
   });
 });
 
-describe('ten declined cards an hour from one address', () => {
-  test('the next card from there is refused on every page that asks for one, and nowhere else [reliability §4]', async () => {
+describe('the limit of ten declined cards an hour from one address', () => {
+  test('refuses the next card and every card form to this address only', async () => {
     const address = '203.0.113.1';
     const paid = visit(world, (await makeHosted(world)).fwdUrl, address);
     await paid.give('payment_token=tok_pays_before_the_limit');
@@ -127,14 +127,14 @@ describe('ten declined cards an hour from one address', () => {
     const life = await createLife(world);
     expect((await visit(world, life.fwdUrl, address).look()).status).toBe(429);
     expect((await next.look()).status).toBe(429);
-    // What is decided is still shown, and the token that was not taken pays from elsewhere.
+    // A paid page is still shown, and the refused token pays from another address.
     expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');
     const elsewhere = visit(world, fwdUrl);
     await elsewhere.give('payment_token=tok_good_from_a_bad_place');
     expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('reloads of declined cards do not count, nor do cards that pay [reliability §4]', async () => {
+  test('does not count reloads of declined cards or cards that pay', async () => {
     const address = '203.0.113.2';
     await decline(address, 8);
     const { give, comeBack } = visit(world, (await makeHosted(world)).fwdUrl, address);
@@ -143,12 +143,12 @@ describe('ten declined cards an hour from one address', () => {
       await comeBack('payment_token=tok-card_declined-reloaded');
     const paid = await give('payment_token=tok_pays_after_reloads');
     expect(headingOf(paid)).toBe('Thank you: your payment was received');
-    // given: nine so far
+    // Nine cards count up to here.
     await decline(address, 1);
     expect((await visit(world, (await makeHosted(world)).fwdUrl, address).look()).status).toBe(429);
   });
 
-  test('a card that was handed on before is still asked for [reliability §4]', async () => {
+  test('still settles a card that was handed over before the limit was reached', async () => {
     const address = '203.0.113.3';
     const { fwdUrl, xIntentId } = await makeHosted(world);
     const { comeBack, path } = visit(world, fwdUrl, address);
@@ -160,7 +160,7 @@ describe('ten declined cards an hour from one address', () => {
     expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('an IPv6 network counts as one address, and an IPv4 one in its clothes as itself [reliability §4]', async () => {
+  test('counts an IPv6 /64 network as one address, and an IPv4-mapped address as IPv4', async () => {
     for (let host = 1; host <= 10; host += 1) await decline(`2001:db8:1:2::${host}`, 1);
     const { fwdUrl } = await makeHosted(world);
     expect((await visit(world, fwdUrl, '2001:db8:1:2:ffff::1').look()).status).toBe(429);
@@ -169,14 +169,14 @@ describe('ten declined cards an hour from one address', () => {
     expect((await visit(world, fwdUrl, '203.0.113.4').look()).status).toBe(429);
   });
 
-  test('what a client writes before our proxy is not believed [reliability §4]', async () => {
+  test('ignores the X-Forwarded-For entries before the trusted proxy’s own', async () => {
     for (let card = 1; card <= 10; card += 1) await decline(`10.0.0.${card}, 203.0.113.5`, 1);
     const { fwdUrl } = await makeHosted(world);
     expect((await visit(world, fwdUrl, '10.9.9.9, 203.0.113.5').look()).status).toBe(429);
     expect((await visit(world, fwdUrl, '10.0.0.1').look()).status).toBe(200);
   });
 
-  test('without a proxy of ours the header is nothing, and who connects is counted [reliability §4]', async () => {
+  test('ignores X-Forwarded-For without a trusted proxy and counts the connecting address', async () => {
     const bare = await createApiWorld();
     try {
       for (let card = 1; card <= 10; card += 1) await decline(`198.51.100.${card}`, 1, bare);
@@ -189,8 +189,8 @@ describe('ten declined cards an hour from one address', () => {
   });
 });
 
-describe('addresses of pages that are not there', () => {
-  test('after twenty in a minute an address is refused unheard, others are not [reliability §4]', async () => {
+describe('the limit of twenty unknown pages a minute from one address', () => {
+  test('refuses every page to the address, and not to other addresses', async () => {
     const address = '203.0.113.6';
     const { fwdUrl } = await makeHosted(world);
     const kinds = ['checkout', 'payment', 'setup', 'update-method'];
@@ -210,7 +210,7 @@ describe('addresses of pages that are not there', () => {
     expect((await visit(world, fwdUrl, '203.0.113.7').look()).status).toBe(200);
   });
 
-  test('pages that are there may be opened as often as one likes [reliability §4]', async () => {
+  test('does not count pages that exist', async () => {
     const { fwdUrl } = await makeHosted(world);
     const page = visit(world, fwdUrl);
     for (let look = 0; look < 25; look += 1) expect((await page.look()).status).toBe(200);

@@ -1,4 +1,4 @@
-/** A field of a page's form; absent attributes are left out. */
+/** A field of a page's form, without absent attributes. */
 export interface PageField {
   name: string;
   value?: string;
@@ -6,7 +6,7 @@ export interface PageField {
   autocomplete?: string;
 }
 
-/** Every input of a page in order, with the label that is tied to it. */
+/** Every input of a page in order, with its label. */
 export function fieldsOf(html: string): PageField[] {
   return [...html.matchAll(/<input([^>]*)>/g)].map(([, attributes = '']) => {
     const read = (name: string) => new RegExp(` ${name}="([^"]*)"`).exec(attributes)?.[1];
@@ -22,7 +22,7 @@ export function fieldsOf(html: string): PageField[] {
   });
 }
 
-/** The lines of what is charged: label and text. */
+/** Label and text of each line of the price list. */
 export function linesOf(html: string): string[][] {
   return [...html.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, ...line]) => line);
 }

@@ -7,21 +7,21 @@ import { fieldsOf } from './page-text.ts';
 
 let payers = 0;
 
-/** A payer's browser on one hosted page, at an address of its own. */
+/** A payer's browser on one hosted page. */
 export interface Visit {
-  /** Of the page, without what its addresses begin with. */
+  /** The page's token, the last segment of its path. */
   readonly token: string;
   readonly path: string;
   look(options?: CallOptions, method?: string): Promise<Answer>;
-  /** The tokeniser sends the browser back. */
+  /** Requests the return URL, as the tokeniser redirects the browser. */
   comeBack(query: string, method?: string): Promise<Answer>;
-  /** A card form is sent, comes back, and the page it leads to is looked at. */
+  /** Requests the return URL, expects the redirect to the page, and requests the page. */
   give(query: string): Promise<Answer>;
-  /** The details form is sent, with its token unless `fields` has one. */
+  /** Submits the details form with the page's form token, unless `fields` has another one. */
   post(fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
 }
 
-/** Opens `url` in a world that trusts one proxy; two visits share an address only if told to. */
+/** Opens `url`. The API must trust one proxy. Each visit has a new address unless one is given. */
 export function visit(world: ApiWorld, url: string, address?: string): Visit {
   payers += 1;
   const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
@@ -58,17 +58,17 @@ export function expectSeeOther(answer: Answer, path: string): void {
 export const headingOf = ({ text }: Answer): string | undefined =>
   /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 
-/** What stands above the form after a decline; null without it. */
+/** The alert above the form after a decline, or null. */
 export const alertOf = ({ text }: Answer): string | null =>
   /<p class="bad" id="declined" role="alert">(.*?)<\/p>/.exec(text)?.[1] ?? null;
 
 export const hasCardForm = ({ text }: Answer): boolean => text.includes('Card number');
 
-/** Where the page leads to by itself. */
+/** The target of the page's automatic redirect. */
 export const refreshOf = ({ text }: Answer): string | undefined =>
   /<meta http-equiv="refresh" content="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
 
-/** Types of a stream's events in order. */
+/** The types of a stream's events in order. */
 export async function eventTypes(world: ApiWorld, streamId: string): Promise<string[]> {
   const rows = await world.db
     .select({ type: outboxEvents.type })
@@ -78,7 +78,7 @@ export async function eventTypes(world: ApiWorld, streamId: string): Promise<str
   return rows.map(({ type }) => type);
 }
 
-/** Cards tried on the session of a form. */
+/** The number of cards tried in a session. */
 export async function triesOf(world: ApiWorld, sessionId: string): Promise<number | undefined> {
   const [row] = await world.db
     .select({ tries: checkoutSessions.tries })

@@ -15,7 +15,7 @@ import {
 } from './payment-lives.ts';
 import { createLife, lifeIn } from './subscription-lives.ts';
 
-/** What an Idempotency-Key does on every route that moves money or opens a page for it. */
+/** The effect of an Idempotency-Key on every route that moves money or creates a payment page. */
 
 let world: ApiWorld;
 
@@ -36,15 +36,15 @@ interface Call {
 interface KeyedRoute {
   route: string;
   rules: string;
-  /** A call that succeeds, once. */
-  right: () => Promise<Call>;
-  /** A call that is refused for the state of things. */
+  /** A call that succeeds once. */
+  valid: () => Promise<Call>;
+  /** A call that is refused by the state of a record. */
   refused: () => Promise<Call>;
-  /** Rows that one success writes, besides the key's. */
+  /** The rows that one success writes, without the row of the key. */
   rows: Record<string, number>;
-  /** What it needs Temporal for. */
+  /** The port to Temporal that the route uses. */
   needs: 'payments' | 'workflows' | null;
-  /** Moves of money that one success makes. */
+  /** The number of charges and refunds that one success makes. */
   moves: number;
 }
 
@@ -72,7 +72,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: ONE_TIME,
     rules: 'IF-4.10, D-35',
-    right: async () => oneTime((await lifeIn(world, 'ACTIVE')).subscriptionId),
+    valid: async () => oneTime((await lifeIn(world, 'ACTIVE')).subscriptionId),
     refused: async () => oneTime((await createLife(world)).subscriptionId),
     rows: { outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
     needs: 'payments',
@@ -81,7 +81,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: TOKENISED,
     rules: 'IF-4.12, D-36',
-    right: async () => ({ path: TOKENISED, body: tokenisedBody(await saveCard(world)) }),
+    valid: async () => ({ path: TOKENISED, body: tokenisedBody(await saveCard(world)) }),
     refused: async () => ({
       path: TOKENISED,
       body: tokenisedBody(await saveCard(world), { pmId: NOBODYS.method }),
@@ -93,7 +93,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: '/payments/merchant/refund',
     rules: 'D-§7',
-    right: async () => refund(await makePaid(world)),
+    valid: async () => refund(await makePaid(world)),
     refused: async () => refund((await makeHosted(world)).xIntentId),
     rows: { outbox_event: 1, refund: 1 },
     needs: 'payments',
@@ -102,7 +102,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: '/payments/cancel/{a hosted payment}',
     rules: 'IF-4.11, D-41',
-    right: async () => cancel((await makeHosted(world)).xIntentId),
+    valid: async () => cancel((await makeHosted(world)).xIntentId),
     refused: async () => cancel(await makePaid(world)),
     rows: {},
     needs: null,
@@ -111,7 +111,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: '/payments/cancel/{the first of a subscription}',
     rules: 'IF-4.11, D-41',
-    right: async () => cancel(await firstIntentOf()),
+    valid: async () => cancel(await firstIntentOf()),
     refused: async () => {
       const intentId = await firstIntentOf();
       await world.call('POST', `/payments/cancel/${intentId}`);
@@ -124,7 +124,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: '/payments/create-intent',
     rules: 'D-§7',
-    right: async () => ({ path: '/payments/create-intent', body: intentBody() }),
+    valid: async () => ({ path: '/payments/create-intent', body: intentBody() }),
     refused: async () => ({
       path: '/payments/create-intent',
       body: intentBody({ customerId: NOBODYS.customer }),
@@ -136,7 +136,7 @@ const ROUTES: KeyedRoute[] = [
   {
     route: '/setup-method/create',
     rules: 'IF-4.13',
-    right: async () => ({ path: '/setup-method/create', body: setupBody() }),
+    valid: async () => ({ path: '/setup-method/create', body: setupBody() }),
     refused: async () => ({
       path: '/setup-method/create',
       body: setupBody({ customerId: NOBODYS.customer }),
@@ -161,9 +161,9 @@ const send = ({ path, body }: Call, key: string, changes: object = {}) =>
     key: `${path}:${key}`.replaceAll('/', ':'),
   });
 
-describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) => {
-  test(`again with the same key gets the same bytes, and does nothing [${rules}, D-17]`, async () => {
-    const call = await right();
+describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) => {
+  test(`repeated with the same key returns the same bytes and has no effect [${rules}, D-17]`, async () => {
+    const call = await valid();
     const before = [await world.countRows(), moved()] as const;
     const first = await send(call, 'twice');
     expect(first.status).toBe(200);
@@ -178,7 +178,7 @@ describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) =>
     expect(moved()).toBe(before[1] + moves);
   });
 
-  test(`a refusal is kept and replayed [${rules}, D-17]`, async () => {
+  test(`replays a stored refusal for the same key [${rules}, D-17]`, async () => {
     const call = await refused();
     const before = moved();
     const first = await send(call, 'refused');
@@ -189,8 +189,8 @@ describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) =>
     expect(moved()).toBe(before);
   });
 
-  test(`the same key with another body is refused [${rules}, D-17]`, async () => {
-    const call = await right();
+  test(`refuses the same key with another body [${rules}, D-17]`, async () => {
+    const call = await valid();
     expect((await send(call, 'other')).status).toBe(200);
     const before = moved();
     expect(outcome(await send(call, 'other', { note: 'another' }))).toEqual([
@@ -203,14 +203,14 @@ describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) =>
     expect(moved()).toBe(before);
   });
 
-  test(`a hundred calls at once with one key have one effect and one answer [${rules}, D-17]`, async () => {
-    const call = await right();
+  test(`has one effect and one answer in 100 parallel calls with one key [${rules}, D-17]`, async () => {
+    const call = await valid();
     const before = [await world.countRows(), moved()] as const;
     const answers = await Promise.all(Array.from({ length: 100 }, () => send(call, 'race')));
     const done = answers.filter(({ status }) => status === 200);
     expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
     expect(done.filter(({ headers }) => headers['idempotent-replayed'] !== 'true')).toHaveLength(1);
-    // Who met the first one at work asks again.
+    // A call that answered 409 during the work gets the stored answer later.
     const last = await send(call, 'race');
     expect(new Set([...done, last].map(({ text }) => text)).size).toBe(1);
     expect(await world.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
@@ -220,9 +220,9 @@ describe.each(ROUTES)('POST $route', ({ rules, right, refused, rows, moves }) =>
 
 describe.each(ROUTES.filter(({ needs }) => needs !== null))(
   'POST $route without Temporal',
-  ({ rules, right, rows, needs, moves }) => {
-    test(`while Temporal is away is 503, and the repeat does it once [${rules}, D-17]`, async () => {
-      const call = await right();
+  ({ rules, valid, rows, needs, moves }) => {
+    test(`answers 503, and a later repeat has one effect [${rules}, D-17]`, async () => {
+      const call = await valid();
       const before = [await world.countRows(), moved()] as const;
       world[needs!].faults.isDown = true;
       expect(outcome(await send(call, 'away'))).toEqual(AWAY);
@@ -242,9 +242,9 @@ describe.each(ROUTES.filter(({ needs }) => needs !== null))(
 
 describe.each(ROUTES.filter(({ needs }) => needs === null))(
   'POST $route without Temporal',
-  ({ rules, right }) => {
-    test(`goes on as ever [${rules}]`, async () => {
-      const call = await right();
+  ({ rules, valid }) => {
+    test(`succeeds [${rules}]`, async () => {
+      const call = await valid();
       world.payments.faults.isDown = true;
       world.workflows.faults.isDown = true;
       expect((await send(call, 'away')).status).toBe(200);
@@ -252,7 +252,7 @@ describe.each(ROUTES.filter(({ needs }) => needs === null))(
   },
 );
 
-test('a charge that was withdrawn leaves its intent CANCELLED, to be read [D-17, D-40]', async () => {
+test('a withdrawn charge leaves a CANCELLED intent that can be read [D-17, D-40]', async () => {
   const method = await saveCard(world);
   world.payments.faults.isDown = true;
   const away = await world.call('POST', TOKENISED, { body: tokenisedBody(method) });

@@ -5,7 +5,7 @@ import type { PaymentMethodStatus } from '../../db/schema/payment-methods.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Answer, ApiWorld } from './api-world.ts';
 
-/** Records of payments that tests start from, made over HTTP where a merchant could make them. */
+/** Payment records for tests, created over HTTP where the API allows it. */
 
 export const NOBODYS = {
   customer: 'cus_0000000000000000000000',
@@ -15,7 +15,7 @@ export const NOBODYS = {
   subscription: 'sub_0000000000000000000000',
 };
 
-/** The refusal of an id that the merchant does not have. */
+/** The answer to an id that the merchant does not have. */
 export function notFoundAnswer(what: string): [number, object] {
   return [400, { errorCode: 'resource_not_found', errorDescription: `There is no such ${what}.` }];
 }
@@ -37,7 +37,7 @@ export const outcome = ({ status, json }: Answer): [number, unknown] => [status,
 
 type Owner = 'merchant' | 'other';
 
-/** A customer of one of the world's merchants. */
+/** Creates a customer of one of the two merchants. */
 export async function makeCustomer(world: ApiWorld, owner: Owner = 'merchant'): Promise<string> {
   const made = await world.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Ada Example', email: 'ada@example.com' } },
@@ -52,7 +52,7 @@ export interface SavedMethod {
   readonly pmId: string;
 }
 
-/** A customer with a saved card, as a page would have left it; what it does is in its name. */
+/** A customer with a saved card that is always charged. Its row is written to the database. */
 export async function saveCard(
   world: ApiWorld,
   card: { status?: PaymentMethodStatus; owner?: Owner; customerId?: string; at?: number } = {},
@@ -78,12 +78,12 @@ export async function saveCard(
   return { customerId, pmId };
 }
 
-/** The body of a tokenised charge that is right. */
+/** The body of a valid tokenised charge. */
 export function tokenisedBody(method: SavedMethod, changes: object = {}): Record<string, unknown> {
   return { ...method, currency: 'USD', amount: 2_500, ...changes };
 }
 
-/** Id of a paid intent of 2,500 US cents. */
+/** Creates a paid intent of 25.00 USD and returns its id. */
 export async function makePaid(world: ApiWorld, owner: Owner = 'merchant'): Promise<string> {
   const method = await saveCard(world, { owner });
   const paid = await world.call('POST', '/payments/charge-tokenised-pm', {
@@ -94,7 +94,7 @@ export async function makePaid(world: ApiWorld, owner: Owner = 'merchant'): Prom
   return (paid.json as { intentId: string }).intentId;
 }
 
-/** The body of a hosted payment that is right. */
+/** The body of a valid hosted payment. */
 export function intentBody(changes: object = {}): Record<string, unknown> {
   return {
     amount: 2_500,
@@ -105,7 +105,7 @@ export function intentBody(changes: object = {}): Record<string, unknown> {
   };
 }
 
-/** Id of a hosted payment that nobody made yet. */
+/** Creates a hosted payment that is not paid yet. */
 export async function makeHosted(
   world: ApiWorld,
   owner: Owner = 'merchant',
@@ -118,7 +118,7 @@ export async function makeHosted(
   return made.json as { xIntentId: string; fwdUrl: string };
 }
 
-/** The body of a setup session that is right. */
+/** The body of a valid setup session. */
 export function setupBody(changes: object = {}): Record<string, unknown> {
   return {
     currency: 'USD',

@@ -16,7 +16,7 @@ afterAll(() => world.close());
 const read = (customerId: string) =>
   world.call('GET', `/customer/${customerId}/payment-method-tokens`);
 
-test('what was saved, newest first, deleted ones too, and none that was never used [D-§7]', async () => {
+test('the list has live and deleted methods, newest first, and no pending one [D-§7]', async () => {
   const at = Date.UTC(2026, 10, 1);
   const first = await saveCard(world, { at });
   const { customerId } = first;
@@ -46,11 +46,11 @@ test('what was saved, newest first, deleted ones too, and none that was never us
   ]);
 });
 
-test('a customer without any has none [D-§7]', async () => {
+test('the list is empty for a customer without a saved method [D-§7]', async () => {
   expect((await read(await makeCustomer(world))).text).toBe('{"data":[]}');
 });
 
-test('a foreign customer is as unknown as none [D-21]', async () => {
+test('the list answers a foreign customer exactly as an unknown one [D-21]', async () => {
   const foreign = await read((await saveCard(world, { owner: 'other' })).customerId);
   expect(comparable(foreign)).toEqual(comparable(await read(NOBODYS.customer)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));

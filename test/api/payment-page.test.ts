@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A hosted payment, and a payer who has its link. */
+/** Creates a hosted payment and opens its page. */
 async function open(changes: object = {}) {
   const made = await world.call('POST', '/payments/create-intent', { body: intentBody(changes) });
   expect(made.status).toBe(200);
@@ -35,7 +35,7 @@ async function open(changes: object = {}) {
 
 const statusOf = async (intentId: string) => (await readIntent(world, intentId))['status'];
 
-test('the page says what is paid, to whom and how much, and its card form is bound to it [D-§7]', async () => {
+test('the payment page shows purpose, merchant, amount and a card form [D-§7]', async () => {
   const { look, path } = await open({ description: 'Two <i>chairs</i> & a table' });
   const page = await look();
   expect(page.status).toBe(200);
@@ -58,7 +58,7 @@ test('the page says what is paid, to whom and how much, and its card form is bou
   );
 });
 
-test('a paid one shows the result and leads on to callbackUrl, its own query kept [D-44]', async () => {
+test('a paid page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async () => {
   const { intentId, give } = await open({ receiptId: 'r 1' });
   const page = await give('payment_token=tok_pays_1');
   expect(await statusOf(intentId)).toBe('SUCCESS');
@@ -70,7 +70,7 @@ test('a paid one shows the result and leads on to callbackUrl, its own query kep
   expect(page.text).toContain('Continue to Acme Ltd');
 });
 
-test('a declined card says so in one neutral text, and another one pays [D-§4, D-40]', async () => {
+test('a declined card shows one neutral text, and another card can pay [D-§4, D-40]', async () => {
   const { intentId, give, look } = await open();
   const session = sessionIn(await look());
   const declined = await give('payment_token=tok-insufficient_funds');
@@ -93,7 +93,7 @@ test('a declined card says so in one neutral text, and another one pays [D-§4, 
   ]);
 });
 
-test('reloading the return address is the same attempt, declined, paid or refused by the form [design §4]', async () => {
+test('a reload of the return URL makes no second attempt, after any outcome', async () => {
   const { intentId, comeBack, look, path } = await open();
   const session = sessionIn(await look());
   for (const query of [
@@ -109,7 +109,7 @@ test('reloading the return address is the same attempt, declined, paid or refuse
   expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
 });
 
-test('the first opening is told once, by a browser and not by a look at the link [D-51]', async () => {
+test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async () => {
   const { intentId, look } = await open();
   expect((await look({}, 'HEAD')).status).toBe(200);
   await look({ headers: { 'sec-purpose': 'prefetch' } });
@@ -123,7 +123,7 @@ test('the first opening is told once, by a browser and not by a look at the link
   });
 });
 
-test('a look at the return address, by HEAD or prefetch, pays nothing [D-44]', async () => {
+test('a HEAD or prefetch request to the return URL makes no payment [D-44]', async () => {
   const { intentId, comeBack, path } = await open();
   expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
   const prefetch = { as: null, headers: { 'sec-purpose': 'prefetch;prerender' } };
@@ -132,7 +132,7 @@ test('a look at the return address, by HEAD or prefetch, pays nothing [D-44]', a
   expect(await statusOf(intentId)).toBe('CREATED');
 });
 
-test('an unknown outcome is a page that looks again, at either address, and takes no second card [D-40]', async () => {
+test('the page reloads and takes no second card while the outcome is unknown [D-40]', async () => {
   const { intentId, comeBack, look, path } = await open();
   const returned = await comeBack('payment_token=tok_unknown');
   expect(returned.status).toBe(200);
@@ -146,7 +146,7 @@ test('an unknown outcome is a page that looks again, at either address, and take
   expect(await statusOf(intentId)).toBe('PENDING');
 });
 
-test('while the service is away nothing is lost, and the same address pays later [design §4]', async () => {
+test('the return URL answers 503 while the service is down, and pays later', async () => {
   const { intentId, comeBack, path } = await open();
   world.payments.faults.isDown = true;
   const away = await comeBack('payment_token=tok_outage');
@@ -157,7 +157,7 @@ test('while the service is away nothing is lost, and the same address pays later
   expect(await statusOf(intentId)).toBe('SUCCESS');
 });
 
-test('the way out leads to cancelUrl with the same parameters and leaves the payment open [D-44]', async () => {
+test('the cancel link leads to cancelUrl with the callback parameters [D-44]', async () => {
   const { intentId, look } = await open({ cancelUrl: 'https://merchant.example/basket' });
   const page = await look();
   expect(page.text).toContain(
@@ -167,7 +167,7 @@ test('the way out leads to cancelUrl with the same parameters and leaves the pay
   expect(await statusOf(intentId)).toBe('CREATED');
 });
 
-test('an expired one is 410, tells nobody that it was opened, and takes no card [D-41]', async () => {
+test('an expired payment page answers 410, emits no opened event and takes no card [D-41]', async () => {
   const { intentId, look, comeBack, path } = await open();
   world.clock.aheadMs += 24 * 3_600_000 + 1;
   try {
@@ -187,7 +187,7 @@ test('an expired one is 410, tells nobody that it was opened, and takes no card 
   }
 });
 
-test('a cancelled one is 410 [D-41]', async () => {
+test('a cancelled payment page answers 410 [D-41]', async () => {
   const { intentId, look } = await open();
   const cancelled = await world.call('POST', `/payments/cancel/${intentId}`);
   expect(cancelled.status).toBe(200);
@@ -195,7 +195,7 @@ test('a cancelled one is 410 [D-41]', async () => {
   expect([page.status, headingOf(page)]).toEqual([410, 'This payment was cancelled']);
 });
 
-test('a payment that was given back says so [D-40]', async () => {
+test('the page of a refunded payment shows the refund [D-40]', async () => {
   const { intentId, give, look } = await open();
   await give('payment_token=tok_refunded');
   const refund = { xIntentId: intentId };
@@ -207,7 +207,7 @@ test('a payment that was given back says so [D-40]', async () => {
   expect(refreshOf(page)).toContain('status=REFUNDED');
 });
 
-test('what the merchant left out is asked for first, and stored with intent and customer [D-11]', async () => {
+test('the page first asks for missing details and stores them with intent and customer [D-11]', async () => {
   const { intentId, look, post, path } = await open({
     customerDetails: { name: 'Ada' },
     phoneNumberRequired: true,
@@ -238,17 +238,14 @@ test.each([
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', {}, { origin: 'https://evil.example' }],
-])(
-  'a details form %s is refused and stores nothing [reliability §4]',
-  async (_, fields, headers) => {
-    const { intentId, post } = await open({ customerDetails: {} });
-    const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
-    expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
-    expect((await readIntent(world, intentId))['customerDetails']).toEqual({});
-  },
-);
+])('a details form %s is refused and stores nothing', async (_, fields, headers) => {
+  const { intentId, post } = await open({ customerDetails: {} });
+  const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
+  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+  expect((await readIntent(world, intentId))['customerDetails']).toEqual({});
+});
 
-test('a token opens its own kind of page only [design §2]', async () => {
+test('a page token of a payment opens no other kind of page', async () => {
   const { token, look } = await open();
   expect((await look()).status).toBe(200);
   for (const kind of ['checkout', 'setup', 'update-method']) {
@@ -258,7 +255,7 @@ test('a token opens its own kind of page only [design §2]', async () => {
   }
 });
 
-test('no line of the log holds a page token or a payment token [D-§8]', async () => {
+test('the log contains no page token and no payment token [D-§8]', async () => {
   const { token, comeBack, look } = await open();
   await look();
   await comeBack('payment_token=tok_in_no_log_payment');

@@ -10,12 +10,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('health answers without credentials [design §2]', async () => {
+test('the health route answers without credentials', async () => {
   const answer = await world.call('GET', '/health', { as: null });
   expect([answer.status, answer.text]).toEqual([200, '{"status":"ok"}']);
 });
 
-test('every answer has an id of its own and the headers that keep browsers out [D-§8]', async () => {
+test('every answer has its own request id and the security headers [D-§8]', async () => {
   const answer = await world.call('GET', '/webhook');
   const { 'request-id': requestId, date, ...headers } = answer.headers;
   expect(requestId).toMatch(/^req_[0-9A-Za-z]{22}$/);
@@ -42,7 +42,7 @@ test('every answer has an id of its own and the headers that keep browsers out [
 test.each([
   ['GET', '/subscription/create', 'POST'],
   ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET'],
-  // A route by its letters is not also taken for an id.
+  // A literal route is not read as an id.
   ['GET', '/customer/create', 'POST'],
   ['GET', '/test-clock/advance', 'POST'],
   ['PATCH', '/webhook/whc_0000000000000000000000', 'PUT, DELETE'],
@@ -52,7 +52,7 @@ test.each([
   ['POST', '/payments', 'HEAD, GET'],
   ['GET', '/payments/create-intent', 'POST'],
   ['GET', '/setup-method/create', 'POST'],
-])('%s %s is 405 and says what is served: %s [D-21]', async (method, path, allow) => {
+])('%s %s answers 405 and allows %s [D-21]', async (method, path, allow) => {
   const answer = await world.call(method, path, { as: null });
   expect(answer.status).toBe(405);
   expect(answer.headers['allow']).toBe(allow);
@@ -63,7 +63,7 @@ test.each([
 });
 
 test.each(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
-  '%s is 404 [D-21]',
+  '%s answers 404 [D-21]',
   async (path) => {
     const answer = await world.call('GET', path, { as: null });
     expect(answer.status).toBe(404);
@@ -74,7 +74,7 @@ test.each(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', 
   },
 );
 
-test('a body without end is refused, and the connection still gets its answer [D-10]', async () => {
+test('an endless body is refused, and the client gets the answer [D-10]', async () => {
   const answer = await new Promise<string>((resolve, reject) => {
     const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
     let text = '';
@@ -90,7 +90,7 @@ test('a body without end is refused, and the connection still gets its answer [D
         `Authorization: Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}\r\n` +
         `Transfer-Encoding: chunked\r\n\r\n`,
     );
-    // More than 64 kB, and no end.
+    // 80 kB without the final chunk. The limit is 64 kB.
     for (let kilobytes = 0; kilobytes < 80; kilobytes += 1) {
       socket.write(`400\r\n${'x'.repeat(1_024)}\r\n`);
     }
@@ -98,7 +98,7 @@ test('a body without end is refused, and the connection still gets its answer [D
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
 });
 
-test('a broken 500 says nothing of what broke; the log has it under the same id [IF-7]', async () => {
+test('a 500 reveals no cause, and the log has the cause under the same request id [IF-7]', async () => {
   await world.db.execute('alter table customer rename to customer_away');
   const answer = await world.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Ada Secretname' } },
@@ -124,11 +124,11 @@ test('a broken 500 says nothing of what broke; the log has it under the same id 
     errorCode: 'internal_server_error',
     merchantId: world.merchant.merchantId,
   });
-  // The statement and its values are in the error's own message, which is not logged.
+  // The error's message contains the statement and its values. It is not logged.
   expect(JSON.stringify(lines)).not.toContain('Secretname');
 });
 
-test('a line of the access log holds these fields and no others [D-§8]', async () => {
+test('a line of the access log has exactly these fields [D-§8]', async () => {
   const answer = await world.call('GET', '/customer/cus_0000000000000000000000?q=secret');
   const line = world.logLines.findLast(
     ({ requestId }) => requestId === answer.headers['request-id'],
@@ -149,7 +149,7 @@ test('a line of the access log holds these fields and no others [D-§8]', async 
   expect(line).toMatchObject({ route: 'GET /customer/:customerId', status: 400 });
 });
 
-test('without its database the API answers 503 and is back with it [D-§8]', async () => {
+test('the API answers 503 while its database is unavailable, and recovers [D-§8]', async () => {
   const { keyId, secret } = world.merchant;
   const broken = await world.withoutDatabase(() =>
     Promise.all([

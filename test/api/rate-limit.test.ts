@@ -6,7 +6,7 @@ import type { Answer, ApiWorld } from './api-world.ts';
 
 const CUSTOMER = '/customer/cus_0000000000000000000000000';
 
-/** Windows that no test outlives, and windows of the length they have. */
+/** `long` has windows that outlast any test. `short` has the production window of 1 s. */
 let long: ApiWorld;
 let short: ApiWorld;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ afterAll(async () => {
   await short.close();
 });
 
-/** A merchant that has asked for nothing yet. */
+/** A merchant without an earlier request. */
 function newMerchant() {
   return createMerchantWithCredential(long.db, {
     name: 'Fresh Ltd',
@@ -51,7 +51,7 @@ const isRefused = ({ status }: Answer): boolean => status === 429;
 const isServed = (answer: Answer): boolean => !isRefused(answer);
 
 describe('the rate limit', () => {
-  it('is 100 requests a second, and 10 reads of one subscription [D-22]', () => {
+  it('allows 100 requests and 10 reads of one subscription a second [D-22]', () => {
     expect(limitsPerSecond(100)).toEqual({
       windowSeconds: 1,
       requests: 100,
@@ -59,7 +59,7 @@ describe('the rate limit', () => {
     });
   });
 
-  it('refuses a merchant the request beyond its share, and no other merchant [D-22]', async () => {
+  it('refuses a merchant’s request above the limit, and no other merchant’s [D-22]', async () => {
     const merchant = await newMerchant();
     const ask = () => long.call('GET', CUSTOMER, { as: merchant });
     expect(await inTurn(9, ask)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
@@ -67,7 +67,7 @@ describe('the rate limit', () => {
     expect(await inTurn(1, () => long.call('GET', CUSTOMER, { as: neighbour }))).toEqual([400]);
   });
 
-  it('says how many seconds to wait, and serves again when they are over [D-22]', async () => {
+  it('returns Retry-After, and serves the merchant again after that time [D-22]', async () => {
     const ask = () => short.call('GET', CUSTOMER);
     const refused = await repeat(ask, isRefused);
     expect(refused.headers['retry-after']).toBe('1');
@@ -80,7 +80,7 @@ describe('the rate limit', () => {
     expect(served.json).toMatchObject({ errorCode: 'resource_not_found' });
   });
 
-  it('does not count what strangers send under a merchant’s key id [D-22, D-20]', async () => {
+  it('does not count requests with a merchant’s key id and a wrong secret [D-22, D-20]', async () => {
     const merchant = await newMerchant();
     const stranger = { keyId: merchant.keyId, secret: 'sk_test_guess' };
     const guess = () => long.call('GET', CUSTOMER, { as: stranger });
@@ -89,13 +89,13 @@ describe('the rate limit', () => {
     expect(await inTurn(9, ask)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
   });
 
-  it('refuses before the body is read [D-22]', async () => {
+  it('refuses a request before its body is read [D-22]', async () => {
     const merchant = await newMerchant();
     const send = () => long.call('POST', '/customer/create', { as: merchant, raw: '{' });
     expect(await inTurn(9, send)).toEqual([400, 400, 400, 400, 400, 400, 400, 400, 429]);
   });
 
-  it('keeps no refusal under an Idempotency-Key [D-22, D-17]', async () => {
+  it('stores no refusal under an Idempotency-Key [D-22, D-17]', async () => {
     let key = '';
     let count = 0;
     const send = () => {
@@ -111,7 +111,7 @@ describe('the rate limit', () => {
     expect(done.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  it('refuses to be polled for one subscription, and serves another [IF-4.5, D-22]', async () => {
+  it('refuses frequent reads of one subscription, and serves another one [IF-4.5, D-22]', async () => {
     const merchant = await newMerchant();
     const create = async (): Promise<string> => {
       const options = { body: subscriptionBody(), as: merchant };

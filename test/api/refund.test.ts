@@ -18,7 +18,7 @@ import {
 } from './payment-lives.ts';
 import { comparable, lifeIn } from './subscription-lives.ts';
 
-/** POST /payments/merchant/refund. What keys do to it: payment-keys.test.ts. */
+/** POST /payments/merchant/refund. Idempotency keys: payment-keys.test.ts. */
 
 let world: ApiWorld;
 
@@ -29,14 +29,14 @@ afterEach(() => {
   world.payments.faults.refund = null;
   world.payments.faults.card = null;
   world.payments.faults.isDown = false;
-  world.payments.faults.isUnheard = false;
+  world.payments.faults.losesOutcome = false;
 });
 afterAll(() => world.close());
 
 const refund = (xIntentId: string, changes: object = {}, options: CallOptions = {}) =>
   world.call('POST', '/payments/merchant/refund', { body: { xIntentId, ...changes }, ...options });
 
-test('without an amount all of it is given back [D-§7]', async () => {
+test('a refund without an amount refunds the whole payment [D-§7]', async () => {
   const intentId = await makePaid(world);
   const answer = await refund(intentId);
   const { refundId, refundedAt } = answer.json as { refundId: string; refundedAt: number };
@@ -51,7 +51,7 @@ test('without an amount all of it is given back [D-§7]', async () => {
   expect(moves).toEqual([{ key: `refund:${refundId}`, amountMinor: 2_500 }]);
 });
 
-test('parts are given back, as a number or as text, never more than was paid [D-§7, D-40]', async () => {
+test('partial refunds, as number or text, never exceed the payment [D-§7, D-40]', async () => {
   const intentId = await makePaid(world);
   expect((await refund(intentId, { amount: 900 })).json).toMatchObject({ amount: 900 });
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
@@ -79,7 +79,7 @@ test('parts are given back, as a number or as text, never more than was paid [D-
   ]);
 });
 
-test('refunds at once never give back more than was paid [D-§7]', async () => {
+test('parallel refunds never exceed the payment [D-§7]', async () => {
   const intentId = await makePaid(world);
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => refund(intentId, { amount: 700 })),
@@ -88,7 +88,7 @@ test('refunds at once never give back more than was paid [D-§7]', async () => {
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
 });
 
-test('a cycle of a subscription is refunded too, and the subscription goes on [D-§7]', async () => {
+test('the payment of a cycle can be refunded, and the subscription stays ACTIVE [D-§7]', async () => {
   const { subscriptionId } = await lifeIn(world, 'ACTIVE');
   const list = await world.call('GET', '/payments?limit=1');
   const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
@@ -100,7 +100,7 @@ test('a cycle of a subscription is refunded too, and the subscription goes on [D
 
 const NOT_PAID = 'Only a payment that was made is refunded.';
 
-test('only a paid intent is refunded [D-§7]', async () => {
+test('a refund is refused for an intent that is not paid [D-§7]', async () => {
   const charge = async (card: string) => {
     world.payments.faults.card = card;
     const made = await world.call('POST', '/payments/charge-tokenised-pm', {
@@ -118,7 +118,7 @@ test('only a paid intent is refunded [D-§7]', async () => {
   }
 });
 
-test('what the gateway refuses is told, and is free to be refunded again [D-§7]', async () => {
+test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]', async () => {
   const intentId = await makePaid(world);
   world.payments.faults.refund = 'refused';
   const refused = await refund(intentId);
@@ -129,7 +129,7 @@ test('what the gateway refuses is told, and is free to be refunded again [D-§7]
   expect((await refund(intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('an undecided one is payment_outcome_pending; the same key later gives the refund [D-17, D-§7]', async () => {
+test('a refund of unknown outcome is pending, and its key returns it later [D-17, D-§7]', async () => {
   const intentId = await makePaid(world);
   world.payments.faults.refund = 'unknown';
   const first = await refund(intentId, {}, { key: 'pending' });
@@ -140,7 +140,7 @@ test('an undecided one is payment_outcome_pending; the same key later gives the 
       errorDescription: 'The outcome of a payment is not known yet. Try again shortly.',
     },
   ]);
-  // Its amount is on its way: nothing is left for another.
+  // The open refund reserves the whole amount.
   expect(outcome(await refund(intentId))).toEqual(
     refusal('All of this payment is refunded, or on its way back.'),
   );
@@ -151,7 +151,7 @@ test('an undecided one is payment_outcome_pending; the same key later gives the 
   expect((await refund(intentId, {}, { key: 'pending' })).text).toBe(second.text);
 });
 
-test('with Temporal away and no key it is withdrawn, and all is left to refund [D-17]', async () => {
+test('a refund without a key is withdrawn while Temporal is unavailable [D-17]', async () => {
   const intentId = await makePaid(world);
   world.payments.faults.isDown = true;
   expect(outcome(await refund(intentId))).toEqual(AWAY);
@@ -161,14 +161,14 @@ test('with Temporal away and no key it is withdrawn, and all is left to refund [
   expect((await refund(intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('one that was made, though nobody heard of it, is not denied [D-17, D-§7]', async () => {
+test('a refund is pending when it was made and its answer was lost [D-17, D-§7]', async () => {
   const intentId = await makePaid(world);
-  world.payments.faults.isUnheard = true;
+  world.payments.faults.losesOutcome = true;
   expect((await refund(intentId)).json).toMatchObject({ errorCode: 'payment_outcome_pending' });
   expect(await readIntent(world, intentId)).toMatchObject({ status: 'REFUNDED' });
 });
 
-test('a foreign intent answers exactly as an unknown one [D-21]', async () => {
+test('a refund answers a foreign intent exactly as an unknown one [D-21]', async () => {
   const theirs = await makePaid(world, 'other');
   const rows = await world.countRows();
   const foreign = await refund(theirs);

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A setup session, and a payer who has its link. */
+/** Creates a setup session and opens its page. */
 async function open(changes: object = {}) {
   const made = await world.call('POST', '/setup-method/create', { body: setupBody(changes) });
   expect(made.status).toBe(200);
@@ -41,7 +41,7 @@ async function rowOf(setupMethodId: string) {
   return row!;
 }
 
-test('the page says plainly that nothing is charged [IF-2.5]', async () => {
+test('the setup page says that nothing is charged [IF-2.5]', async () => {
   const { look, path } = await open();
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([200, 'Save a card with Acme Ltd']);
@@ -58,7 +58,7 @@ test('the page says plainly that nothing is charged [IF-2.5]', async () => {
   );
 });
 
-test('a saved card leads on to callbackUrl with session, method, customer and status [D-44, IF-4.13]', async () => {
+test('a saved card redirects to callbackUrl with four parameters [D-44, IF-4.13]', async () => {
   const { setupMethodId, give } = await open({ callbackUrl: 'https://merchant.example/s?a=1#b' });
   const page = await give('payment_token=tok_saved_1');
   const { status, paymentMethodId, customerId } = await rowOf(setupMethodId);
@@ -73,7 +73,7 @@ test('a saved card leads on to callbackUrl with session, method, customer and st
   expect(await eventTypes(world, setupMethodId)).toEqual(['setup_method.success']);
 });
 
-test('a declined card says that it was not saved, and another one is saved [D-§7]', async () => {
+test('a declined card is not saved, and another card can be saved [D-§7]', async () => {
   const { setupMethodId, give, look } = await open();
   const session = sessionIn(await look());
   const declined = await give('payment_token=tok-stolen_card');
@@ -87,7 +87,7 @@ test('a declined card says that it was not saved, and another one is saved [D-§
   expect(await triesOf(world, session)).toBe(2);
 });
 
-test('reloading the return address is the same try, declined, refused by the form or saved [design §4]', async () => {
+test('a reload of the return URL is no second try for a declined, refused or saved card', async () => {
   const { comeBack, look, path } = await open();
   const session = sessionIn(await look());
   for (const query of [
@@ -101,7 +101,7 @@ test('reloading the return address is the same try, declined, refused by the for
   expect(await triesOf(world, session)).toBe(3);
 });
 
-test('after five declined cards the session has FAILED and its page takes no more [reliability §4]', async () => {
+test('a setup session is FAILED after five declined cards, and its page takes no more', async () => {
   const { setupMethodId, give, comeBack, look, path } = await open();
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   expect((await rowOf(setupMethodId)).status).toBe('CREATED');
@@ -117,14 +117,14 @@ test('after five declined cards the session has FAILED and its page takes no mor
   expect((await look()).status).toBe(403);
 });
 
-test('the fifth card may still be saved, though a session then takes no more [reliability §4]', async () => {
+test('the fifth card of a setup session can still be saved', async () => {
   const { setupMethodId, give } = await open();
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   expect(headingOf(await give('payment_token=tok_good_fifth'))).toBe('Your card was saved');
   expect((await rowOf(setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('a fifth card that could not be handed over is no decline, and its own address saves it [reliability §4]', async () => {
+test('a fifth card is no decline when its hand-over fails, and its return URL saves it later', async () => {
   const { setupMethodId, give, comeBack, look, path } = await open();
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
   world.payments.faults.isDown = true;
@@ -136,7 +136,7 @@ test('a fifth card that could not be handed over is no decline, and its own addr
   expect((await rowOf(setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('looks by HEAD and prefetch save nothing and write nothing [D-44]', async () => {
+test('a HEAD or prefetch request saves no card and writes nothing [D-44]', async () => {
   const { setupMethodId, look, comeBack, path } = await open();
   const before = await world.countRows();
   expect((await look({}, 'HEAD')).status).toBe(200);
@@ -146,7 +146,7 @@ test('looks by HEAD and prefetch save nothing and write nothing [D-44]', async (
   expect(await world.countRows()).toEqual(before);
 });
 
-test('the way out leads to callbackUrl and leaves the session open [D-44]', async () => {
+test('the cancel link leads to callbackUrl with status CREATED [D-44]', async () => {
   const { setupMethodId, look } = await open();
   const { customerId } = await rowOf(setupMethodId);
   expect((await look()).text).toContain(
@@ -155,7 +155,7 @@ test('the way out leads to callbackUrl and leaves the session open [D-44]', asyn
   );
 });
 
-test('an expired one is 410, counts as cancelled and takes no card [D-§7]', async () => {
+test('an expired setup page answers 410 with status CANCELLED and takes no card [D-§7]', async () => {
   const { setupMethodId, look, comeBack, path } = await open();
   const { expiresAt, createdAt } = await rowOf(setupMethodId);
   world.clock.aheadMs += expiresAt - createdAt + 1_000;
@@ -170,7 +170,7 @@ test('an expired one is 410, counts as cancelled and takes no card [D-§7]', asy
   }
 });
 
-test('what the merchant left out is asked for first, and stored with session and customer [D-11]', async () => {
+test('the page first asks for missing details and stores them with session and customer [D-11]', async () => {
   const { setupMethodId, look, post, path } = await open({
     billingDetails: { email: 'ada@example.com' },
     phoneNumberRequired: true,
@@ -192,14 +192,14 @@ test('what the merchant left out is asked for first, and stored with session and
   expect(customer!.details).toEqual(details);
 });
 
-test('a details form with a wrong token is refused and stores nothing [reliability §4]', async () => {
+test('a details form with a wrong token is refused and stores nothing', async () => {
   const { setupMethodId, post } = await open({ billingDetails: {} });
   const answer = await post({ form_token: 'x', name: 'Eve', email: 'eve@example.com' });
   expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
   expect((await rowOf(setupMethodId)).billingDetails).toEqual({});
 });
 
-test('no line of the log holds a page token or a payment token [D-§8]', async () => {
+test('the log contains no page token and no payment token [D-§8]', async () => {
   const { token, give } = await open();
   await give('payment_token=tok_in_no_log_setup');
   const lines = JSON.stringify(world.logLines);

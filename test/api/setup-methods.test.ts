@@ -7,7 +7,7 @@ import type { ApiWorld } from './api-world.ts';
 import { makeCustomer, NOBODYS, notFoundAnswer, outcome, setupBody } from './payment-lives.ts';
 import { comparable } from './subscription-lives.ts';
 
-/** POST /setup-method/create, GET /setup-method/{id}, and what customers saved. */
+/** POST /setup-method/create and GET /setup-method/{id}. */
 
 let world: ApiWorld;
 
@@ -28,7 +28,7 @@ interface Made {
   fwdUrl: string;
 }
 
-/** The payer comes back from the card form with a card. */
+/** Saves a card as the page does when the payer returns from the card form. */
 async function save(setupMethodId: string, card: string): Promise<void> {
   const { merchantId } = world.merchant;
   const [session] = await world.db
@@ -43,7 +43,7 @@ async function save(setupMethodId: string, card: string): Promise<void> {
   });
 }
 
-test('a session is made, with the address of its page [IF-4.13, IF-2.5]', async () => {
+test('a setup session is created with the URL of its page [IF-4.13, IF-2.5]', async () => {
   const answer = await create();
   const { setupMethodId, fwdUrl, ...rest } = answer.json as Made;
   expect([answer.status, rest]).toEqual([200, {}]);
@@ -71,7 +71,7 @@ test('a session is made, with the address of its page [IF-4.13, IF-2.5]', async 
   });
 });
 
-test('everything that is given is kept [IF-4.13, D-14, D-43]', async () => {
+test('a setup session reads with every given field [IF-4.13, D-14, D-43]', async () => {
   const customerId = await makeCustomer(world);
   const given = {
     currency: 'eur',
@@ -105,14 +105,14 @@ test('everything that is given is kept [IF-4.13, D-14, D-43]', async () => {
   });
 });
 
-test('a customer of another merchant is as unknown as none [D-11, D-21]', async () => {
+test('a setup session answers a foreign customer exactly as an unknown one [D-11, D-21]', async () => {
   const foreign = await create({ customerId: await makeCustomer(world, 'other') });
   const unknown = await create({ customerId: NOBODYS.customer });
   expect(comparable(foreign)).toEqual(comparable(unknown));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
 
-test('once a card is saved it is SUCCESS and names the method, which the customer has [D-§7]', async () => {
+test('a setup session is SUCCESS with the customer’s method when a card is saved [D-§7]', async () => {
   const { setupMethodId } = (await create()).json as Made;
   await save(setupMethodId, 'tok-good');
   const { status, pmId, customerId } = (await read(setupMethodId)).json as Record<string, string>;
@@ -145,7 +145,7 @@ test('once a card is saved it is SUCCESS and names the method, which the custome
   expect(charged.json).toMatchObject({ status: 'SUCCESS' });
 });
 
-test('a refused card saves nothing and leaves the session open [D-§7]', async () => {
+test('a setup session stays CREATED without a method when the card is refused [D-§7]', async () => {
   const { setupMethodId } = (await create()).json as Made;
   await save(setupMethodId, 'tok-card_declined');
   const session = (await read(setupMethodId)).json as Record<string, string>;
@@ -158,13 +158,13 @@ test('a refused card saves nothing and leaves the session open [D-§7]', async (
   expect(tokens.json).toEqual({ data: [] });
 });
 
-test('after 24 hours without a card it is CANCELLED [D-§7]', async () => {
+test('a setup session is CANCELLED after 24 hours without a card [D-§7]', async () => {
   const { setupMethodId } = (await create()).json as Made;
   world.clock.aheadMs = 24 * 3_600_000 + 60_000;
   expect((await read(setupMethodId)).json).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a session of another merchant is as unknown as none [D-21]', async () => {
+test('a read answers a foreign setup session exactly as an unknown one [D-21]', async () => {
   const theirs = await world.call('POST', '/setup-method/create', {
     body: setupBody(),
     as: world.other,

@@ -29,59 +29,59 @@ async function amountsOf({ subscriptionId }: Life): Promise<(number | null)[]> {
   return rows.map(({ amountMinor }) => amountMinor);
 }
 
-describe('a malformed edit is refused, whatever the subscription', () => {
+describe('a malformed edit', () => {
   const NOTHING = 'body: must have newAmount, newCycleCount, newNextPaymentDate or interval';
   const INTEGER = 'must be an integer in the smallest currency unit';
   const DATE = 'must be epoch milliseconds before the year 2200';
   const WITH = 'is required to edit the interval';
 
   test.each<[string, object, string]>([
-    ['nothing to edit [D-15]', {}, NOTHING],
-    ['nothing but null [D-10a]', { newAmount: null, interval: null }, NOTHING],
+    ['no field to edit [D-15]', {}, NOTHING],
+    ['only null fields [D-10a]', { newAmount: null, interval: null }, NOTHING],
     [
-      'interval alone [IF-4.6]',
+      'only interval [IF-4.6]',
       { interval: 'WEEK' },
       `newNextPaymentDate: ${WITH}; intervalCount: ${WITH}`,
     ],
     [
-      'intervalCount alone [IF-4.6]',
+      'only intervalCount [IF-4.6]',
       { intervalCount: 2 },
       `newNextPaymentDate: ${WITH}; interval: ${WITH}`,
     ],
     [
-      'both without the date [IF-4.6]',
+      'interval and intervalCount without the date [IF-4.6]',
       { interval: 'WEEK', intervalCount: 2, newAmount: 500 },
       `newNextPaymentDate: ${WITH}`,
     ],
     [
-      'interval and date without the count [IF-4.6]',
+      'interval and date without intervalCount [IF-4.6]',
       { interval: 'WEEK', newNextPaymentDate: CHRISTMAS },
       `intervalCount: ${WITH}`,
     ],
     [
-      'count and date without the interval [IF-4.6]',
+      'intervalCount and date without interval [IF-4.6]',
       { intervalCount: 2, newNextPaymentDate: CHRISTMAS },
       `interval: ${WITH}`,
     ],
     [
-      'an interval that is none [IF-4.6]',
+      'an unknown interval [IF-4.6]',
       { interval: 'HOUR', intervalCount: 1, newNextPaymentDate: CHRISTMAS },
       'interval: must be one of DAY, WEEK, MONTH, YEAR',
     ],
     [
-      'too long an interval [D-06]',
+      'an interval of more than ten years [D-06]',
       { interval: 'MONTH', intervalCount: 121, newNextPaymentDate: CHRISTMAS },
       'intervalCount: must be an integer from 1 to 120 for interval MONTH',
     ],
     ['an amount as text [D-01]', { newAmount: '1999' }, `newAmount: ${INTEGER}`],
-    ['a fraction of a cent [D-01]', { newAmount: 0.5 }, `newAmount: ${INTEGER}`],
+    ['a fractional amount [D-01]', { newAmount: 0.5 }, `newAmount: ${INTEGER}`],
     ['an amount of 0 [D-01]', { newAmount: 0 }, 'newAmount: must be greater than 0'],
     [
-      'too many cycles [D-06]',
+      '1,201 cycles [D-06]',
       { newCycleCount: 1_201 },
       'newCycleCount: must be an integer from 1 to 1200',
     ],
-    ['no cycles [D-06]', { newCycleCount: 0 }, 'newCycleCount: must be an integer of at least 1'],
+    ['0 cycles [D-06]', { newCycleCount: 0 }, 'newCycleCount: must be an integer of at least 1'],
     [
       'a date as ISO text [D-04]',
       { newNextPaymentDate: '2027-12-24' },
@@ -93,12 +93,12 @@ describe('a malformed edit is refused, whatever the subscription', () => {
       `newNextPaymentDate: ${DATE}`,
     ],
     [
-      'several wrong fields at once [D-10]',
+      'several invalid fields, all named [D-10]',
       { newAmount: -1, newCycleCount: 1.5, newNextPaymentDate: true, intervalCount: 'x' },
       `newAmount: must be greater than 0; newCycleCount: must be an integer of at least 1; ` +
         `newNextPaymentDate: ${DATE}; intervalCount: must be an integer of at least 1`,
     ],
-  ])('%s', async (_, changes, description) => {
+  ])('is refused before the workflow is called: %s', async (_, changes, description) => {
     const sent = world.workflows.calls.length;
     const answer = await edit(active, changes);
     expect([answer.status, answer.json]).toEqual([
@@ -109,34 +109,34 @@ describe('a malformed edit is refused, whatever the subscription', () => {
   });
 });
 
-describe('an edit that does not fit the subscription is refused', () => {
+describe('an edit that does not fit the subscription', () => {
   test.each<[string, object, string]>([
     [
-      'below the minimum of its currency [D-03]',
+      'an amount below the minimum of its currency [D-03]',
       { newAmount: 100 },
       'newAmount must be at least 101 in USD',
     ],
     [
-      'above the maximum of its currency [D-03]',
+      'an amount above the maximum of its currency [D-03]',
       { newAmount: 100_000_000 },
       'newAmount must be at most 99999999 in USD',
     ],
     [
-      'no more cycles than are charged [D-15]',
+      'a cycle count that is already charged [D-15]',
       { newCycleCount: 1 },
       'newCycleCount must exceed the 1 cycles already charged',
     ],
     [
-      'a date that has passed [D-15]',
+      'a date in the past [D-15]',
       { newNextPaymentDate: 0 },
       'newNextPaymentDate must lie in the future.',
     ],
     [
-      'a last date beyond 2199 [D-06]',
+      'a last billing date after 2199 [D-06]',
       { interval: 'YEAR', intervalCount: 10, newCycleCount: 20, newNextPaymentDate: CHRISTMAS },
       'the last billing date must be before the year 2200',
     ],
-  ])('%s', async (_, changes, description) => {
+  ])('is refused and changes nothing: %s', async (_, changes, description) => {
     const before = await readLife(world, active);
     const answer = await edit(active, changes);
     expect([answer.status, answer.json]).toEqual([
@@ -146,7 +146,7 @@ describe('an edit that does not fit the subscription is refused', () => {
     expect(await readLife(world, active)).toEqual(before);
   });
 
-  test('"future" is judged by the test clock where there is one [D-15, D-60]', async () => {
+  test('is refused when its date is not after the time of the test clock [D-15, D-60]', async () => {
     const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
     const { testClockId } = clock.json as { testClockId: string };
     const life = await lifeIn(world, 'ACTIVE', { testClockId });
@@ -160,7 +160,7 @@ describe('an edit that does not fit the subscription is refused', () => {
   });
 });
 
-test('all fields at once take effect at once, the status stays [IF-4.6, D-15]', async () => {
+test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D-15]', async () => {
   const life = await lifeIn(world, 'ACTIVE');
   const before = await readLife(world, life);
   const answer = await edit(life, {
@@ -183,7 +183,7 @@ test('all fields at once take effect at once, the status stays [IF-4.6, D-15]', 
   });
 });
 
-test('each field alone changes nothing else [IF-4.6]', async () => {
+test('an edit of one field changes no other field [IF-4.6]', async () => {
   const life = await lifeIn(world, 'ACTIVE');
   let expected = await readLife(world, life);
   for (const [changes, shown] of [
@@ -197,7 +197,7 @@ test('each field alone changes nothing else [IF-4.6]', async () => {
   }
 });
 
-test('a new amount is that of the next cycle; an owed one keeps its own [D-15]', async () => {
+test('an edited amount applies to the next cycle, not to an owed one [D-15]', async () => {
   const life = await lifeIn(world, 'UNPAID');
   expect((await edit(life, { newAmount: 2_500 })).status).toBe(200);
   const retried = await world.call('POST', '/subscription/manual-retry', {
@@ -208,7 +208,7 @@ test('a new amount is that of the next cycle; an owed one keeps its own [D-15]',
   expect(await amountsOf(life)).toEqual([1_999, 1_999, 2_500]);
 });
 
-test('a new date moves the end of a trial [D-15]', async () => {
+test('an edited date moves the end of a trial [D-15]', async () => {
   const life = await lifeIn(world, 'TRIALING');
   expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
   expect(await readLife(world, life)).toMatchObject({
@@ -217,7 +217,7 @@ test('a new date moves the end of a trial [D-15]', async () => {
   });
 });
 
-test('a new date replaces the rest of the retry plan while UNPAID [D-15]', async () => {
+test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async () => {
   const life = await lifeIn(world, 'UNPAID');
   expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
   expect(await readLife(world, life)).toMatchObject({
@@ -226,7 +226,7 @@ test('a new date replaces the rest of the retry plan while UNPAID [D-15]', async
   });
 });
 
-test('a new date while PAUSED plans nothing, and unpause overrides it [D-15, IF-4.8]', async () => {
+test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async () => {
   const life = await lifeIn(world, 'PAUSED');
   expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
   expect(await readLife(world, life)).toMatchObject({ status: 'PAUSED', nextPaymentDate: null });

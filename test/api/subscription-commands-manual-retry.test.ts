@@ -16,7 +16,7 @@ afterAll(() => world.close());
 const NOON = Date.UTC(2027, 0, 31, 12);
 const FOUR_PM = '2027-01-31T16:00:00.000Z';
 
-/** UNPAID on a test clock that stands at noon of 31 January 2027. */
+/** An UNPAID subscription on a test clock at noon of 31 January 2027. */
 async function unpaidAtNoon(changes: Record<string, unknown> = {}): Promise<Life> {
   const clock = await world.call('POST', '/test-clock/create', { body: { now: NOON } });
   const { testClockId } = clock.json as { testClockId: string };
@@ -34,7 +34,7 @@ async function retry({ subscriptionId }: Life, options: { card?: string; key?: s
     });
 }
 
-test('a retry that pays answers exactly five fields [IF-4.9, D-31, D-10a]', async () => {
+test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a]', async () => {
   const life = await unpaidAtNoon();
   const answer = await retry(life);
   expect([answer.status, answer.text]).toEqual([
@@ -44,7 +44,7 @@ test('a retry that pays answers exactly five fields [IF-4.9, D-31, D-10a]', asyn
   expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
 });
 
-test('a retry that is declined is 200 too, with the reason and its words [IF-4.9, D-42]', async () => {
+test('a declined manual retry answers 200 with the code and its text [IF-4.9, D-42]', async () => {
   const life = await unpaidAtNoon();
   const answer = await retry(life, { card: 'insufficient_funds' });
   expect([answer.status, answer.json]).toEqual([
@@ -60,7 +60,7 @@ test('a retry that is declined is 200 too, with the reason and its words [IF-4.9
   expect(await readLife(world, life)).toMatchObject({ status: 'UNPAID', remainingCycleCount: 11 });
 });
 
-test('a declined retry is a definite answer: its key replays it [IF-4.9, D-17]', async () => {
+test('a declined manual retry is stored under its key and replayed [IF-4.9, D-17]', async () => {
   const life = await unpaidAtNoon();
   const first = await retry(life, { card: 'stolen_card', key: 'declined' });
   const second = await retry(life, { key: 'declined' });
@@ -69,7 +69,7 @@ test('a declined retry is a definite answer: its key replays it [IF-4.9, D-17]',
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
-test('a second one within four hours is refused with the instant to wait until [IF-4.9, D-31]', async () => {
+test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31]', async () => {
   const life = await unpaidAtNoon();
   await retry(life, { card: 'card_declined' });
   const again = await retry(life);
@@ -82,7 +82,7 @@ test('a second one within four hours is refused with the instant to wait until [
   ]);
 });
 
-test('the cooldown holds for the next cycle that is declined too [D-31]', async () => {
+test('the cooldown of a manual retry also applies to the next declined cycle [D-31]', async () => {
   const life = await unpaidAtNoon();
   expect((await retry(life)).json).toMatchObject({ success: true });
   await declineNext(world, life, 'card_declined');
@@ -92,7 +92,7 @@ test('the cooldown holds for the next cycle that is declined too [D-31]', async 
   });
 });
 
-test('the retry that pays the last cycle answers ENDED, and no date [IF-4.9, D-31, D-10a]', async () => {
+test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a]', async () => {
   const life = await unpaidAtNoon({ cycleCount: 2 });
   const answer = await retry(life);
   expect([answer.status, answer.json]).toEqual([
@@ -108,7 +108,7 @@ test('the retry that pays the last cycle answers ENDED, and no date [IF-4.9, D-3
   expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
 });
 
-test('an undecided retry is payment_outcome_pending, and the same key gets the outcome later [D-31, D-17]', async () => {
+test('a retry of unknown outcome is pending, and its key returns it later [D-31, D-17]', async () => {
   const life = await unpaidAtNoon();
   const pending = {
     errorCode: 'payment_outcome_pending',
@@ -124,7 +124,7 @@ test('an undecided retry is payment_outcome_pending, and the same key gets the o
     .from(idempotencyKeys)
     .where(eq(idempotencyKeys.key, 'undecided'));
   expect(row?.body).toBeNull();
-  // Nor is there a way past it with another key.
+  // Another key gets no second retry either.
   const other = await retry(life, { key: 'another' });
   expect([other.status, other.json]).toEqual([
     400,

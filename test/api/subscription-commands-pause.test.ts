@@ -19,7 +19,7 @@ const unpause = ({ subscriptionId }: Life, changes: object) =>
   world.call('POST', '/subscription/merchant/unpause', { body: { subscriptionId, ...changes } });
 
 test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
-  'pause takes every date away from a subscription that is %s [D-§4]',
+  'a pause removes the next payment date of a subscription that is %s [D-§4]',
   async (status) => {
     const life = await lifeIn(world, status);
     const before = await readLife(world, life);
@@ -35,7 +35,7 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
   },
 );
 
-test('unpause charges next on the given date, and on the calendar that begins there [IF-4.8, D-§4]', async () => {
+test('an unpause makes the given date the next payment and the new anchor [IF-4.8, D-§4]', async () => {
   const life = await lifeIn(world, 'PAUSED');
   const answer = await unpause(life, { newNextPaymentDate: CHRISTMAS });
   expect([answer.status, answer.text]).toEqual([200, '{}']);
@@ -52,17 +52,17 @@ test('unpause charges next on the given date, and on the calendar that begins th
   });
 });
 
-describe('unpause with a date that cannot be is refused', () => {
+describe('an unpause', () => {
   const DATE = 'newNextPaymentDate: must be epoch milliseconds before the year 2200';
   test.each<[string, unknown, string]>([
-    ['none [D-§4]', undefined, 'newNextPaymentDate: is required'],
-    ['null [D-10a]', null, 'newNextPaymentDate: is required'],
-    ['text [D-04]', '1830000000000', DATE],
-    ['a fraction [D-04]', 1.5, DATE],
-    ['before 1970 [D-04]', -1, DATE],
-    ['in 2200 [D-06]', Date.UTC(2200, 0, 1), DATE],
-    ['passed [D-§4]', 1_000, 'newNextPaymentDate must lie in the future.'],
-  ])('%s', async (_, newNextPaymentDate, description) => {
+    ['no date [D-§4]', undefined, 'newNextPaymentDate: is required'],
+    ['a null date [D-10a]', null, 'newNextPaymentDate: is required'],
+    ['a date as text [D-04]', '1830000000000', DATE],
+    ['a fractional date [D-04]', 1.5, DATE],
+    ['a date before 1970 [D-04]', -1, DATE],
+    ['a date in 2200 [D-06]', Date.UTC(2200, 0, 1), DATE],
+    ['a date in the past [D-§4]', 1_000, 'newNextPaymentDate must lie in the future.'],
+  ])('is refused with %s', async (_, newNextPaymentDate, description) => {
     const life = await lifeIn(world, 'PAUSED');
     const answer = await unpause(life, { newNextPaymentDate });
     expect([answer.status, answer.json]).toEqual([
@@ -73,7 +73,7 @@ describe('unpause with a date that cannot be is refused', () => {
   });
 });
 
-test('"future" is judged by the test clock where there is one [D-§4, D-60]', async () => {
+test('an unpause is refused when its date is not after the test clock’s time [D-§4, D-60]', async () => {
   const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
   const { testClockId } = clock.json as { testClockId: string };
   const life = await lifeIn(world, 'PAUSED', { testClockId });

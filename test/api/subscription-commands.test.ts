@@ -7,7 +7,7 @@ import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
 
-/** What every command to a subscription has in common, over HTTP. */
+/** The common behaviour of every command to a subscription, over HTTP. */
 
 let world: ApiWorld;
 
@@ -23,11 +23,11 @@ interface CommandCase {
   path: string;
   kind: string;
   allowed: SubscriptionStatus[];
-  /** Ends the sentence of its refusal. */
+  /** The participle in the text of its refusal. */
   done: string;
   /** The body besides the id. */
   body: Record<string, unknown>;
-  /** What is missing when nothing is given. */
+  /** The description of the answer to an empty body. */
   required: string;
   /** Body of a success. */
   success: RegExp;
@@ -88,7 +88,7 @@ describe.each(COMMANDS)(
         ...(key === undefined ? {} : { key }),
       });
 
-    test.each(allowed)(`is done while %s [${rules}]`, async (status) => {
+    test.each(allowed)(`succeeds while the subscription is %s [${rules}]`, async (status) => {
       const { subscriptionId } = await lifeIn(world, status);
       const answer = await post(subscriptionId);
       expect(answer.status).toBe(200);
@@ -97,7 +97,7 @@ describe.each(COMMANDS)(
 
     const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
     test.each(refused)(
-      `is refused while %s, and changes nothing [${rules}, D-§4]`,
+      `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
       async (status) => {
         const life = await lifeIn(world, status);
         const before = [await readLife(world, life), await world.countRows()];
@@ -113,7 +113,7 @@ describe.each(COMMANDS)(
       },
     );
 
-    test(`without its fields is refused by name; null is absent [${rules}, D-10, D-10a]`, async () => {
+    test(`is refused with the names of absent or null fields [${rules}, D-10, D-10a]`, async () => {
       const nulls = Object.fromEntries(Object.keys(body).map((field) => [field, null]));
       for (const sent of [{}, { subscriptionId: null, ...nulls }]) {
         const answer = await world.call('POST', path, { body: sent });
@@ -129,7 +129,7 @@ describe.each(COMMANDS)(
       });
     });
 
-    test(`a foreign id answers exactly as an unknown one [${rules}, D-21]`, async () => {
+    test(`answers a foreign id exactly as an unknown one [${rules}, D-21]`, async () => {
       const theirs = await world.call('POST', '/subscription/create', {
         body: subscriptionBody(),
         as: world.other,
@@ -148,7 +148,7 @@ describe.each(COMMANDS)(
       expect(world.workflows.calls).toHaveLength(sent);
     });
 
-    test(`with a key: the repeat gets the same bytes, and no second command [${rules}, D-17]`, async () => {
+    test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async () => {
       const { subscriptionId } = await lifeIn(world, allowed[0]!);
       const first = await post(subscriptionId, `${kind}-twice`);
       const sent = world.workflows.calls.length;
@@ -160,7 +160,7 @@ describe.each(COMMANDS)(
       expect(world.workflows.calls).toHaveLength(sent);
     });
 
-    test(`with a key: a refusal is kept too [${rules}, D-17]`, async () => {
+    test(`replays a stored refusal for the same key [${rules}, D-17]`, async () => {
       const { subscriptionId } = await createLife(world);
       const first = await post(subscriptionId, `${kind}-refused`);
       const second = await post(subscriptionId, `${kind}-refused`);
@@ -169,7 +169,7 @@ describe.each(COMMANDS)(
       expect(second.headers['idempotent-replayed']).toBe('true');
     });
 
-    test(`with a key and another body is refused [${rules}, D-17]`, async () => {
+    test(`is refused when a used key comes with another body [${rules}, D-17]`, async () => {
       const { subscriptionId } = await lifeIn(world, allowed[0]!);
       await post(subscriptionId, `${kind}-other`);
       const other = await post(subscriptionId, `${kind}-other`, { note: 'another' });
@@ -182,7 +182,7 @@ describe.each(COMMANDS)(
       ]);
     });
 
-    test(`while Temporal is away is 503, and the repeat goes on as the same command [${rules}, D-17, D-32]`, async () => {
+    test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async () => {
       const { subscriptionId } = await lifeIn(world, allowed[0]!);
       const key = `${kind}-away`;
       const before = world.workflows.calls.length;

@@ -3,13 +3,13 @@ import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import { subscriptionBody } from './api-world.ts';
 import type { Answer, ApiWorld } from './api-world.ts';
 
-/** A subscription made over HTTP, at some point of its life. */
+/** The ids of a subscription that was created over HTTP. */
 export interface Life {
   readonly subscriptionId: string;
   readonly ref: { merchantId: string; subscriptionId: string };
 }
 
-/** A subscription as it was created; `changes` to the request, as in `subscriptionBody`. */
+/** Creates a subscription. `changes` to the request are those of `subscriptionBody`. */
 export async function createLife(
   world: ApiWorld,
   changes: Record<string, unknown> = {},
@@ -25,14 +25,14 @@ export async function createLife(
 
 let tokens = 0;
 
-/** The payer comes back from the card form with a good card. */
+/** Pays the checkout with a card that is not declined. */
 async function pay(world: ApiWorld, { fwdUrl }: { fwdUrl: string }): Promise<void> {
   tokens += 1;
   const path = `${new URL(fwdUrl).pathname}/return?payment_token=tok_good_${tokens}`;
   expect((await world.call('GET', path, { as: null })).status).toBe(303);
 }
 
-/** The next cycle is charged and declined with `code`. */
+/** Makes the next cycle due and declines it with `code`. */
 export async function declineNext(world: ApiWorld, life: Life, code: string): Promise<void> {
   const { workflows } = world;
   workflows.faults.card = code;
@@ -41,7 +41,7 @@ export async function declineNext(world: ApiWorld, life: Life, code: string): Pr
   });
 }
 
-/** A new subscription in `status`, brought there as a merchant and a payer would. */
+/** Creates a subscription and brings it to `status` by calls of a merchant and a payer. */
 export async function lifeIn(
   world: ApiWorld,
   status: SubscriptionStatus,
@@ -73,7 +73,7 @@ export async function readLife(
   return answer.json as Record<string, unknown>;
 }
 
-/** Everything of an answer that may not differ between an unknown id and a foreign one. */
+/** The parts of an answer that must be equal for an unknown and a foreign id. */
 export function comparable({ status, text, headers }: Answer) {
   const { 'request-id': _id, date: _date, ...rest } = headers;
   return { status, text, headers: rest };

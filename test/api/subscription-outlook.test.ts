@@ -4,7 +4,7 @@ import type { ApiWorld } from './api-world.ts';
 import { comparable, createLife, declineNext, lifeIn } from './subscription-lives.ts';
 import type { Life } from './subscription-lives.ts';
 
-/** The next charges and the timeline of a subscription, over HTTP. */
+/** The upcoming charges and the timeline of a subscription, over HTTP. */
 
 let world: ApiWorld;
 
@@ -21,7 +21,7 @@ async function onClock(now: number): Promise<string> {
   return (clock.json as { testClockId: string }).testClockId;
 }
 
-/** ACTIVE since noon of 31 January 2027. */
+/** A subscription that is ACTIVE since noon of 31 January 2027. */
 async function activeSinceJanuary(changes: Record<string, unknown> = {}): Promise<Life> {
   return lifeIn(world, 'ACTIVE', { testClockId: await onClock(JAN_31), ...changes });
 }
@@ -39,8 +39,8 @@ const charge = (date: number | null, cycleNumber: number, amount = 1_999) => ({
   currency: 'USD',
 });
 
-describe('the next charges', () => {
-  test('are dates, cycles and amounts to the end, on the last day of short months [D-§7, D-05]', async () => {
+describe('the upcoming charges', () => {
+  test('list date, cycle and amount of every remaining cycle [D-§7, D-05]', async () => {
     const life = await activeSinceJanuary({ cycleCount: 5, upfrontAmount: 500 });
     const answer = await upcoming(life);
     expect([answer.status, answer.json]).toEqual([
@@ -57,7 +57,7 @@ describe('the next charges', () => {
     expect(Object.keys(rows(answer)[0]!)).toEqual(['date', 'cycleNumber', 'amount', 'currency']);
   });
 
-  test('are 12 unless limit says otherwise, at most 100 [D-§7]', async () => {
+  test('are 12 by default, or as many as the limit says, up to 100 [D-§7]', async () => {
     const life = await activeSinceJanuary({ cycleCount: 300 });
     const lengths = [];
     for (const query of ['', '?limit=1', '?limit=100', '?other=5']) {
@@ -67,7 +67,7 @@ describe('the next charges', () => {
   });
 
   test.each(['0', '101', '-1', '1.5', '1e1', '', 'ten', '007', '5&limit=6'])(
-    'with limit=%s are refused [D-§7, D-10]',
+    'are refused with limit=%s [D-§7, D-10]',
     async (limit) => {
       const answer = await upcoming(await createLife(world), `?limit=${limit}`);
       expect([answer.status, answer.json]).toEqual([
@@ -80,14 +80,14 @@ describe('the next charges', () => {
     },
   );
 
-  test('begin with the end of a trial [D-§7]', async () => {
+  test('start with the end of a trial [D-§7]', async () => {
     const life = await lifeIn(world, 'TRIALING');
     const read = await world.call('GET', `/subscription/get-subscription/${life.subscriptionId}`);
     const { nextPaymentDate } = read.json as { nextPaymentDate: number };
     expect(rows(await upcoming(life, '?limit=1'))).toEqual([charge(nextPaymentDate, 1)]);
   });
 
-  test('begin with the next attempt on an owed cycle, at the amount owed [D-§7, D-15]', async () => {
+  test('start with the next retry of an owed cycle, at the owed amount [D-§7, D-15]', async () => {
     const life = await activeSinceJanuary();
     await declineNext(world, life, 'card_declined');
     const body = { subscriptionId: life.subscriptionId, newAmount: 2_500 };
@@ -98,13 +98,13 @@ describe('the next charges', () => {
     ]);
   });
 
-  test('have no date for an owed cycle that nothing is planned for [D-§7, D-30]', async () => {
+  test('have no date for an owed cycle without a planned retry [D-§7, D-30]', async () => {
     const life = await activeSinceJanuary();
     await declineNext(world, life, 'stolen_card');
     expect(rows(await upcoming(life, '?limit=1'))).toEqual([charge(null, 2)]);
   });
 
-  test('move all with an edited date and interval [IF-4.6, D-15]', async () => {
+  test('all follow an edited date and interval [IF-4.6, D-15]', async () => {
     const life = await activeSinceJanuary({ cycleCount: 4 });
     const date = Date.UTC(2027, 2, 1, 8);
     const { subscriptionId } = life;
@@ -123,14 +123,17 @@ describe('the next charges', () => {
     ]);
   });
 
-  test.each(['CREATED', 'PAUSED', 'ENDED'] as const)('are none while %s [D-§7]', async (status) => {
-    const answer = await upcoming(await lifeIn(world, status));
-    expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
-  });
+  test.each(['CREATED', 'PAUSED', 'ENDED'] as const)(
+    'are empty while the subscription is %s [D-§7]',
+    async (status) => {
+      const answer = await upcoming(await lifeIn(world, status));
+      expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
+    },
+  );
 });
 
 describe('the timeline', () => {
-  test('says what happened, when and why, oldest first [D-§7]', async () => {
+  test('lists every change with date and reason, oldest first [D-§7]', async () => {
     const life = await activeSinceJanuary();
     await declineNext(world, life, 'card_declined');
     const answer = await timeline(life);
@@ -159,13 +162,14 @@ describe.each([
   { name: 'upcoming', get: upcoming, ofCancelled: [] },
   { name: 'timeline', get: timeline, ofCancelled: ['created', PAID, 'ended (cancelled)'] },
 ])('GET /subscription/$name/{subscriptionId}', ({ name, get, ofCancelled }) => {
-  const asked = () => world.workflows.calls.filter((call) => call.name.startsWith(name)).length;
+  const queryCount = () =>
+    world.workflows.calls.filter((call) => call.name.startsWith(name)).length;
 
-  test('asks the workflow while there is one; 503 when Temporal does not answer [D-§7, D-§8]', async () => {
+  test('queries the workflow, and answers 503 when Temporal does not answer [D-§7, D-§8]', async () => {
     const life = await lifeIn(world, 'ACTIVE');
-    const before = asked();
+    const before = queryCount();
     expect((await get(life)).status).toBe(200);
-    expect(asked()).toBe(before + 1);
+    expect(queryCount()).toBe(before + 1);
     world.workflows.faults.isDown = true;
     const answer = await get(life);
     world.workflows.faults.isDown = false;
@@ -179,32 +183,32 @@ describe.each([
     ]);
   });
 
-  test('reads the record of one that has ended, also while Temporal is away [D-§7]', async () => {
+  test('reads the row of an ENDED subscription, also without Temporal [D-§7]', async () => {
     const life = await lifeIn(world, 'ENDED');
-    const before = asked();
+    const before = queryCount();
     world.workflows.faults.isDown = true;
     const answer = await get(life);
     world.workflows.faults.isDown = false;
     expect(answer.status).toBe(200);
     expect(rows(answer).map(({ what }) => what)).toEqual(ofCancelled);
-    expect(asked()).toBe(before);
+    expect(queryCount()).toBe(before);
   });
 
-  test('reads the record when Temporal knows no workflow of it [D-§7]', async () => {
+  test('reads the row when Temporal has no workflow of the subscription [D-§7]', async () => {
     const life = await activeSinceJanuary();
     const fromWorkflow = await get(life);
     world.workflows.faults.isMissing = true;
-    const fromRecord = await get(life);
+    const fromRow = await get(life);
     world.workflows.faults.isMissing = false;
-    expect([fromRecord.status, fromRecord.text]).toEqual([200, fromWorkflow.text]);
+    expect([fromRow.status, fromRow.text]).toEqual([200, fromWorkflow.text]);
   });
 
-  test('a foreign id answers exactly as an unknown one, and asks nobody [D-21]', async () => {
+  test('answers a foreign id exactly as an unknown one, without a query [D-21]', async () => {
     const theirs = await world.call('POST', '/subscription/create', {
       body: subscriptionBody(),
       as: world.other,
     });
-    const before = asked();
+    const before = queryCount();
     const foreign = await get(theirs.json as { subscriptionId: string });
     const unknown = await get({ subscriptionId: 'sub_0000000000000000000000' });
     const nonsense = await get({ subscriptionId: 'x%00y' });
@@ -214,10 +218,10 @@ describe.each([
       400,
       { errorCode: 'resource_not_found', errorDescription: 'There is no such subscription.' },
     ]);
-    expect(asked()).toBe(before);
+    expect(queryCount()).toBe(before);
   });
 
-  test('needs credentials and GET [IF-5, D-21]', async () => {
+  test('requires credentials and the GET method [IF-5, D-21]', async () => {
     const { subscriptionId } = await createLife(world);
     const path = `/subscription/${name}/${subscriptionId}`;
     expect((await world.call('GET', path, { as: null })).status).toBe(401);

@@ -50,7 +50,7 @@ async function eventsOf(subscriptionId: string): Promise<Record<string, unknown>
   return rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 }
 
-test('create answers three fields and nothing else [IF-4.3]', async () => {
+test('a create request answers exactly three fields [IF-4.3]', async () => {
   const created = await create();
   expect(Object.keys(created)).toEqual(['subscriptionId', 'createdAt', 'fwdUrl']);
   expect(created.subscriptionId).toMatch(/^sub_[0-9A-Za-z]{22}$/);
@@ -58,7 +58,7 @@ test('create answers three fields and nothing else [IF-4.3]', async () => {
   expect(created.fwdUrl).toMatch(new RegExp(`^${PUBLIC_URL}/checkout/[0-9A-Za-z]{22}$`));
 });
 
-test('a new subscription reads as CREATED, without what it does not have yet [IF-4.5, D-10a, D-34]', async () => {
+test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a, D-34]', async () => {
   const { subscriptionId, createdAt } = await create();
   expect(await read(subscriptionId)).toEqual({
     subscriptionId,
@@ -77,7 +77,7 @@ test('a new subscription reads as CREATED, without what it does not have yet [IF
   });
 });
 
-test('everything that was given comes back [IF-2.3, D-02, D-14]', async () => {
+test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async () => {
   const given = subscriptionBody({
     currency: 'jpy',
     amount: 500,
@@ -110,7 +110,7 @@ test('everything that was given comes back [IF-2.3, D-02, D-14]', async () => {
   expect(answer.text).toContain(`"metadata":${metadata}`);
 });
 
-test('limits are limits: 50 pairs, keys of 40 and values of 500 characters are taken [IF-8]', async () => {
+test('metadata is accepted with 50 pairs, keys of 40 and values of 500 characters [IF-8]', async () => {
   const metadata = Object.fromEntries(
     Array.from({ length: 50 }, (_, at) => [String(at).padStart(40, 'k'), 'v'.repeat(500)]),
   );
@@ -118,7 +118,7 @@ test('limits are limits: 50 pairs, keys of 40 and values of 500 characters are t
   expect((await read(subscriptionId))['metadata']).toEqual(metadata);
 });
 
-test('a trial shows its length and owes nothing yet [D-§4]', async () => {
+test('a subscription with a trial reads with its length and has no intent yet [D-§4]', async () => {
   const { subscriptionId } = await create({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
   expect(await read(subscriptionId)).toMatchObject({
     trialPeriodCount: 7,
@@ -135,7 +135,7 @@ test('a trial shows its length and owes nothing yet [D-§4]', async () => {
   ]);
 });
 
-test('a trial of 0 is no trial, and a unit without a count is none either [D-12]', async () => {
+test('a subscription has no trial when the count is 0 or absent [D-12]', async () => {
   for (const changes of [
     { trialPeriodCount: 0, trialPeriodInterval: 'DAY' },
     { trialPeriodInterval: 'DAY', upfrontAmount: 500 },
@@ -147,7 +147,7 @@ test('a trial of 0 is no trial, and a unit without a count is none either [D-12]
   }
 });
 
-test('the first cycle is owed from the start, at the upfront amount, and told of in order [D-51, D-52]', async () => {
+test('the first intent has the upfront amount, and two events follow in order [D-51, D-52]', async () => {
   const { subscriptionId, createdAt } = await create({
     upfrontAmount: 500,
     receiptId: 'r-2',
@@ -206,7 +206,7 @@ test('the first cycle is owed from the start, at the upfront amount, and told of
   ]);
 });
 
-test('a customer is made of the details; a given one is kept as it is [D-11]', async () => {
+test('a subscription uses the given customer unchanged, or creates one [D-11]', async () => {
   const made = await world.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Bob' } },
   });
@@ -226,7 +226,7 @@ test('a customer is made of the details; a given one is kept as it is [D-11]', a
   });
 });
 
-test('of the checkout token only its hash is stored [design §4]', async () => {
+test('a checkout token is stored only as its hash', async () => {
   const { subscriptionId, fwdUrl } = await create();
   const token = fwdUrl.split('/').at(-1)!;
   const [session] = await world.db
@@ -237,7 +237,7 @@ test('of the checkout token only its hash is stored [design §4]', async () => {
   expect(session!.expiresAt - session!.createdAt).toBe(24 * 3_600_000);
 });
 
-test('the workflow is started after the commit; a failed start does not change the answer [design §5]', async () => {
+test('a create request succeeds when the workflow start after the commit fails', async () => {
   world.workflows.faults.isDown = true;
   const { subscriptionId } = await create();
   world.workflows.faults.isDown = false;
@@ -257,7 +257,7 @@ test('the workflow is started after the commit; a failed start does not change t
   });
 });
 
-test('a paid subscription shows its card, its next date and what is left [IF-2.3, D-34]', async () => {
+test('a paid subscription reads with card, next date and remaining cycles [IF-2.3, D-34]', async () => {
   const created = await create();
   await pay(created, 'tok_paid');
   const subscription = await read(created.subscriptionId);
@@ -279,7 +279,7 @@ test('a paid subscription shows its card, its next date and what is left [IF-2.3
   expect(subscription).not.toHaveProperty('endReason');
 });
 
-test('cancel ends it, keeps what was paid for, and a second one is refused [IF-4.7, D-16, D-34]', async () => {
+test('a cancel keeps the paid period, and a second cancel is refused [IF-4.7, D-16, D-34]', async () => {
   const created = await create();
   await pay(created, 'tok_cancelled_later');
   const { subscriptionId } = created;

@@ -37,7 +37,7 @@ const advance = (testClockId: string, to: number, key?: string) =>
 const read = async (testClockId: string) =>
   (await world.call('GET', `/test-clock/${testClockId}`)).json;
 
-test('a clock starts where it is told to, or at the present [D-60]', async () => {
+test('a test clock starts at the given instant, or at the present [D-60]', async () => {
   await createClock(0);
   const before = Date.now();
   const answer = await world.call('POST', '/test-clock/create', { body: { now: null } });
@@ -46,20 +46,20 @@ test('a clock starts where it is told to, or at the present [D-60]', async () =>
   expect(now).toBeLessThanOrEqual(Date.now());
 });
 
-test('a subscription on a clock is born at the instant of the clock [D-60]', async () => {
+test('a subscription on a test clock is created at the time of the clock [D-60]', async () => {
   const testClockId = await createClock(JAN_31);
   const { createdAt } = await createOn(testClockId);
   expect(createdAt).toBe('2026-01-31T12:00:00.000Z');
 });
 
-test('an empty clock is there at once, and stands still there [D-60]', async () => {
+test('a test clock without subscriptions is READY at its target at once [D-60]', async () => {
   const testClockId = await createClock(JAN_31);
   const answer = await advance(testClockId, FEB_1);
   expect([answer.status, answer.json]).toEqual([200, { testClockId, now: FEB_1, status: 'READY' }]);
   expect(await read(testClockId)).toEqual({ testClockId, now: FEB_1, status: 'READY' });
 });
 
-test('every subscription that is not ENDED is told; READY means all are there [D-60]', async () => {
+test('an advance signals every subscription that is not ENDED, and then is READY [D-60]', async () => {
   const testClockId = await createClock(JAN_31);
   const first = await createOn(testClockId);
   const second = await createOn(testClockId);
@@ -71,14 +71,14 @@ test('every subscription that is not ENDED is told; READY means all are there [D
   const answer = await advance(testClockId, FEB_1);
 
   expect(answer.json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
-  const told = world.workflows.calls
+  const signalled = world.workflows.calls
     .filter(({ name }) => name === `advanceClock ${FEB_1}`)
     .map(({ ref }) => (ref as { subscriptionId: string }).subscriptionId)
     .filter((id) => [first, second, ended].some(({ subscriptionId }) => subscriptionId === id));
-  expect(told.toSorted()).toEqual([first.subscriptionId, second.subscriptionId].toSorted());
+  expect(signalled.toSorted()).toEqual([first.subscriptionId, second.subscriptionId].toSorted());
 });
 
-test('a clock does not go back [D-60]', async () => {
+test('a test clock cannot go back [D-60]', async () => {
   const testClockId = await createClock(FEB_1);
   const answer = await advance(testClockId, JAN_31);
   expect(answer.status).toBe(400);
@@ -88,7 +88,7 @@ test('a clock does not go back [D-60]', async () => {
   });
 });
 
-test('while it advances, the target stands, a second advance is refused, and a repeat waits for it [D-17, D-60]', async () => {
+test('a second advance is refused, and a repeat waits, while one runs [D-17, D-60]', async () => {
   const testClockId = await createClock(JAN_31);
   const { subscriptionId } = await createOn(testClockId);
   const ref = { merchantId: world.merchant.merchantId, subscriptionId };
@@ -106,7 +106,7 @@ test('while it advances, the target stands, a second advance is refused, and a r
   });
 
   world.workflows.faults.isDown = false;
-  // What the sweep would do: the subscription hears of the target after all.
+  // Records what a sweep would cause: the subscription reaches the target.
   await recordClockReached(world.db, ref, FEB_1);
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(testClockId, FEB_1, 'slow-advance');
@@ -114,7 +114,7 @@ test('while it advances, the target stands, a second advance is refused, and a r
   expect(repeated.headers['idempotent-replayed']).toBe('true');
 });
 
-test('when the wait is over the answer is ADVANCING, and the same key then finds the end of it [D-17, D-60]', async () => {
+test('an advance answers ADVANCING at its time limit, and its key READY later [D-17, D-60]', async () => {
   const testClockId = await createClock(JAN_31);
   const { subscriptionId } = await createOn(testClockId);
   world.workflows.faults.isDown = true;

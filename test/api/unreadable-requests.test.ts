@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What comes back for these bytes until the connection is closed. */
+/** Sends these bytes and returns everything that is received until the connection closes. */
 function exchange(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
@@ -23,16 +23,16 @@ function exchange(bytes: string): Promise<string> {
 }
 
 test.each([
-  ['no HTTP at all', 'GARBAGE\r\n\r\n', 'The request is not valid HTTP.'],
-  ['a broken header', 'GET /health HTTP/1.1\r\nHost: x\r\nBroken Header\r\n\r\n', null],
-  ['a method of its own', 'FOO /health HTTP/1.1\r\nHost: x\r\n\r\n', null],
+  ['a request that is not HTTP', 'GARBAGE\r\n\r\n', 'The request is not valid HTTP.'],
+  ['a malformed header', 'GET /health HTTP/1.1\r\nHost: x\r\nBroken Header\r\n\r\n', null],
+  ['an unknown HTTP method', 'FOO /health HTTP/1.1\r\nHost: x\r\n\r\n', null],
   [
-    'an address of 20 kB',
+    'a URL of 20 kB',
     `GET /payments?offset=${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     'The address and the headers are too long.',
   ],
 ])(
-  '%s is refused like everything else, with an id that the log has [IF-7, D-§8]',
+  '%s is refused with a JSON error and a request id that is in the log [IF-7, D-§8]',
   async (...row) => {
     const [, bytes, reason] = row;
     const [head = '', body = ''] = (await exchange(bytes)).split('\r\n\r\n');
@@ -51,7 +51,7 @@ test.each([
   },
 );
 
-test('an expectation that nobody knows changes nothing about a request [IF-7, D-§8]', async () => {
+test('an unknown Expect header is ignored [IF-7, D-§8]', async () => {
   const answer = await exchange(
     'GET /health HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n',
   );
@@ -60,7 +60,7 @@ test('an expectation that nobody knows changes nothing about a request [IF-7, D-
   expect(answer).toMatch(/\{"status":"ok"\}$/);
 });
 
-test('a body that breaks off half-way in its framing gets one answer, not two [IF-7]', async () => {
+test('a body with broken chunked framing gets exactly one answer [IF-7]', async () => {
   const { keyId, secret } = world.merchant;
   const answer = await exchange(
     'POST /customer/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +

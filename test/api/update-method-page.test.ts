@@ -30,7 +30,7 @@ async function linkOf(life: Life): Promise<string> {
   return String((await readLife(world, life))['updatePaymentMethodLink']);
 }
 
-/** A payer who has the link of a subscription in `status`. */
+/** Creates a subscription in `status` and opens its update link. */
 async function open(
   status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
   changes: Record<string, unknown> = {},
@@ -51,7 +51,7 @@ async function obey(path: string, { subscriptionId }: Life): Promise<void> {
 }
 
 test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
-  'a subscription that is %s reads with a link, the same one all day [IF-2.3, D-33]',
+  'a subscription that is %s reads with an update link, the same one all day [IF-2.3, D-33]',
   async (status) => {
     const life = await lifeIn(world, status);
     const first = await linkOf(life);
@@ -71,17 +71,17 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
 );
 
 test.each(['CREATED', 'PAUSED', 'ENDED'] as const)(
-  'a subscription that is %s reads without a link [IF-2.3, D-33]',
+  'a subscription that is %s reads without an update link [IF-2.3, D-33]',
   async (status) => {
     const life = await lifeIn(world, status);
     expect(await readLife(world, life)).not.toHaveProperty('updatePaymentMethodLink');
   },
 );
 
-test('the page names the card in use and what comes next, and its form is bound to it [D-33]', async () => {
+test('the update page shows the current card and the next payment, and a card form [D-33]', async () => {
   const { look, path } = await open('ACTIVE', {
     productPage: { name: 'Tea <b>', description: 'A box' },
-    // The first payment is on the day of the test, the next a year later.
+    // The first payment is on the day of the test, and the next one a year later.
     interval: 'YEAR',
   });
   const page = await look();
@@ -106,7 +106,7 @@ test('the page names the card in use and what comes next, and its form is bound 
   );
 });
 
-test('looking at the page writes nothing, in whatever way, and a look at the return address changes nothing [D-33]', async () => {
+test('a GET, HEAD or prefetch of the page and a HEAD of its return URL change nothing [D-33]', async () => {
   const { life, look, comeBack, path } = await open('ACTIVE');
   const before = await world.countRows();
   await look();
@@ -118,7 +118,7 @@ test('looking at the page writes nothing, in whatever way, and a look at the ret
 });
 
 test.each(['TRIALING', 'ACTIVE'] as const)(
-  'in %s another card replaces the method and charges nothing, and the same link shows it [D-33]',
+  'a new card replaces the payment method without a charge while %s [D-33]',
   async (status) => {
     const { life, give, look, comeBack, path } = await open(status);
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
@@ -126,13 +126,13 @@ test.each(['TRIALING', 'ACTIVE'] as const)(
     expect(page.text).toContain(
       'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
     );
-    // It ends here. Rule: D-44.
+    // The result page has no redirect and no link. Rule: D-44.
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
     expect(await readLife(world, life)).toMatchObject({ status });
     expect(await lastFourOf(life)).toBe('1111');
 
-    // The same link takes no second card; a new one does.
+    // The same link takes no second card. A new link does.
     expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
     expect(await lastFourOf(life)).toBe('1111');
     expect(headingOf(await look())).toBe('Your card was replaced');
@@ -143,7 +143,7 @@ test.each(['TRIALING', 'ACTIVE'] as const)(
   },
 );
 
-test('in UNPAID the payment that is owed goes through with the new card [D-33, D-30]', async () => {
+test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async () => {
   const { life, give, look } = await open('UNPAID');
   const asked = await look();
   expect(linesOf(asked.text)).toEqual([
@@ -160,14 +160,14 @@ test('in UNPAID the payment that is owed goes through with the new card [D-33, D
   expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
 });
 
-test('paying the last cycle so still shows the payment, though the subscription has ended [D-33]', async () => {
+test('the page shows the payment when a new card pays the last cycle [D-33]', async () => {
   const { life, give } = await open('UNPAID', { cycleCount: 2 });
   const page = await give('payment_token=tok_last_cycle');
   expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
   expect(headingOf(page)).toBe('Thank you: your payment was received');
 });
 
-test('a card whose payment is declined is kept, and another one pays [D-30, D-33]', async () => {
+test('a new card stays saved when its payment is declined [D-30, D-33]', async () => {
   const { life, give, look } = await open('UNPAID');
   const session = sessionIn(await look());
   const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
@@ -186,7 +186,7 @@ test('a card whose payment is declined is kept, and another one pays [D-30, D-33
   expect(await triesOf(world, session)).toBe(2);
 });
 
-test('a kept card that pays at a later retry is what its link then shows [D-30, D-33]', async () => {
+test('the page shows the payment when a saved card pays at a later retry [D-30, D-33]', async () => {
   const { life, give, look } = await open('UNPAID');
   await give('payment_token=tok_card_declined_at_first_1111');
   world.workflows.faults.card = 'good';
@@ -198,7 +198,7 @@ test('a kept card that pays at a later retry is what its link then shows [D-30, 
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('a card that is refused is not saved, and the page says so [D-33]', async () => {
+test('a declined card is not saved, and the page says so [D-33]', async () => {
   const { life, give } = await open('ACTIVE');
   const notSaved =
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
@@ -212,7 +212,7 @@ test('a card that is refused is not saved, and the page says so [D-33]', async (
   expect(await lastFourOf(unpaid.life)).toBe('4242');
 });
 
-test('reloading the return address is the same try, kept, refused or paid [D-33, design §4]', async () => {
+test('a reload of the return URL is no second try for a saved, refused or paid card [D-33]', async () => {
   const { comeBack, look, path } = await open('UNPAID');
   const session = sessionIn(await look());
   for (const query of [
@@ -230,7 +230,7 @@ test('reloading the return address is the same try, kept, refused or paid [D-33,
   expect(replaced).toHaveLength(1);
 });
 
-test('an unknown outcome looks again at either address, and then shows what came [D-33]', async () => {
+test('the page reloads while the outcome is unknown, and then shows the outcome [D-33]', async () => {
   const { life, comeBack, look, path } = await open('UNPAID');
   const returned = await comeBack('payment_token=tok_unknown_update');
   expect(headingOf(returned)).toBe('Your payment is being processed');
@@ -245,7 +245,7 @@ test('an unknown outcome looks again at either address, and then shows what came
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('while the service is away nothing is lost, and the same address replaces the card later [D-33]', async () => {
+test('the return URL answers 503 during an outage, and replaces the card later [D-33]', async () => {
   const { life, comeBack, path } = await open('ACTIVE');
   world.workflows.faults.isDown = true;
   const away = await comeBack('payment_token=tok_update_outage_1111');
@@ -261,9 +261,9 @@ test.each([
   ['PAUSED', 409, 'is paused'],
   ['ENDED', 409, 'has ended'],
 ] as const)(
-  'opened in %s a link says why not and takes no card [D-33]',
+  'a link opened while %s answers 409 with the reason and takes no card [D-33]',
   async (status, code, why) => {
-    // given: a link that was good once; only a subscription that began has one to read
+    // A CREATED subscription has no update link to read, so the test makes one.
     const life = await lifeIn(world, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
     const url =
       status === 'CREATED'
@@ -283,11 +283,11 @@ test.each([
   },
 );
 
-test('a link lives 30 days in real time, to the end of the last; then it is 410 and takes no card [D-33]', async () => {
+test('a link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async () => {
   const { life, look, comeBack, path } = await open('ACTIVE');
   world.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
-  // The rest of the day, and the moment within an hour that tells links apart.
+  // The rest of the day, plus the part of an hour that makes links different.
   world.clock.aheadMs += DAY_MS + 3_600_000 + 60_000;
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
@@ -297,7 +297,7 @@ test('a link lives 30 days in real time, to the end of the last; then it is 410 
   expect(await lastFourOf(life)).toBe('4242');
 });
 
-test('a link that was altered, or is of nothing of ours, is one 404 page [D-33]', async () => {
+test('a forged link answers with a 404 page [D-33]', async () => {
   const { token, look } = await open('ACTIVE');
   const other = await open('ACTIVE');
   expect((await look()).status).toBe(200);
@@ -326,7 +326,7 @@ test('a link that was altered, or is of nothing of ours, is one 404 page [D-33]'
   }
 });
 
-test('the link of a checkout opens no update, and the link of an update no checkout [D-33]', async () => {
+test('an update link opens no checkout, payment or setup page [D-33]', async () => {
   const { token, give } = await open('ACTIVE');
   await give('payment_token=tok_stolen_card_elsewhere');
   for (const kind of ['checkout', 'payment', 'setup']) {
@@ -334,7 +334,7 @@ test('the link of a checkout opens no update, and the link of an update no check
   }
 });
 
-test('after five cards the page is locked, and the link of the next day opens it again [reliability §4]', async () => {
+test('the page is locked after five cards, and a link of the next day opens it again', async () => {
   const { life, give, comeBack, path } = await open('ACTIVE');
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
   const locked = await give('payment_token=tok_stolen_card_lock_5');
@@ -348,7 +348,7 @@ test('after five cards the page is locked, and the link of the next day opens it
   world.clock.aheadMs -= DAY_MS;
 });
 
-test('a fifth card that was kept though its payment was declined is told of [D-30]', async () => {
+test('the locked page says that the fifth card is saved when its payment was declined [D-30]', async () => {
   const { give } = await open('UNPAID');
   for (let card = 1; card <= 4; card += 1)
     await give(`payment_token=tok_unsaved_card_declined_${card}`);
@@ -357,7 +357,7 @@ test('a fifth card that was kept though its payment was declined is told of [D-3
   expect(locked.text).toContain('but the payment of 19.99 USD was declined.');
 });
 
-test('no line of the log holds a link or a payment token [D-§8]', async () => {
+test('the log contains no update link and no payment token [D-§8]', async () => {
   const { token, give } = await open('ACTIVE');
   await give('payment_token=tok_in_no_log_update');
   const lines = JSON.stringify(world.logLines);

@@ -40,7 +40,7 @@ async function row(id: string) {
   return found!;
 }
 
-test('a configuration is listed with its secret masked, and stored sealed [IF-2.6, IF-4.14, D-55]', async () => {
+test('a configuration’s secret is listed masked and stored sealed [IF-2.6, IF-4.14, D-55]', async () => {
   const id = await create({ subscribedEventTypes: ['intent.success', 'intent.success'] });
   expect(id).toMatch(/^whc_[0-9A-Za-z]{22}$/);
   expect((await list()).find(({ webhookConfigId }) => webhookConfigId === id)).toEqual({
@@ -53,7 +53,7 @@ test('a configuration is listed with its secret masked, and stored sealed [IF-2.
   expect((await row(id)).sealedSigner.toString('latin1')).not.toContain(SECRET);
 });
 
-test('an update is 204 without a body, and is what the list shows [IF-4.15, D-16]', async () => {
+test('an update answers 204 without a body and changes the list [IF-4.15, D-16]', async () => {
   const id = await create();
   const answer = await world.call('PUT', `/webhook/${id}`, {
     body: {
@@ -68,24 +68,24 @@ test('an update is 204 without a body, and is what the list shows [IF-4.15, D-16
     webHookUrl: 'https://merchant.example/other',
     subscribedEventTypes: ['intent.failed'],
   });
-  // The same secret again is no change of secret.
+  // An update with the same secret does not rotate it.
   expect((await row(id)).sealedPreviousSigner).toBeNull();
 });
 
-test('an update that sends back what the list shows keeps the secret [IF-2.6, D-55]', async () => {
+test('an update with the masked secret keeps the stored secret [IF-2.6, D-55]', async () => {
   const id = await create();
   const { sealedSigner } = await row(id);
   const shown = { eventSigner: '<SIGNING_SECRET>', endpoint: ENDPOINT, subscribedEventTypes: [] };
   expect((await world.call('PUT', `/webhook/${id}`, { body: shown })).status).toBe(204);
   expect(await row(id)).toMatchObject({ sealedSigner, sealedPreviousSigner: null, eventTypes: [] });
-  // A new configuration has none that this could stand for.
+  // A new configuration has no stored secret to keep.
   expect((await world.call('POST', '/webhook', { body: shown })).json).toEqual({
     errorCode: 'bad_request',
     errorDescription: 'eventSigner: must be a secret of your own',
   });
 });
 
-test('a new secret leaves the old one beside it for 24 hours [D-53]', async () => {
+test('an update with a new secret keeps the old one for 24 hours [D-53]', async () => {
   const id = await create();
   const { sealedSigner } = await row(id);
   const before = Date.now();
@@ -99,7 +99,7 @@ test('a new secret leaves the old one beside it for 24 hours [D-53]', async () =
   expect(hours).toBeLessThan(24.1);
 });
 
-test('the list covers the active ones; includeInactive=true all; an update activates again [IF-4.14, D-55]', async () => {
+test('an inactive configuration is listed only on request [IF-4.14, D-55]', async () => {
   const id = await create();
   const { merchantId } = world.merchant;
   await deactivateWebhookConfig(world.db, {
@@ -142,7 +142,7 @@ test('an update closes the breaker and signals the endpoint queue [D-54, D-55]',
   });
 });
 
-test('a deleted configuration is gone from every list and cannot be updated [D-55]', async () => {
+test('a deleted configuration is in no list and cannot be updated [D-55]', async () => {
   const id = await create();
   const deleted = await world.call('DELETE', `/webhook/${id}`);
   const again = await world.call('DELETE', `/webhook/${id}`);
@@ -156,7 +156,7 @@ test('a deleted configuration is gone from every list and cannot be updated [D-5
   expect(all.some(({ webhookConfigId }) => webhookConfigId === id)).toBe(false);
 });
 
-test('a configuration gets the events of create that it subscribed to [D-50, D-51]', async () => {
+test('a configuration gets only the subscribed events of a create request [D-50, D-51]', async () => {
   const id = await create({ subscribedEventTypes: ['intent.created'] });
   await world.call('POST', '/subscription/create', { body: subscriptionBody() });
   const deliveries = await world.db
