@@ -17,9 +17,9 @@ const DAY = 86_400_000;
 let env: TestWorkflowEnvironment;
 let world: World;
 
-/** How often each activity fails before it is let through, and whether its effect happens first. */
+/** How often each activity fails, and whether it does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
-/** What happens while an activity's answer is on its way, the first time. */
+/** Runs once after the work of an activity, before its result is returned. */
 const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeEach(() => {
   }
 });
 
-/** The real activities behind a connection that breaks: before the work, or after it. */
+/** The real activities with failures before or after their work. */
 function withFaults(activities: Activities): Activities {
   const entries = Object.entries(activities).map(([name, activity]) => [
     name,
@@ -58,17 +58,14 @@ function withFaults(activities: Activities): Activities {
   return Object.fromEntries(entries) as Activities;
 }
 
-/**
- * An answer for which the server's time has to pass: it does not skip while nobody sleeps, and how
- * much of it an answer takes is not known beforehand.
- */
+/** Sleeps in steps of 10 s until the answer is there, because the server skips time only in sleeps. */
 async function whileTimePasses<T>(answer: Promise<T>): Promise<T> {
-  const isTold = answer.then(
+  const isAnswered = answer.then(
     () => true,
     () => true,
   );
   for (let slept = 0; slept < DAY; slept += 10_000) {
-    if (await Promise.race([isTold, Promise.resolve(false)])) break;
+    if (await Promise.race([isAnswered, Promise.resolve(false)])) break;
     await env.sleep(10_000);
   }
   return answer;
@@ -83,7 +80,7 @@ async function active() {
   return ref;
 }
 
-/** Nobody knows while the row cannot be read; the same command is carried out when it can. */
+/** The command answers 503 while the row cannot be read. A repeat succeeds after that. */
 async function isDoneWhenRowIsReadAgain(ref: SubscriptionRef, command: Command): Promise<void> {
   const ask = () => whileTimePasses(world.workflows.execute(ref, command));
   await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
@@ -92,18 +89,18 @@ async function isDoneWhenRowIsReadAgain(ref: SubscriptionRef, command: Command):
   expect(await ask()).toEqual({ kind: 'result', result: { kind: 'done' } });
 }
 
-describe('an activity that gives up', () => {
+describe('a lasting activity failure', () => {
   test.each([
-    ['before its work', false],
-    ['after its work', true],
-  ])('while charging, %s: the cycle is charged once, a little later [D-32]', async (_, effect) => {
+    ['before', false],
+    ['after', true],
+  ])('%s the charge delays the cycle, which is charged once [D-32]', async (_, effect) => {
     const ref = await active();
-    // More often than it is tried: the loop sees the failure and comes back after its hold.
+    // More failures than attempts: the workflow sees the failure and tries again after its backoff.
     faults.chargeAttempt = { times: 7, effect };
     await env.sleep(31 * DAY + 120_000);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
-    // After six tries, the first inside the workflow task, the row is read again; if the work was done,
-    // that is the end of it.
+    // After six attempts, the first as a local activity, the workflow reads the row again. If the
+    // charge is done, it makes no further attempt.
     expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
     expect((await world.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
       ['succeeded', 1],
@@ -126,15 +123,15 @@ describe('an activity that gives up', () => {
   });
 
   test.each([
-    ['before its work', false],
-    ['after its work', true],
-  ])('while recording a command, %s: the same command finds out [D-32]', async (_, effect) => {
+    ['before', false],
+    ['after', true],
+  ])('%s the record of a command is resolved by a repeat of it [D-32]', async (_, effect) => {
     const ref = await active();
     faults.record = { times: 100, effect };
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
     await whileTimePasses(world.workflows.execute(ref, pause).catch((error: unknown) => error));
     faults.record = { times: 0, effect };
-    // The pause before the last try that was to fail.
+    // Longer than the backoff before the last failing attempt.
     await env.sleep(60_000);
     expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
       kind: 'result',
@@ -147,7 +144,7 @@ describe('an activity that gives up', () => {
     expect(paused).toHaveLength(1);
   });
 
-  test('after an edit was recorded and nobody heard: the new date is the one charged [D-15]', async () => {
+  test('after the record of an edit does not lose the new date [D-15]', async () => {
     const ref = await active();
     const now = await env.currentTimeMs();
     const newNextPaymentAt = now + 5 * DAY;
@@ -170,7 +167,7 @@ describe('an activity that gives up', () => {
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('after a pause was recorded and nobody heard: an unpause is not refused for what was before [D-17]', async () => {
+  test('after the record of a pause does not refuse a later unpause [D-17]', async () => {
     const ref = await active();
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
@@ -188,7 +185,7 @@ describe('an activity that gives up', () => {
     expect((await world.state(ref)).status).toBe('ACTIVE');
   });
 
-  test('while a command waits for the row to be read: the same command is carried out later [D-17]', async () => {
+  test('during the read of the row lets a repeat of the command succeed later [D-17]', async () => {
     const ref = await active();
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await env.sleep(60_000);
@@ -199,7 +196,7 @@ describe('an activity that gives up', () => {
     expect((await world.state(ref)).status).toBe('PAUSED');
   });
 
-  test('while an operator cancels by signal: it is done when the database is back [D-§4]', async () => {
+  test('delays an operator’s cancel signal until the database is back [D-§4]', async () => {
     const ref = await active();
     faults.record = { times: 14, effect: false };
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
@@ -211,7 +208,7 @@ describe('an activity that gives up', () => {
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('while an operator pauses a run that is full, by signal: it waits, and is done when the database is back [design §3]', async () => {
+  test('delays an operator’s pause signal in a full run until the database is back', async () => {
     const createdAt = await env.currentTimeMs();
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock });
@@ -228,7 +225,7 @@ describe('an activity that gives up', () => {
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('while expiring a checkout: it expires all the same [D-§4]', async () => {
+  test('delays the expiry of a checkout and does not prevent it [D-§4]', async () => {
     const ref = await world.create({ createdAt: await env.currentTimeMs() });
     faults.record = { times: 8, effect: false };
     await env.sleep(DAY + 120_000);
@@ -236,7 +233,7 @@ describe('an activity that gives up', () => {
     expect((await world.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
   });
 
-  test('while delivering webhooks: the subscription goes on as if nothing were [design §5]', async () => {
+  test('in webhook delivery does not affect the subscription', async () => {
     faults.deliverPending = { times: 1_000, effect: false };
     const ref = await active();
     await env.sleep(31 * DAY + 120_000);
@@ -244,7 +241,7 @@ describe('an activity that gives up', () => {
     expect((await world.state(ref)).status).toBe('ENDED');
   });
 
-  test('while delivering webhooks, once: it delivers them a little later, and no sweep has to [D-54]', async () => {
+  test('in one webhook delivery is retried without a sweep [D-54]', async () => {
     const signer = 'a-secret-of-the-merchant';
     const receiver = await startWebhookReceiver({ secrets: [signer] });
     const configId = await world.subscribe(receiver.url, signer);
@@ -266,7 +263,7 @@ describe('an activity that gives up', () => {
     await receiver.close();
   });
 
-  test('for good does not fail the workflow: commands are served in between [design §3]', async () => {
+  test('does not fail the workflow when it is permanent, and commands still work', async () => {
     const ref = await active();
     faults.chargeAttempt = { times: 1_000_000, effect: false };
     const dueAt = Number((await world.events(ref)).at(-1)?.['nextPaymentDate']);
@@ -287,16 +284,16 @@ describe('an activity that gives up', () => {
   });
 });
 
-test('who asks to look again while the row is read has it read again [design §5]', async () => {
+test('a recheck signal during a read of the row causes a second read', async () => {
   const ref = await active();
   const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
   await env.sleep(60_000);
-  const looked: string[] = [];
+  const reads: string[] = [];
   meanwhile.loadSubscription = async () => {
-    looked.push('first');
-    meanwhile.loadSubscription = async () => void looked.push('second');
+    reads.push('first');
+    meanwhile.loadSubscription = async () => void reads.push('second');
     await handle.signal(poke);
   };
   await handle.signal(poke);
-  await vi.waitFor(() => expect(looked).toEqual(['first', 'second']), 30_000);
+  await vi.waitFor(() => expect(reads).toEqual(['first', 'second']), 30_000);
 });

@@ -14,15 +14,15 @@ let env: TestWorkflowEnvironment;
 let world: World;
 let payments: Payments;
 
-/** What the next calls come to instead of the real thing: each is used once, in order. */
-type Fate = 'pending' | 'dies';
-const fates: Fate[] = [];
-/** How often anything was asked. */
-let asked = 0;
+/** Replaces the outcome of the next calls. Each is used once, in order. */
+type Fault = 'pending' | 'fails';
+const faults: Fault[] = [];
+/** The number of calls so far. */
+let calls = 0;
 
 beforeAll(async () => {
   env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: fated });
+  world = await createWorld(env, { wrap: withFaults });
   payments = paymentsIn(world);
 });
 
@@ -32,21 +32,21 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  fates.length = 0;
-  asked = 0;
+  faults.length = 0;
+  calls = 0;
 });
 
-function fated(activities: Activities): Activities {
-  const meet = async <T>(work: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
-    asked += 1;
-    const fate = fates.shift();
-    if (fate === 'dies') throw new Error('the process died');
-    return fate === 'pending' ? { kind: 'pending' } : work();
+function withFaults(activities: Activities): Activities {
+  const call = async <T>(work: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
+    calls += 1;
+    const fault = faults.shift();
+    if (fault === 'fails') throw new Error('the process died');
+    return fault === 'pending' ? { kind: 'pending' } : work();
   };
   return {
     ...activities,
-    chargePayment: (input) => meet(() => activities.chargePayment(input)),
-    refundPayment: (input) => meet(() => activities.refundPayment(input)),
+    chargePayment: (input) => call(() => activities.chargePayment(input)),
+    refundPayment: (input) => call(() => activities.refundPayment(input)),
   };
 }
 
@@ -64,7 +64,7 @@ async function startCharge() {
   return { ref, handle };
 }
 
-/** Seconds of every timer of a run, in order, and what it was for. */
+/** Seconds and summary of every timer of a run, in order. */
 async function timers(handle: WorkflowHandle): Promise<string[]> {
   const { events } = await handle.fetchHistory();
   return (events ?? []).flatMap((event) => {
@@ -76,11 +76,11 @@ async function timers(handle: WorkflowHandle): Promise<string[]> {
   });
 }
 
-const times = (count: number, fate: Fate): Fate[] => Array.from({ length: count }, () => fate);
+const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
-describe('a payment whose outcome is not known', () => {
-  test('is asked about after 10 s, 30 s, 1, 5, 15 and then every 60 minutes [design §4]', async () => {
-    fates.push(...times(8, 'pending'));
+describe('a payment of unknown outcome', () => {
+  test('is looked up after 10 s, 30 s, 1, 5, 15 and then every 60 minutes', async () => {
+    faults.push(...times(8, 'pending'));
     const { ref, handle } = await startCharge();
     expect(await handle.result()).toEqual({
       paymentToken: null,
@@ -99,11 +99,11 @@ describe('a payment whose outcome is not known', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('goes on in a new run when its history is long, with the same wait [design §3]', async () => {
-    fates.push(...times(60, 'pending'));
+  test('continues as new when its history is long, and keeps its backoff', async () => {
+    faults.push(...times(60, 'pending'));
     const { ref, handle } = await startCharge();
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(asked).toBe(61);
+    expect(calls).toBe(61);
     const last = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
     expect(new Set(await timers(last))).toEqual(new Set(['3600 s ask the gateway again']));
@@ -111,19 +111,19 @@ describe('a payment whose outcome is not known', () => {
   });
 });
 
-describe('a payment whose steps fail', () => {
-  test('is tried again 10 s after an activity gave up, and never fails [design §3]', async () => {
-    // An activity is tried five times before the workflow hears of it.
-    fates.push(...times(10, 'dies'));
+describe('a payment with failing activities', () => {
+  test('is retried 10 s after an activity failure, and does not fail', async () => {
+    // An activity has five attempts before the workflow sees a failure.
+    faults.push(...times(10, 'fails'));
     const { ref, handle } = await startCharge();
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(asked).toBe(11);
+    expect(calls).toBe(11);
     expect(await timers(handle)).toEqual(['10 s try again', '10 s try again']);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('is not lost to a request to cancel its workflow [design §3]', async () => {
-    fates.push('dies', 'pending');
+  test('completes after a cancellation request to its workflow', async () => {
+    faults.push('fails', 'pending');
     const { ref, handle } = await startCharge();
     await handle.cancel();
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
@@ -132,11 +132,11 @@ describe('a payment whose steps fail', () => {
 });
 
 describe('a refund', () => {
-  test('that is not decided is sent again by the same ladder [D-§7]', async () => {
+  test('is retried with the same backoff schedule while its outcome is unknown [D-§7]', async () => {
     const paid = await payments.tokenised();
     const input = { ...paid, token: null, nowAt: Date.now() };
     expect(await world.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
-    fates.push(...times(3, 'pending'));
+    faults.push(...times(3, 'pending'));
     const { ref } = await payments.refund(paid, 1_200);
     const handle = await start(REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
     expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });

@@ -17,8 +17,8 @@ import type { World } from '../support/world.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Seconds of the questions of a day, from the first send on. */
-const LADDER = [
+/** Seconds of the look-ups of the first day, counted from the first send. */
+const LOOKUP_SECONDS = [
   0,
   10,
   40,
@@ -31,17 +31,17 @@ const LADDER = [
 let env: TestWorkflowEnvironment;
 let world: World;
 
-/** When the gateway was asked, in workflow time, and which of the questions it really hears. */
-const askedAt: number[] = [];
-let isHeard: (question: number) => boolean = () => true;
+/** When the gateway was called, in workflow time, and which of the calls are really made. */
+const calledAt: number[] = [];
+let isMade: (call: number) => boolean = () => true;
 
-// A world for each test: a subscription that an earlier test left alive has its timers in every later
-// sleep of days.
+// Each test has its own world, because timers of an earlier test's subscription would fire in later
+// sleeps of days.
 beforeEach(async () => {
   env = await startTimeSkippingServer();
   world = await createWorld(env, {
-    wrap: overheard,
-    // A gateway that is away is away for hours of workflow time.
+    wrap: withCallLog,
+    // An outage lasts for hours of workflow time.
     sendBudget: { newSendsForMs: 200, pauseMs: 100 },
   });
 });
@@ -52,21 +52,21 @@ afterEach(async () => {
 });
 
 beforeEach(() => {
-  askedAt.length = 0;
-  isHeard = () => true;
+  calledAt.length = 0;
+  isMade = () => true;
 });
 
-/** A question that is not heard costs no send budget and comes to what it would have come to. */
-function overheard(activities: Activities): Activities {
-  const hear = async <T>(at: number, ask: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
-    askedAt.push(at);
-    return isHeard(askedAt.length - 1) ? ask() : { kind: 'pending' };
+/** A call that is not made returns pending, as in an outage, without using the send budget. */
+function withCallLog(activities: Activities): Activities {
+  const log = async <T>(at: number, ask: () => Promise<T>): Promise<T | { kind: 'pending' }> => {
+    calledAt.push(at);
+    return isMade(calledAt.length - 1) ? ask() : { kind: 'pending' };
   };
   return {
     ...activities,
-    chargeAttempt: (input) => hear(input.realNowAt, () => activities.chargeAttempt(input)),
-    chargePayment: (input) => hear(input.nowAt, () => activities.chargePayment(input)),
-    lookForLateCharge: (input) => hear(input.nowAt, () => activities.lookForLateCharge(input)),
+    chargeAttempt: (input) => log(input.realNowAt, () => activities.chargeAttempt(input)),
+    chargePayment: (input) => log(input.nowAt, () => activities.chargePayment(input)),
+    lookForLateCharge: (input) => log(input.nowAt, () => activities.lookForLateCharge(input)),
   };
 }
 
@@ -79,10 +79,10 @@ async function timers(handle: WorkflowHandle): Promise<number[]> {
 }
 
 /**
- * Seconds of the questions after the first, to ten: between two of them the server's clock runs with
- * the machine's, for as long as a busy machine takes over an activity.
+ * Seconds from the first call to each call, rounded down to tens. During an activity the server's
+ * clock runs in real time, so a busy machine adds seconds.
  */
-const seconds = () => askedAt.map((at) => Math.floor((at - (askedAt[0] ?? 0)) / 10_000) * 10);
+const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
 
 async function gatewayIsAway(effect: 'done' | 'none'): Promise<void> {
   const all = { match: {}, count: 1_000 };
@@ -97,7 +97,7 @@ async function gatewayIsAway(effect: 'done' | 'none'): Promise<void> {
 
 const gatewayIsBack = () => world.control('DELETE', '/control/faults');
 
-/** Its second cycle was declined; the gateway goes away before the retry four hours later. */
+/** A subscription whose second cycle is declined. The next retry is four hours later. */
 async function unpaid() {
   const createdAt = await env.currentTimeMs();
   const ref = await world.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
@@ -110,7 +110,7 @@ async function unpaid() {
   });
   await env.sleep(DAY + HOUR);
   await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'), 20_000);
-  askedAt.length = 0;
+  calledAt.length = 0;
   return ref;
 }
 
@@ -127,11 +127,11 @@ const waitForState = (ref: SubscriptionRef, expected: object) =>
     interval: 50,
   });
 
-describe('a gateway that is away', () => {
-  test('for an hour leaves every command answered, and a late success is booked [design §4]', async () => {
+describe('a gateway outage', () => {
+  test('lasting an hour blocks no command, and a late success is booked', async () => {
     const ref = await unpaid();
     await gatewayIsAway('done');
-    isHeard = (question) => question === 0 || question > 5;
+    isMade = (call) => call === 0 || call > 5;
     await env.sleep(3 * HOUR + 5 * 60_000);
     await waitForState(ref, { openAttempt: { trigger: 'automatic_retry' } });
     await env.sleep(10 * 60_000);
@@ -155,13 +155,13 @@ describe('a gateway that is away', () => {
     ]);
   }, 90_000);
 
-  test('for a day needs a person: asked by the ladder, then once a day, then settled [design §4]', async () => {
+  test('lasting a day puts the retry in review, with daily look-ups until it is settled', async () => {
     const ref = await unpaid();
     await gatewayIsAway('none');
-    isHeard = (question) => question === 0 || question >= 29;
+    isMade = (call) => call === 0 || call >= 29;
     await env.sleep(3 * HOUR + 25 * HOUR);
     await waitForState(ref, { openAttempt: { reviewReason: expect.stringMatching(/^asked for/) } });
-    expect(seconds()).toEqual(LADDER);
+    expect(seconds()).toEqual(LOOKUP_SECONDS);
     const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({
       ...ref,
@@ -180,25 +180,25 @@ describe('a gateway that is away', () => {
     expect(await decideReview(world.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
     await gatewayIsBack();
     await world.workflows.recheck(ref);
-    // The retry plan's next date is past by now: it is tried again at once, under a new key.
+    // The next date of the retry plan has passed, so the retry is made at once under a new key.
     await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
-    const told = (await world.events(ref)).map((event) => event['eventType']).slice(-4);
-    expect(told).toEqual([
+    const emitted = (await world.events(ref)).map((event) => event['eventType']).slice(-4);
+    expect(emitted).toEqual([
       'intent.failed',
       'intent.success',
       'subscription.cycle_charged',
       'subscription.ended',
     ]);
     expect((await world.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
-    // It is watched from now on, and would be asked about in the tests below.
+    // Stops the watch for a late charge.
     await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
-  test('for a day puts a payment outside a cycle in review, asked about once a day [design §4]', async () => {
+  test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async () => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await gatewayIsAway('none');
-    isHeard = (question) => question === 0 || question >= 29;
+    isMade = (call) => call === 0 || call >= 29;
     const input = { ...ref, token: null, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
     const taskQueue = `${world.taskQueuePrefix}billing`;
@@ -210,7 +210,7 @@ describe('a gateway that is away', () => {
     await env.sleep(25 * HOUR + DAY);
     expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
     expect(await timers(handle)).toEqual([
-      ...LADDER.slice(1).map((at, n) => at - (LADDER[n] ?? 0)),
+      ...LOOKUP_SECONDS.slice(1).map((at, n) => at - (LOOKUP_SECONDS[n] ?? 0)),
       86_400,
       86_400,
     ]);
@@ -234,7 +234,7 @@ describe('a gateway that is away', () => {
   }, 90_000);
 });
 
-describe('what a person settled as not charged', () => {
+describe('a payment settled as not charged', () => {
   async function settledAsNotCharged() {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
@@ -249,17 +249,17 @@ describe('what a person settled as not charged', () => {
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
     await decideReview(world.db, attempt.id, { ...decision, outcome: 'not_charged' });
     await gatewayIsBack();
-    askedAt.length = 0;
+    calledAt.length = 0;
     expect(await world.activities.chargePayment(input)).toEqual({
       kind: 'declined',
       errorCode: 'processing_error',
     });
-    // Whoever booked it has started the watch.
+    // The activity that booked the decline has started the watch for a late charge.
     const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
     return { payments, ref, attempt, handle };
   }
 
-  test('is looked for at the gateway for a week and then left alone [design §4]', async () => {
+  test('is looked up at the gateway for a week and then no more', async () => {
     const { payments, ref, handle } = await settledAsNotCharged();
     expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
@@ -267,10 +267,10 @@ describe('what a person settled as not charged', () => {
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('and was charged by a second route is booked beside the payment and given back [design §4]', async () => {
+  test('keeps its decline and has a late charge booked and refunded', async () => {
     const { payments, ref, attempt, handle } = await settledAsNotCharged();
     await env.sleep(2 * HOUR);
-    // The request that everybody thought lost arrives.
+    // The request that seemed lost arrives.
     const arrived = await world.gateway.charge({
       key: attempt.gatewayKey,
       gatewayMethodId: attempt.gatewayMethodId,

@@ -24,7 +24,7 @@ afterAll(async () => {
   await env.teardown();
 });
 
-/** The next 31 January, 09:30, as the server counts time. */
+/** Sleeps to the next 31 January, 09:30, in server time. */
 async function sleepToJanuary31(): Promise<number> {
   const now = await env.currentTimeMs();
   const year = new Date(now).getUTCFullYear();
@@ -43,13 +43,13 @@ async function subscribe(life: Omit<NewLife, 'createdAt'> = {}): Promise<Subscri
 
 const paid = async (ref: SubscriptionRef) => (await world.state(ref)).cyclesCharged;
 
-/** Time passes; then `cycles` cycles are paid, no more. */
+/** Sleeps for `ms` and expects exactly `cycles` paid cycles. */
 async function sleepUntilPaid(ref: SubscriptionRef, ms: number, cycles: number): Promise<void> {
   await env.sleep(ms);
   await vi.waitFor(async () => expect(await paid(ref)).toBe(cycles), { timeout: 30_000 });
 }
 
-/** [month-day, event, amount] of everything told so far, from event `from` on. */
+/** [month-day, event type, amount] of every emitted event, from index `from` on. */
 async function story(ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
   const events = await world.events(ref);
   return events
@@ -68,7 +68,7 @@ async function expectNothingFurther(ref: SubscriptionRef): Promise<void> {
 }
 
 describe('a subscription in Temporal', () => {
-  test('anchored on 31 January is charged on the last day of short months [D-05]', async () => {
+  test('is charged on the last day of short months when its anchor is 31 January [D-05]', async () => {
     await sleepToJanuary31();
     const ref = await subscribe({ terms: { cycleCount: 4 } });
     await sleepUntilPaid(ref, 30 * DAY, 2);
@@ -93,7 +93,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(ref);
   });
 
-  test('of 36 months is charged 36 times, one cycle after the other [D-§4]', async () => {
+  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async () => {
     const ref = await subscribe({ terms: { cycleCount: 36, amountMinor: 500 } });
     for (let cycles = 2; cycles <= 36; cycles += 1) await sleepUntilPaid(ref, 31 * DAY, cycles);
     const book = await world.book(ref);
@@ -104,7 +104,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(ref);
   });
 
-  test('with a trial charges at its end, with upfrontAmount the first cycle only [IF-2.3]', async () => {
+  test('is charged at a trial’s end, and upfrontAmount only for the first cycle [IF-2.3]', async () => {
     const trial = await subscribe({
       terms: { cycleCount: 2, trial: { interval: 'DAY', count: 7 } },
     });
@@ -118,7 +118,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(trial);
   });
 
-  test('whose cycle is declined is retried after 4 hours and goes on [D-30]', async () => {
+  test('is retried 4 and 12 hours after a declined due date, and then goes on [D-30]', async () => {
     const ref = await subscribe({ terms: { cycleCount: 3 } });
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
@@ -194,7 +194,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(ref);
   });
 
-  test('that nobody pays ends when its checkout expires [D-§4]', async () => {
+  test('ends when its checkout expires unpaid [D-§4]', async () => {
     const ref = await world.create({ createdAt: await env.currentTimeMs() });
     await env.sleep(DAY + 1_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'));

@@ -23,7 +23,7 @@ const MERCHANT_ID = 'mer_1';
 let env: TestWorkflowEnvironment;
 let queuePrefix: string;
 let input: WebhookEndpointInput;
-/** What each drain was called with. */
+/** The input of each drain. */
 let drains: DrainEndpointInput[];
 
 beforeAll(async () => {
@@ -75,7 +75,7 @@ const wakeQueue = () => send(wake);
 /** Milliseconds of the workflow's time between one drain and the next. */
 const gaps = () => drains.slice(1).map((call, index) => call.nowAt - (drains[index]?.nowAt ?? 0));
 
-/** A timer's wait plus what the workflow tasks around it took. */
+/** Each gap is the timer's delay plus the time of the workflow tasks around it. */
 function expectGaps(expected: readonly number[]): void {
   expect(gaps()).toHaveLength(expected.length);
   gaps().forEach((gap, index) => {
@@ -95,7 +95,7 @@ async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
 
 describe('an endpoint queue', () => {
-  it('drains at the ten times of the schedule, over 75.6 hours, and ends [D-54]', async () => {
+  it('drains at the ten instants of the schedule, over 75.6 hours, and then ends [D-54]', async () => {
     await withWorkers(
       (attempts) => {
         const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
@@ -110,7 +110,7 @@ describe('an endpoint queue', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('drains at once when it is woken during a wait, and says in words what it waits for [D-54]', async () => {
+  it('drains at once on a wake-up in a wait, and its details name the next attempt [D-54]', async () => {
     const results = [
       { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 0 },
       { remaining: 2, nextDelayMs: 6_600_000, pausedMs: 0 },
@@ -137,7 +137,7 @@ describe('an endpoint queue', () => {
     expectGaps([600_000, 6_600_000]);
   });
 
-  it('lets a pause of the breaker pass by one timer, however often it is woken [D-54]', async () => {
+  it('waits out a breaker pause with one timer, over any number of wake-ups [D-54]', async () => {
     await withWorkers(
       (drain) =>
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
@@ -156,7 +156,7 @@ describe('an endpoint queue', () => {
     expectGaps([60_000]);
   });
 
-  it('probes after the pause for what came during it, not at the next attempt of what was there [D-54]', async () => {
+  it('probes right after the breaker pause when an event came during the pause [D-54]', async () => {
     await withWorkers(
       (drain) =>
         drain === 1 ? { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 60_000 } : NOTHING_LEFT,
@@ -171,7 +171,7 @@ describe('an endpoint queue', () => {
     expectGaps([60_000]);
   });
 
-  it('drains at once when the breaker was closed by a change of the configuration [D-55]', async () => {
+  it('drains at once when a changed configuration closes the breaker [D-55]', async () => {
     await withWorkers(
       (drain) =>
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
@@ -186,7 +186,7 @@ describe('an endpoint queue', () => {
     expectGaps([10_000]);
   });
 
-  it('does another drain for a wake-up that arrives while the last one is under way [D-54]', async () => {
+  it('drains again after a wake-up that arrives during a drain [D-54]', async () => {
     await withWorkers(
       async (drain) => {
         if (drain === 1) await wakeQueue();
@@ -213,7 +213,7 @@ describe('an endpoint queue', () => {
     expect(drains).toHaveLength(2);
   });
 
-  it('outlives drains that fail, with longer and longer pauses that wake-ups do not shorten [D-54]', async () => {
+  it('retries failed drains with a growing backoff that wake-ups do not shorten [D-54]', async () => {
     await withWorkers(
       async (drain) => {
         if (drain > 6) return NOTHING_LEFT;
@@ -227,7 +227,7 @@ describe('an endpoint queue', () => {
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, and loses nothing by it [D-54]', async () => {
+  it('continues as new before its history is long, with the same input [D-54]', async () => {
     await withWorkers(
       (drain) => (drain === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000, pausedMs: 0 }),
       async () => {
@@ -243,7 +243,7 @@ describe('an endpoint queue', () => {
     expect(drains.at(-1)).toEqual(unchangedInput());
   });
 
-  it('asks for its activity at the lowest priority, for its merchant [D-54]', async () => {
+  it('has its activity at the lowest priority, with the merchant as fairness key [D-54]', async () => {
     await withWorkers(
       () => NOTHING_LEFT,
       async () => {

@@ -23,7 +23,7 @@ const MERCHANT_ID = 'mer_1';
 let env: TestWorkflowEnvironment;
 let queuePrefix: string;
 let input: WebhookStreamInput;
-/** What each round was called with. */
+/** The input of each round. */
 let rounds: DeliverPendingInput[];
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ const wakeStream = () =>
 /** Milliseconds of the workflow's time between one round and the next. */
 const gaps = () => rounds.slice(1).map((call, index) => call.nowAt - (rounds[index]?.nowAt ?? 0));
 
-/** A timer's wait plus what the workflow tasks around it took. */
+/** Each gap is the timer's delay plus the time of the workflow tasks around it. */
 function expectGaps(expected: readonly number[]): void {
   expect(gaps()).toHaveLength(expected.length);
   gaps().forEach((gap, index) => {
@@ -86,8 +86,8 @@ function expectGaps(expected: readonly number[]): void {
 
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number, handOver: false });
 
-describe('webhook stream', () => {
-  it('has ten attempts made at the times of the schedule, over 75.6 hours, and ends [D-54]', async () => {
+describe('a webhook stream', () => {
+  it('makes ten attempts at the instants of the schedule, over 75.6 hours, and ends [D-54]', async () => {
     await withWorkers(
       (attempts) => {
         const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
@@ -102,7 +102,7 @@ describe('webhook stream', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('looks at once when it is woken during a wait, and says in words what it waits for [D-54]', async () => {
+  it('delivers at once on a wake-up in a wait, and its details name the next attempt [D-54]', async () => {
     const results = [
       { remaining: 1, nextDelayMs: 7_200_000 },
       { remaining: 2, nextDelayMs: 6_600_000 },
@@ -131,7 +131,7 @@ describe('webhook stream', () => {
     expectGaps([600_000, 6_600_000]);
   });
 
-  it('does another round for a wake that arrives while the last one is under way [D-54]', async () => {
+  it('does another round after a wake-up that arrives during a round [D-54]', async () => {
     await withWorkers(
       async (round) => {
         if (round === 1) await wakeStream();
@@ -144,7 +144,7 @@ describe('webhook stream', () => {
     expect(rounds).toHaveLength(2);
   });
 
-  it('is started again by a wake after its end [D-54]', async () => {
+  it('is started again by a wake-up after its end [D-54]', async () => {
     await withWorkers(
       () => NOTHING_LEFT,
       async () => {
@@ -158,7 +158,7 @@ describe('webhook stream', () => {
     expect(rounds).toHaveLength(2);
   });
 
-  it('outlives rounds that fail, with longer and longer pauses [D-54]', async () => {
+  it('retries failed rounds with a growing backoff [D-54]', async () => {
     await withWorkers(
       (round) => {
         if (round <= 6) throw new Error('the database is away');
@@ -171,7 +171,7 @@ describe('webhook stream', () => {
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, and loses nothing by it [D-54]', async () => {
+  it('continues as new before its history is long, with the same input [D-54]', async () => {
     await withWorkers(
       (round) => (round === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000 }),
       async () => {
