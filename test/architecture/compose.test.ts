@@ -33,12 +33,12 @@ const dockerfile = readFileSync('Dockerfile', 'utf8');
 
 const OURS = ['sandbox-gateway', 'api', 'worker'];
 
-/** Read by docker-compose.yml itself. */
+/** Variables that only docker-compose.yml reads. */
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
 
 /**
- * What the documentation of each image names: the postgres image; temporal-sql-tool and the Temporal
- * CLI of admin-tools; the server's configuration template; the Web UI.
+ * Variables in the documentation of each image: the postgres image, temporal-sql-tool and the Temporal
+ * CLI in admin-tools, the server's configuration template, and the Web UI.
  */
 const IMAGE_VARIABLES: Readonly<Record<string, readonly string[]>> = {
   postgres: ['POSTGRES_USER', 'POSTGRES_PASSWORD', 'POSTGRES_DB'],
@@ -65,7 +65,7 @@ const IMAGE_VARIABLES: Readonly<Record<string, readonly string[]>> = {
 
 const imageOf = (service: ComposeService): string => service.image!.split(':')[0]!;
 
-/** The environment of a service with every `${NAME}` given a value or its default. */
+/** The environment of a service, with a value or the default for every `${NAME}`. */
 function environmentOf(name: string): Record<string, string> {
   const sample = Buffer.alloc(32, 7).toString('base64');
   return Object.fromEntries(
@@ -93,7 +93,7 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
-  it.each(OURS)('starts a file that is there and in the image as %s', (name) => {
+  it.each(OURS)('starts %s from a file that exists and is in the image', (name) => {
     const service = services[name]!;
     expect(service.build).toBe('.');
     const first = name === 'worker' ? ['--import', './runtime/workflow-threads.mjs'] : [];
@@ -106,19 +106,19 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it.each(OURS)('gives %s only variables that are read', (name) => {
+  it.each(OURS)('gives %s only variables that the configuration reads', (name) => {
     const unknown = Object.keys(services[name]!.environment).filter(
       (variable) => !(VARIABLE_NAMES as readonly string[]).includes(variable),
     );
     expect(unknown).toEqual([]);
   });
 
-  it.each(OURS)('lets %s end by itself before it is killed', (name) => {
+  it.each(OURS)('gives %s a longer grace period than its own stop takes', (name) => {
     const [, seconds] = /^(\d+)s$/.exec(services[name]!.stop_grace_period!)!;
     expect(Number(seconds) * 1_000).toBeGreaterThan(STOP_WITHIN_MS);
   });
 
-  it('gives every process all it needs to start, reachable from the other containers', () => {
+  it('configures every process completely and makes it reachable from other containers', () => {
     const api = loadApiConfig(environmentOf('api'));
     const worker = loadWorkerConfig(environmentOf('worker'));
     const gateway = loadGatewayConfig(environmentOf('sandbox-gateway'));
@@ -136,13 +136,13 @@ describe('docker-compose.yml', () => {
     expect(api.webhookAllowLoopback).toBe(false);
   });
 
-  it('takes from the outside only variables that .env.example names', () => {
+  it('reads only variables that .env.example names', () => {
     const taken = [...text.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1]!);
     const known = [...VARIABLE_NAMES, ...COMPOSE_ONLY] as string[];
     expect(taken.filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  it.each(Object.keys(IMAGE_VARIABLES))('gives image %s only variables it documents', (image) => {
+  it.each(Object.keys(IMAGE_VARIABLES))('gives image %s only documented variables', (image) => {
     const using = Object.values(services).filter(
       (service) => service.build === undefined && imageOf(service) === image,
     );
@@ -153,7 +153,7 @@ describe('docker-compose.yml', () => {
     expect(unknown).toEqual([]);
   });
 
-  it('pins every image to a version and uses none that is retired', () => {
+  it('pins every image to a version and uses no retired image', () => {
     const images = Object.values(services)
       .filter((service) => service.build === undefined)
       .map((service) => service.image!);
@@ -161,7 +161,7 @@ describe('docker-compose.yml', () => {
     expect(images.filter((image) => image.includes('auto-setup'))).toEqual([]);
   });
 
-  it('mounts files that are there and volumes that it declares', () => {
+  it('mounts only existing files and declared volumes', () => {
     const sources = Object.values(services).flatMap((service) =>
       (service.volumes ?? []).map((volume) => volume.split(':')[0]!),
     );
@@ -176,7 +176,7 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
-  it('runs only scripts that it mounts, and that a shell can read', () => {
+  it('runs only mounted scripts with valid shell syntax', () => {
     const mounted = Object.values(services).flatMap((service) => service.volumes ?? []);
     const scripts = Object.values(services).flatMap((service) =>
       service.entrypoint === undefined ? [] : [service.entrypoint],
@@ -190,7 +190,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('waits for services that exist, in the way they end or stay', () => {
+  it('waits for each dependency to be healthy or, for a one-time service, to have ended', () => {
     const waits = Object.values(services).flatMap((service) =>
       Object.entries(service.depends_on ?? {}).map(([name, { condition }]) => [name, condition]),
     );
@@ -206,7 +206,7 @@ describe('docker-compose.yml', () => {
     expect(services['temporal']!.healthcheck).toBeDefined();
   });
 
-  it('opens ports on this machine only', () => {
+  it('opens ports on the loopback address only', () => {
     const ports = Object.values(services).flatMap((service) => service.ports ?? []);
     expect(ports.toSorted()).toEqual([
       '127.0.0.1:8080:8080',
@@ -217,7 +217,7 @@ describe('docker-compose.yml', () => {
 });
 
 describe('docker/temporal-namespace.sh', () => {
-  it('registers exactly the search attributes that the embedded server gets', () => {
+  it('registers exactly the search attributes of the embedded server', () => {
     const script = readFileSync('docker/temporal-namespace.sh', 'utf8');
     const registered = [...script.matchAll(/--name (\w+) --type (\w+)/g)].map(([, name, type]) => [
       name!,
@@ -228,7 +228,7 @@ describe('docker/temporal-namespace.sh', () => {
 });
 
 describe('Dockerfile', () => {
-  it('copies only what is there, and all that production code imports', () => {
+  it('copies only existing files, and every folder that production code imports', () => {
     const copied = [...dockerfile.matchAll(/^COPY (.+)$/gm)].flatMap(([, line]) =>
       line!.split(' ').slice(0, -1),
     );
@@ -239,7 +239,7 @@ describe('Dockerfile', () => {
     for (const path of copied) expect(allowed).toContain(`!${path}\n`);
   });
 
-  it('uses the Node version of .nvmrc and starts a file that is there', () => {
+  it('uses the Node version of .nvmrc and the command of the worker service', () => {
     const version = readFileSync('.nvmrc', 'utf8').trim();
     expect(dockerfile).toContain(`FROM node:${version}-bookworm-slim`);
     const command = /^CMD (.+)$/m.exec(dockerfile)![1]!;

@@ -19,7 +19,7 @@ const matches = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map((match) => match[1] ?? '');
 
 describe('the documents', () => {
-  test('name only commands that there are [design §6]', async () => {
+  test('name only npm scripts that exist', async () => {
     const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as {
       scripts: Record<string, string>;
     };
@@ -31,7 +31,7 @@ describe('the documents', () => {
     expect(unknown).toEqual([]);
   });
 
-  test('link and point only to files that there are [design §2]', () => {
+  test('reference only files that exist', () => {
     const missing = documents.flatMap(({ file, text }) => [
       ...matches(text, /\]\(([^)#\s]+)(?:#[^)]*)?\)/g)
         .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(dirname(file), target)))

@@ -11,7 +11,7 @@ import {
   VARIABLE_NAMES,
 } from '../../runtime/config.ts';
 
-/** Only docker-compose.yml reads it. */
+/** Variables that only docker-compose.yml reads. */
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
 
 const lines = readFileSync('.env.example', 'utf8').split('\n');
@@ -20,7 +20,7 @@ const assignments = lines.flatMap((line) => {
   return match === null ? [] : [{ name: match[1]!, value: match[2]! }];
 });
 
-/** `.env.example` with every line that gives a value uncommented, and the secrets filled in. */
+/** `.env.example` with every assignment uncommented and every secret filled in. */
 const filledIn = parseEnv(
   [
     ...assignments.map(({ name, value }) => `${name}=${value}`),
@@ -29,19 +29,19 @@ const filledIn = parseEnv(
 );
 
 describe('.env.example', () => {
-  it('names every variable that is read, and no other, once', () => {
+  it('names every variable exactly once, and no unknown one', () => {
     const named = assignments.map(({ name }) => name).toSorted();
     expect(named).toEqual([...VARIABLE_NAMES, ...COMPOSE_ONLY].toSorted());
   });
 
-  it('shows values that every process accepts', () => {
+  it('has values that every process accepts', () => {
     expect(loadApiConfig(filledIn).port).toBe(8080);
     expect(loadWorkerConfig(filledIn).queues).toEqual(['billing', 'charges', 'webhooks']);
     expect(loadGatewayConfig(filledIn).port).toBe(8081);
     expect(loadEmbeddedConfig(filledIn).postgresPort).toBe(54_329);
   });
 
-  it('shows the defaults: uncommenting it changes nothing', () => {
+  it('has the default values', () => {
     const required = { DATABASE_URL: filledIn['DATABASE_URL'] };
     const secrets = Object.fromEntries(SECRETS.map((name) => [name, filledIn[name]]));
     const atDefaults = loadApiConfig({ ...required, ...secrets });
@@ -57,7 +57,7 @@ describe('.env.example', () => {
 });
 
 describe('a process without settings', () => {
-  it('refuses to start and names everything that is missing at once', () => {
+  it('refuses to start and names all missing variables at once', () => {
     expect(() => loadApiConfig({})).toThrow(
       new ConfigError([
         'DATABASE_URL: is not set and has no default',

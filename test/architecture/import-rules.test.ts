@@ -12,7 +12,7 @@ const { forbidden, options } = rules as {
   options: ICruiseOptions;
 };
 
-/** What every fixture project has, so that the imports below resolve to something. */
+/** The files of every fixture project, so that the imports below resolve. */
 const TARGETS = {
   'domain/money.ts': 'export const money = 1;',
   'workflows/subscription/messages.ts': 'export const id = 1;',
@@ -28,7 +28,7 @@ const TARGETS = {
   'worker.ts': 'export const worker = 1;',
 };
 
-/** A file, an import in it that the table forbids, and the rule that must say so. */
+/** A file, a forbidden import in it, and the rule that must report it. */
 const FORBIDDEN: readonly (readonly [file: string, line: string, rule: string])[] = [
   ['domain/x.ts', "import '../db/client.ts';", 'domain-imports-nothing'],
   ['domain/x.ts', "import 'node:crypto';", 'domain-imports-nothing'],
@@ -93,7 +93,7 @@ const FORBIDDEN: readonly (readonly [file: string, line: string, rule: string])[
   ['db/x.ts', "import './nowhere.ts';", 'resolvable'],
 ];
 
-/** Imports the table allows and that a careless rule would forbid. */
+/** Allowed imports that a too broad rule would forbid. */
 const ALLOWED: readonly (readonly [file: string, line: string])[] = [
   ['workflows/payment/messages.ts', "import '@temporalio/common';"],
   ['workflows/payment/messages.ts', "import '../../domain/money.ts';"],
@@ -120,7 +120,7 @@ describe('the import rules', () => {
   });
   afterAll(() => rmSync(project, { recursive: true }));
 
-  /** Names of the rules that a project with this one extra line breaks. */
+  /** Names of the rules that the fixture project violates with this extra line. */
   async function broken(file: string, line: string): Promise<string[]> {
     const files = { ...TARGETS, 'domain/x.ts': "import './money.ts';", [file]: line };
     const folders = [...new Set(Object.keys(files).map((name) => name.split('/')[0]!))];
@@ -138,7 +138,7 @@ describe('the import rules', () => {
     return [...new Set((output as ICruiseResult).summary.violations.map((v) => v.rule.name))];
   }
 
-  it('let the fixture project itself pass', async () => {
+  it('accept the fixture project without an extra line', async () => {
     expect(await broken('domain/x.ts', "import './money.ts';")).toEqual([]);
   });
 
@@ -150,7 +150,7 @@ describe('the import rules', () => {
     expect(await broken(file, line)).toEqual([]);
   });
 
-  it('are each shown to bite', () => {
+  it('are each covered by a forbidden import', () => {
     const shown = new Set(FORBIDDEN.map(([, , rule]) => rule));
     expect(forbidden.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
   });

@@ -20,7 +20,7 @@ const document = createDocument({
 const nameOf = ({ method, path }: { method: string; path: string }): string =>
   `${method.toUpperCase()} ${path}`;
 
-/** Nothing behind the routes may be reached here: what asks for it has read its request. */
+/** Throws on any use of a dependency. A route that uses one has read its whole request before. */
 const unreachable: object = new Proxy(
   {},
   {
@@ -67,7 +67,7 @@ const routesOf = (router: typeof merchants): Route[] =>
       })),
   );
 
-/** Every field a route looks for in an object, as it reads a request that has none of them. */
+/** Every field that a route looks up in an empty request. */
 async function fieldsReadBy(route: Route): Promise<{ body: string[]; query: string[] }> {
   const read = { body: new Set<string>(), query: new Set<string>() };
   const empty = (names: Set<string>) =>
@@ -102,22 +102,22 @@ const describedFields = (operation: Operation) => ({
   query: Object.keys(operation.query?.shape ?? {}).toSorted(),
 });
 
-describe('the interface document', () => {
-  it('has every route of merchants and no other [D-§7]', () => {
+describe('the OpenAPI document', () => {
+  it('describes every merchant route and no other [D-§7]', () => {
     const served = routesOf(merchants).map(nameOf);
     expect(OPERATIONS.map(nameOf).toSorted()).toEqual([...served, 'GET /openapi.json'].toSorted());
     expect(routesOf(open).map(nameOf)).toContain('GET /openapi.json');
   });
 
   it.each(routesOf(merchants).map((route) => [nameOf(route), route] as const))(
-    'has the fields that %s reads and no other [D-§7]',
+    'describes exactly the fields that %s reads [D-§7]',
     async (name, route) => {
       const operation = OPERATIONS.find((candidate) => nameOf(candidate) === name)!;
       expect(await fieldsReadBy(route)).toEqual(describedFields(operation));
     },
   );
 
-  it('has the path parameters of every route [D-§7]', () => {
+  it('describes the path parameters of every route [D-§7]', () => {
     const wrong = OPERATIONS.filter(({ path, params = {} }) => {
       const named = [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter!);
       return named.toSorted().join() !== Object.keys(params).toSorted().join();
@@ -125,16 +125,16 @@ describe('the interface document', () => {
     expect(wrong.map(nameOf)).toEqual([]);
   });
 
-  it('calls every operation by a name of its own [D-§7]', () => {
+  it('gives every operation a unique name [D-§7]', () => {
     const ids = OPERATIONS.map(({ operationId }) => operationId);
     expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
   });
 
-  it('has every type of event [IF-6, D-50]', () => {
+  it('describes every event type [IF-6, D-50]', () => {
     expect(Object.keys(document['webhooks'] as Json)).toEqual(EVENT_TYPES);
   });
 
-  it('names every code of the catalogue but those of unknown routes [D-§8]', () => {
+  it('names every error code, except those of unknown routes [D-§8]', () => {
     const used = new Set<string>(OPERATIONS.flatMap(errorCodesOf));
     const unused = Object.keys(ERRORS).filter((code) => !used.has(code));
     expect(unused).toEqual(['route_not_found', 'method_not_allowed']);
@@ -147,12 +147,12 @@ describe('the interface document', () => {
     ]);
   });
 
-  it('points only to what it has', () => {
+  it('contains every target of its references', () => {
     const missing = referencesIn(document).filter((pointer) => valueAt(pointer) === undefined);
     expect(missing).toEqual([]);
   });
 
-  it('marks as extensions what interface.md does not have [D-§7]', () => {
+  it('marks the routes beyond the agreed interface as extensions [D-§7]', () => {
     const marked = OPERATIONS.filter(({ isExtension }) => isExtension).map(nameOf);
     expect(marked.toSorted()).toEqual([
       'DELETE /webhook/:webhookConfigId',
@@ -199,21 +199,24 @@ describe('the check of answers against the document', () => {
       text: JSON.stringify(body),
     });
 
-  it('passes what is documented', () => {
+  it('accepts a documented answer', () => {
     expect(created(200, { customerId: 'cus_1' })).toEqual([]);
   });
 
   it.each([
-    ['a status', created(418, {})],
-    ['a field too many', created(200, { customerId: 'cus_1', name: 'Ada' })],
-    ['a field too few', created(200, {})],
+    ['an undocumented status', created(418, {})],
+    ['an extra field', created(200, { customerId: 'cus_1', name: 'Ada' })],
+    ['a missing field', created(200, {})],
     ['a field of another type', created(200, { customerId: 1 })],
     ['an error code of another operation', created(400, error('payment_outcome_pending'))],
-    ['a content type', created(200, { customerId: 'cus_1' }, { 'content-type': 'text/html' })],
-    ['a header that is missing', created(409, error('idempotency_key_in_use'))],
-    ['an event with a field too few', check.problemsOfEvent({ eventType: 'intent.created' })],
+    [
+      'another content type',
+      created(200, { customerId: 'cus_1' }, { 'content-type': 'text/html' }),
+    ],
+    ['a missing header', created(409, error('idempotency_key_in_use'))],
+    ['an event with a missing field', check.problemsOfEvent({ eventType: 'intent.created' })],
     ['an event of an unknown type', check.problemsOfEvent({ eventType: 'intent.lost' })],
-  ])('finds %s', (_, problems) => {
+  ])('reports %s', (_, problems) => {
     expect(problems).not.toEqual([]);
   });
 
@@ -222,11 +225,11 @@ describe('the check of answers against the document', () => {
   }
 });
 
-describe('the examples of the document', () => {
+describe('the examples of the OpenAPI document', () => {
   const check = createDocumentCheck(document);
   const examples = examplesIn(document);
 
-  it('are there for every request and every answer', () => {
+  it('exist for every request and every answer', () => {
     const without = contentsIn(document).filter(
       ({ content }) => Object.keys((content['examples'] ?? {}) as Json).length === 0,
     );
@@ -235,7 +238,7 @@ describe('the examples of the document', () => {
   });
 
   it.each(examples.map((example) => [example.pointer, example] as const))(
-    'are right: %s',
+    'match their schema: %s',
     (_, { schema, value }) => {
       expect(check.problemsAt('answer', schema, value)).toEqual([]);
     },
@@ -247,7 +250,7 @@ interface Content {
   content: Json;
 }
 
-/** Everything that is sent as JSON, wherever it stands. */
+/** Every JSON content of the document, with its pointer. */
 function contentsIn(value: unknown, pointer = '#'): Content[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, member]): Content[] => {

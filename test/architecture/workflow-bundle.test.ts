@@ -2,18 +2,18 @@ import { resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { beforeAll, describe, expect, it } from 'vitest';
 
-/** Packages that are in the bundle of a workflow that does nothing: the SDK and what it needs. */
+/** The packages in the bundle of an empty workflow: the SDK and its dependencies. */
 const TEMPORAL_RUNTIME = ['@temporalio/common', '@temporalio/workflow', 'long', 'ms', 'nexus-rpc'];
 
-/** How much our own code may add to the bundle of an empty workflow, in characters. */
+/** The maximum that our code may add to the bundle of an empty workflow, in characters. */
 const OWN_CODE_CEILING = 750_000;
 
 const logger = new DefaultLogger('ERROR');
 
-/** What webpack calls the modules it put in: their paths below the checkout. */
+/** The ids of the bundled modules: their paths in the checkout, from webpack's comments. */
 function moduleIds(code: string): string[] {
   const ids = [...code.matchAll(/^\/\*\*\*\/ "([^"]+)"$/gm)].map((match) => match[1]!);
-  // Another form of comment would make every check below pass on nothing.
+  // Without ids, for example after a change of webpack's comments, every check below would pass.
   expect(ids.length).toBeGreaterThan(50);
   return [...new Set(ids)];
 }
@@ -48,30 +48,30 @@ describe('the workflow bundle', () => {
   const packagesIn = (list: readonly string[]): string[] =>
     [...new Set(list.flatMap((id) => packageOf(id) ?? []))].toSorted();
 
-  it('holds our workflows and the rules', () => {
+  it('contains the workflows and the domain code', () => {
     expect(ids).toContain('./workflows/index.ts');
     expect(ids.filter((id) => id.startsWith('./workflows/')).length).toBeGreaterThan(3);
     expect(ids.filter((id) => id.startsWith('./domain/')).length).toBeGreaterThan(3);
   });
 
-  it('holds no other file of ours', () => {
+  it('contains no other file of this project', () => {
     const own = ids.filter((id) => packageOf(id) === undefined && id.startsWith('./'));
     expect(own.filter((id) => !/^\.\/(workflows|domain)\//.test(id))).toEqual([]);
   });
 
-  it('holds no package but those every workflow needs', () => {
+  it('contains only the packages of an empty workflow', () => {
     expect(packagesIn(emptyIds)).toEqual(TEMPORAL_RUNTIME);
     expect(packagesIn(ids)).toEqual(TEMPORAL_RUNTIME);
   });
 
-  it('holds nothing else: no built-in of Node, no stand-in for one', () => {
-    // Of an import it leaves out, webpack keeps an id without a path. The SDK has two such.
+  it('contains no built-in module of Node and no replacement of one', () => {
+    // Webpack keeps an id without a path for an excluded import. The SDK has two such imports.
     const standIns = (list: readonly string[]): number =>
       list.filter((id) => !id.startsWith('./')).length;
     expect(standIns(ids)).toBe(standIns(emptyIds));
   });
 
-  it('stays small: what we add to an empty workflow has a ceiling', () => {
+  it('adds at most 750,000 characters to the bundle of an empty workflow', () => {
     expect(size - emptySize).toBeGreaterThan(0);
     expect(size - emptySize).toBeLessThan(OWN_CODE_CEILING);
   });

@@ -1,2 +1,2 @@
-/** What the bundle of a workflow that does nothing holds is what every bundle must hold. */
+/** An empty workflow. Its bundle has only the code that every workflow bundle needs. */
 export async function empty(): Promise<void> {}
