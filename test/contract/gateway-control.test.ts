@@ -29,8 +29,8 @@ const bookOf = async (query: string) => {
   return (await response.json()) as { charges: Record<string, unknown>[]; next: number | null };
 };
 
-describe('the book at /control/charges', () => {
-  it('lists a subscription in order with outcomes, refunds and how often a key was sent [D-61]', async () => {
+describe('the charge list at /control/charges', () => {
+  it('has a subscription’s charges in order, with outcome, refunds and send count [D-61]', async () => {
     await sandbox.call('POST', '/control/declines', {
       subscriptionId: 'sub_book',
       code: 'insufficient_funds',
@@ -88,7 +88,7 @@ describe('the book at /control/charges', () => {
 });
 
 describe('a repeated request', () => {
-  it('is marked as replayed, the first is not [D-32]', async () => {
+  it('is marked as replayed, unlike the first one [D-32]', async () => {
     const send = () =>
       fetch(`${sandbox.server.url}/v1/charges`, {
         method: 'POST',
@@ -106,8 +106,8 @@ describe('a repeated request', () => {
   });
 });
 
-describe('what can be asked for at /control', () => {
-  it('declines the next charges of one payment method and of no other [D-61]', async () => {
+describe('the control API', () => {
+  it('declines the next charges of one payment method only [D-61]', async () => {
     await sandbox.call('POST', '/control/declines', {
       paymentMethodId: 'pmt_steered',
       code: 'stolen_card',
@@ -125,7 +125,7 @@ describe('what can be asked for at /control', () => {
     return ((await response.json()) as { faults: unknown[] }).faults;
   };
 
-  it('hits only what matches, only as often as asked, and forgets faults on DELETE [D-61]', async () => {
+  it('applies a fault only to matching requests, and removes faults on DELETE [D-61]', async () => {
     const fault = { operation: 'charge', fault: 'error_500', count: 5 };
     await sandbox.call('POST', '/control/faults', {
       ...fault,
@@ -144,7 +144,7 @@ describe('what can be asked for at /control', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('declines and books what a decline fault hits, and nothing after it [D-61]', async () => {
+  it('declines and records exactly the charge that a decline fault hits [D-61]', async () => {
     const fault = { operation: 'charge', fault: 'decline', count: 1, chance: 1 };
     await sandbox.call('POST', '/control/faults', fault);
     const hit = await sandbox.gateway.charge(request('charge:in_9:1', 'sub_decline'));
@@ -159,7 +159,7 @@ describe('what can be asked for at /control', () => {
     ]);
   });
 
-  it('hits a share of the requests with a chance, and the others not [D-61]', async () => {
+  it('applies a fault with a chance to a share of the requests [D-61]', async () => {
     const fault = { operation: 'lookup', fault: 'error_500', count: 1_000, chance: 0.5 };
     const never = { key: 'charge:in_never:1', amountMinor: 1_999, currency: 'USD' };
     await sandbox.call('POST', '/control/faults', fault);
@@ -167,7 +167,7 @@ describe('what can be asked for at /control', () => {
       Array.from({ length: 64 }, async () => (await sandbox.gateway.lookup(never)).kind),
     );
     await sandbox.call('DELETE', '/control/faults');
-    // All the same is a chance of one in 2 ** 63.
+    // The probability of 64 equal outcomes is 1 in 2 ** 63.
     expect(new Set(kinds)).toEqual(new Set(['absent', 'unknown']));
   });
 
@@ -184,7 +184,7 @@ describe('what can be asked for at /control', () => {
     ['POST', '/control/declines', { code: 'card_declined', count: 1 }, 'subscriptionId or'],
     ['POST', '/control/declines', { paymentMethodId: 'p', code: 'no', count: 1 }, 'code'],
     ['GET', '/control/charges?after=x', undefined, 'after'],
-  ])('refuses %s %s %j by the name of the field [D-61]', async (method, path, body, field) => {
+  ])('refuses %s %s %j and names the invalid field [D-61]', async (method, path, body, field) => {
     const response = await sandbox.call(method, path, body);
     expect(response.status).toBe(400);
     const answer = (await response.json()) as { error: string; message: string };
@@ -193,7 +193,7 @@ describe('what can be asked for at /control', () => {
   });
 });
 
-describe('who may call', () => {
+describe('the sandbox gateway', () => {
   it.each([
     ['POST', '/v1/charges'],
     ['GET', '/v1/charges?key=k'],
@@ -211,7 +211,7 @@ describe('who may call', () => {
     }
   });
 
-  it('opens /health to anyone and nothing else that it does not know [D-20]', async () => {
+  it('serves /health without a key, and answers 404 or 405 to unknown routes [D-20]', async () => {
     const status = async (method: string, path: string) =>
       (await fetch(sandbox.server.url + path, { method })).status;
     expect(await status('GET', '/health')).toBe(200);
@@ -219,7 +219,7 @@ describe('who may call', () => {
     expect(await status('GET', '/')).toBe(404);
   });
 
-  it('tells a client with a wrong key that it is at fault, not the card [D-20]', async () => {
+  it('rejects the request of a client with a wrong key, which is no decline [D-20]', async () => {
     const { url } = sandbox.server;
     const stranger = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong' });
     await expect(stranger.charge(request('charge:in_7:1', null))).rejects.toEqual(
@@ -229,8 +229,8 @@ describe('who may call', () => {
   });
 });
 
-describe('the book over restarts', () => {
-  it('is the same for a second server that starts on it at once [D-32]', async () => {
+describe('the database of the sandbox gateway', () => {
+  it('gives the same outcomes to two more servers that start on it in parallel [D-32]', async () => {
     const first = await sandbox.gateway.charge(request('charge:in_8:1', 'sub_restart'));
     const options = {
       databaseUrl: sandbox.database.url,

@@ -8,7 +8,7 @@ import { createExchange } from '../../gateways/sandbox/exchange.ts';
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server that notes what reaches it and an exchange with it. */
+/** A server that records its requests, and an exchange with it. */
 async function start(answering: Answering, changes: { timeoutMs?: number } = {}) {
   const arrived: string[] = [];
   const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ const charge = {
 };
 
 describe('one HTTP exchange', () => {
-  it('was not sent when nobody listens [D-32]', async () => {
+  it('is not sent when no server listens [D-32]', async () => {
     const { exchange, server, url } = await start(() => undefined);
     server.close();
     await once(server, 'close');
@@ -58,26 +58,26 @@ describe('one HTTP exchange', () => {
     await client.close();
   });
 
-  it('was not sent when the name does not resolve [D-32]', async () => {
+  it('is not sent when the host name does not resolve [D-32]', async () => {
     const url = 'http://gateway.invalid:1';
     const exchange = createExchange({ url, bearer: 'key', timeoutMs: 30_000, connections: 1 });
     expect(await exchange.send(post('/'))).toMatchObject({ kind: 'not_sent' });
     await exchange.close();
   });
 
-  it('is broken when the connection is cut before the answer, and is sent once only [D-32]', async () => {
+  it('is broken, and not sent again, when the connection closes before the answer [D-32]', async () => {
     const { arrived, exchange } = await start((request, response) => {
       if (request.url === '/ok') response.end('{}');
       else request.socket.destroy();
     });
-    // Also on a connection that was good before, where clients like to try again by themselves.
+    // The connection worked before. HTTP clients often retry by themselves on such a connection.
     expect(await exchange.send(post('/ok'))).toEqual({ kind: 'answered', status: 200, body: {} });
     expect(await exchange.send(post('/cut'))).toMatchObject({ kind: 'broken' });
     expect(await exchange.send({ method: 'GET', path: '/look' })).toMatchObject({ kind: 'broken' });
     expect(arrived).toEqual(['POST /ok', 'POST /cut', 'GET /look']);
   });
 
-  it('is broken when the answer stops half-way [D-32]', async () => {
+  it('is broken when the answer is incomplete [D-32]', async () => {
     const { exchange } = await start((request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('{"charge"', () => request.socket.destroy());
@@ -94,7 +94,7 @@ describe('one HTTP exchange', () => {
     expect(arrived).toEqual(['POST /slow']);
   });
 
-  it('was not sent, and never leaves, when the caller gives up while it queues [D-32]', async () => {
+  it('is never sent when the caller aborts while it queues [D-32]', async () => {
     const waiting: ServerResponse[] = [];
     const { arrived, exchange } = await start((_request, response) => waiting.push(response));
     const first = exchange.send(post('/first'));
@@ -112,17 +112,17 @@ describe('one HTTP exchange', () => {
     expect(arrived).toEqual(['POST /first', 'POST /third']);
   });
 
-  it('is broken when the caller gives up after it was sent [D-32]', async () => {
+  it('is broken when the caller aborts after it was sent [D-32]', async () => {
     const caller = new AbortController();
     const { exchange } = await start(() => caller.abort());
     expect(await exchange.send(post('/', caller.signal))).toMatchObject({ kind: 'broken' });
   });
 
   it.each([
-    ['a page of a proxy', 404, 'text/html', '<h1>Not found</h1>'],
-    ['an error of a proxy', 403, 'application/json', '{"message":"blocked"}'],
+    ['an HTML page of a proxy', 404, 'text/html', '<h1>Not found</h1>'],
+    ['a JSON error of a proxy', 403, 'application/json', '{"message":"blocked"}'],
     ['a 500', 500, 'application/json', '{"error":"internal_error"}'],
-    ['a 200 that is no charge', 200, 'application/json', '{"charge":{"outcome":"succeeded"}}'],
+    ['a 200 without a valid charge', 200, 'application/json', '{"charge":{"outcome":"succeeded"}}'],
     ['an empty 200', 200, 'application/json', ''],
   ])('leaves the outcome of a charge unknown after %s [D-32]', async (_, status, type, body) => {
     const { url } = await start((_request, response) => {

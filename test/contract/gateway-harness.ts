@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeRequest, PaymentGateway } from '../../gateways/port.ts';
 
-/** What went wrong on purpose with the next request of an operation. */
+/** A fault for the next request of an operation. */
 export interface FaultOrder {
   readonly operation: 'charge' | 'lookup' | 'methods' | 'refund';
   readonly fault: 'delay' | 'error_500' | 'lose_answer';
@@ -10,33 +10,33 @@ export interface FaultOrder {
   readonly delayMs?: number;
 }
 
-/** One adapter with the means to look behind it. */
+/** One gateway adapter, with access to the gateway's own records. */
 export interface GatewayHarness {
   readonly gateway: PaymentGateway;
-  /** The same gateway through a client that gives up within a fraction of a second. */
+  /** The same gateway through a client with a timeout below one second. */
   readonly impatient: PaymentGateway;
-  /** What a payer's browser comes back with after typing this number into the card form. */
+  /** The one-time token that the card form returns for this card number. */
   issueToken(number: string, session: string): Promise<string>;
   readonly payingCard: string;
   readonly decliningCards: readonly { readonly number: string; readonly code: DeclineCode }[];
-  /** Null where the gateway cannot be made to fail: those tests are reported as skipped. */
+  /** Null when the gateway cannot fail on demand. Its tests are skipped then. */
   readonly faults: {
-    /** Hits exactly one request. */
+    /** Applies a fault to exactly one request. */
     once(order: FaultOrder): Promise<void>;
     /** Declines the next charges of a subscription. */
     decline(subscriptionId: string, code: DeclineCode, count: number): Promise<void>;
   } | null;
-  /** The gateway's own book of one subscription, in order. */
+  /** The charges of one subscription in the gateway's own records, in order. */
   book(
     subscriptionId: string,
   ): Promise<{ key: string; outcome: string; amountMinor: number; sentCount: number }[]>;
   close(): Promise<void>;
 }
 
-/** The harness, once `beforeAll` has made it. */
+/** Returns the harness. Valid after `beforeAll`. */
 export type Current = () => GatewayHarness;
 
-/** A saved card of this number. */
+/** Saves a card with this number and returns its id at the gateway. */
 export async function savedMethod({ gateway, issueToken }: GatewayHarness, number: string) {
   const session = `cs_${randomUUID()}`;
   const token = await issueToken(number, session);
@@ -45,7 +45,7 @@ export async function savedMethod({ gateway, issueToken }: GatewayHarness, numbe
   return outcome.card.gatewayMethodId;
 }
 
-/** A charge of 19.99 USD for a subscription of its own; state only what matters. */
+/** A request to charge 19.99 USD for a new subscription, with these changes. */
 export async function chargeRequest(
   harness: GatewayHarness,
   changes: Partial<ChargeRequest> = {},

@@ -5,13 +5,13 @@ import { TEST_CARDS } from '../../gateways/sandbox/test-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 
-/** Bearer of everything but the tokeniser. */
+/** The bearer token of every route except the tokeniser. */
 export const API_KEY = 'gateway-key-of-the-contract-tests-0001';
 
-/** The only origin the tokeniser of these tests sends a browser back to. */
+/** The only return origin that the tokeniser of these tests allows. */
 export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 
-/** The sandbox gateway on a database of its own, its client, and plain HTTP to it. */
+/** The sandbox gateway on its own database, its client, and plain HTTP access. */
 export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
   const database = await createTestDatabase();
   const server = await createSandboxGateway({
@@ -25,7 +25,7 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
   const gateway = client(30_000);
   const impatient = client(750);
 
-  /** A request with the gateway key. */
+  /** Sends a request with the gateway key. */
   const call = (method: string, path: string, body?: unknown) =>
     fetch(server.url + path, {
       method,
@@ -36,7 +36,7 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
 
-  /** What a browser does with the card form, redirects not followed. */
+  /** Submits the card form as a browser does, without following redirects. */
   const submitCard = (fields: Readonly<Record<string, string>>) =>
     fetch(`${server.url}/tokenise`, {
       method: 'POST',
@@ -71,7 +71,7 @@ export async function startSandbox(options: Partial<SandboxGatewayOptions> = {})
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
-/** The sandbox as the contract suite wants an adapter. */
+/** The sandbox gateway as a harness of the contract tests. */
 export async function startSandboxHarness(): Promise<GatewayHarness> {
   const sandbox = await startSandbox();
   const control = async (path: string, body: unknown): Promise<void> => {

@@ -4,12 +4,12 @@ import { DECLINES } from '../../domain/declines.ts';
 import { TEST_CARDS, testCard } from '../../gateways/sandbox/test-cards.ts';
 
 describe('the published test cards', () => {
-  it('has a number for every decline code [D-61]', () => {
+  it('have a number for every decline code [D-61]', () => {
     const covered = new Set(TEST_CARDS.flatMap(({ code }) => code ?? []));
     expect([...covered].toSorted()).toEqual(Object.keys(DECLINES).toSorted());
   });
 
-  it('gives the numbers people know what they know them for [D-61]', () => {
+  it('use well-known test numbers for their well-known behaviour [D-61]', () => {
     const behaviour = (number: string) => {
       const card = testCard(number);
       return [card?.code, card?.when];
@@ -23,7 +23,7 @@ describe('the published test cards', () => {
     expect(behaviour('4000000000000341')).toEqual(['card_declined', 'later_charges']);
   });
 
-  it('lists each number once, with a moment exactly when there is a code [D-61]', () => {
+  it('have unique numbers, and a decline moment exactly when they have a code [D-61]', () => {
     expect(new Set(TEST_CARDS.map((card) => card.number)).size).toBe(TEST_CARDS.length);
     for (const { number, code, when } of TEST_CARDS) {
       expect(number).toMatch(/^\d{13,16}$/);
@@ -31,12 +31,12 @@ describe('the published test cards', () => {
     }
   });
 
-  it('holds only numbers with a right check digit, but the one that is known for a wrong one [D-61]', () => {
+  it('have valid check digits, except 4242 4242 4242 4241 [D-61]', () => {
     const wrong = TEST_CARDS.filter(({ number }) => checksum(number) % 10 !== 0);
     expect(wrong.map((card) => card.number)).toEqual(['4242424242424241']);
   });
 
-  it('is the table in gateways/README.md, row for row [D-61]', () => {
+  it('equal the table in gateways/README.md, row for row [D-61]', () => {
     const readme = readFileSync('gateways/README.md', 'utf8');
     const rows = readme.split('\n').flatMap((line) => {
       const cells = line.split('|').map((cell) => cell.trim());
@@ -52,7 +52,7 @@ describe('the published test cards', () => {
   });
 });
 
-/** Luhn: every second digit from the right doubled, digits of the result added. */
+/** The Luhn sum: every second digit from the right is doubled, and all digits are added. */
 function checksum(number: string): number {
   return Array.from(number)
     .toReversed()

@@ -7,7 +7,7 @@ import type { Sandbox } from './gateway-sandbox-harness.ts';
 
 let sandbox: Sandbox;
 let sql: postgres.Sql;
-// Tokens and cards expire by this clock.
+// The gateway's clock for the expiry of tokens and cards.
 let now = Date.UTC(2026, 10, 20);
 const failures: string[] = [];
 
@@ -24,7 +24,7 @@ afterAll(async () => {
   expect(failures).toEqual([]);
 });
 
-/** Every row of every table of the book, as text. */
+/** Every row of every table of the gateway, as text. */
 async function everyRow(): Promise<string> {
   const tables = await sql<{ name: string }[]>`
     select table_name as name from information_schema.tables
@@ -48,7 +48,7 @@ async function everyRow(): Promise<string> {
 const locationOf = (response: Response) => new URL(response.headers.get('location') ?? '');
 
 describe('POST /tokenise', () => {
-  it('sends the browser back with a one-time token and keeps the rest of the address [D-61]', async () => {
+  it('redirects the browser with a one-time token and keeps the rest of the URL [D-61]', async () => {
     const response = await sandbox.submitCard({
       return_url: `${RETURN_ORIGIN}/checkout/cs_1?step=2&payment_error=card_declined&payment_error_id=1`,
     });
@@ -59,7 +59,7 @@ describe('POST /tokenise', () => {
     expect(location.searchParams.get('payment_token')).toMatch(/^ptk_[\w-]{32}$/);
   });
 
-  it('answers with headers that keep it out of frames, caches and referrers [D-61]', async () => {
+  it('answers with headers against framing, caching and referrers [D-61]', async () => {
     const { headers } = await sandbox.submitCard({});
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
@@ -70,9 +70,9 @@ describe('POST /tokenise', () => {
     );
   });
 
-  it('refuses a number outside the test list and leaves no row of it anywhere [D-61]', async () => {
+  it('refuses a number outside the test cards and stores no row [D-61]', async () => {
     const before = await everyRow();
-    // Both pass the checksum of card numbers.
+    // All three pass the Luhn check.
     for (const number of ['4532015112830366', '4532 0151 1283 0366', '6011-0000-0000-0004']) {
       const location = locationOf(await sandbox.submitCard({ number }));
       expect(location.searchParams.get('payment_error')).toBe('incorrect_card_number');
@@ -82,7 +82,7 @@ describe('POST /tokenise', () => {
     expect(after).not.toContain('4532015112830366');
   });
 
-  it('keeps nothing of an accepted card but brand, country, last four and expiry [D-61]', async () => {
+  it('stores only brand, country, last four digits and expiry of an accepted card [D-61]', async () => {
     await sandbox.submitCard({ session: 'cs_kept', name: 'Grace Kept', cvc: '987' });
     const columns = await sql<{ name: string }[]>`
       select column_name as name from information_schema.columns
@@ -115,7 +115,7 @@ describe('POST /tokenise', () => {
     ['a CVC of three digits on American Express', { number: '378282246310005' }, 'invalid_cvc'],
     ['no number at all', { number: '' }, 'incorrect_card_number'],
   ])(
-    'sends the browser back with a code for %s and stores nothing [D-61]',
+    'redirects the browser with an error code for %s and stores nothing [D-61]',
     async (_, fields, code) => {
       const before = await everyRow();
       const response = await sandbox.submitCard(fields);
@@ -127,7 +127,7 @@ describe('POST /tokenise', () => {
     },
   );
 
-  it('tells two refusals of one card apart, also when the form led back from the first [D-61]', async () => {
+  it('gives two refusals of one card different ids, also after a return [D-61]', async () => {
     const first = locationOf(await sandbox.submitCard({ number: '1' }));
     const second = locationOf(await sandbox.submitCard({ number: '1', return_url: first.href }));
     const idsOf = (location: URL) => location.searchParams.getAll('payment_error_id');
@@ -142,9 +142,9 @@ describe('POST /tokenise', () => {
     ['a name before an @', 'http://127.0.0.1:8080@evil.example/'],
     ['credentials', 'http://user:pw@127.0.0.1:8080/'],
     ['a script', 'javascript:alert(1)'],
-    ['a path only', '/checkout/cs_1'],
-    ['nothing', ''],
-  ])('answers 400 and no redirect to a return address with %s [D-61]', async (_, return_url) => {
+    ['only a path', '/checkout/cs_1'],
+    ['an empty text', ''],
+  ])('answers 400 without a redirect when the return URL has %s [D-61]', async (_, return_url) => {
     const before = await everyRow();
     const response = await sandbox.submitCard({ return_url });
     expect(response.status).toBe(400);
@@ -167,7 +167,7 @@ describe('POST /tokenise', () => {
     expect(asJson.status).toBe(415);
   });
 
-  it('refuses a token after ten minutes, not a moment before [D-61]', async () => {
+  it('refuses a token after exactly ten minutes [D-61]', async () => {
     const save = (token: string) =>
       sandbox.gateway.saveMethod({ key: `save:${token.slice(4)}`, token, session: 'cs_late' });
     const early = await sandbox.issueToken('4242424242424242', 'cs_late');
@@ -180,19 +180,19 @@ describe('POST /tokenise', () => {
       code: 'processing_error',
       reason: 'token_expired',
     });
-    // What was redeemed in time can be asked for again later.
+    // A token that was redeemed in time can be sent again under its key.
     expect((await save(early)).kind).toBe('saved');
   });
 });
 
-describe('test cards', () => {
+describe('the sandbox', () => {
   const save = async (number: string, verify: boolean) => {
     const session = `cs_${number}_${verify}`;
     const token = await sandbox.issueToken(number, session);
     return sandbox.gateway.saveMethod({ key: `save:${session}`, token, session, verify });
   };
 
-  it('refuses exactly 4242 4242 4242 4241 when a card is only saved [D-61]', async () => {
+  it('refuses only 4242 4242 4242 4241 when a card is saved without verification [D-61]', async () => {
     const refused: unknown[] = [];
     for (const { number } of TEST_CARDS) {
       const outcome = await save(number, false);
@@ -206,7 +206,7 @@ describe('test cards', () => {
     ]);
   });
 
-  it('refuses a declining card when it is verified, and saves 0341 all the same [D-61]', async () => {
+  it('refuses a declining card when it is verified, but saves 4000 0000 0000 0341 [D-61]', async () => {
     expect(await save('4000000000000002', true)).toEqual({
       kind: 'refused',
       code: 'card_declined',
@@ -227,7 +227,7 @@ describe('test cards', () => {
     expect(await charge(2)).toMatchObject({ kind: 'declined', code: 'card_declined' });
   });
 
-  it('repeats a refusal for the key that got it [D-61]', async () => {
+  it('repeats a refusal for the same key [D-61]', async () => {
     const token = await sandbox.issueToken('4242424242424241', 'cs_repeat');
     const request = { key: 'save:cs_repeat', token, session: 'cs_repeat' };
     const first = await sandbox.gateway.saveMethod(request);
@@ -236,26 +236,26 @@ describe('test cards', () => {
   });
 });
 
-describe('reading a typed card', () => {
+describe('the card form', () => {
   const at = Date.UTC(2026, 10, 20);
   const read = (expiry: string, number = '4242-4242 4242 4242') =>
     readCard({ number, expiry, cvc: ' 123 ' }, at);
 
   it.each(['12/27', '12 / 27', ' 12/27 ', '1227', '12/2027', '122027'])(
-    'takes the expiry written as "%s" [D-61]',
+    'accepts the expiry "%s" [D-61]',
     (expiry) => {
       expect(read(expiry)).toMatchObject({ expiryMonth: 12, expiryYear: 2027 });
     },
   );
 
   it.each(['', '12', '12/7', '00/27', '13/27', '12/27/30', '12-27-2027', 'ab/cd'])(
-    'does not take the expiry "%s" [D-61]',
+    'refuses the expiry "%s" [D-61]',
     (expiry) => {
       expect(read(expiry)).toBe('expired_card');
     },
   );
 
-  it('takes a card until its month has ended in UTC [D-61]', () => {
+  it('accepts a card until its expiry month ends in UTC [D-61]', () => {
     const lastMoment = Date.UTC(2026, 11, 1) - 1;
     const typed = { number: '4242424242424242', expiry: '11/26', cvc: '123' };
     expect(readCard(typed, lastMoment)).toMatchObject({ lastFourDigit: '4242' });

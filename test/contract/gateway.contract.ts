@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
-import { describeDoubt } from './gateway-doubt.contract.ts';
+import { describeUnknownOutcomes } from './gateway-unknown-outcome.contract.ts';
 import { chargeRequest, savedMethod } from './gateway-harness.ts';
 import type { Current, GatewayHarness } from './gateway-harness.ts';
 
-/** The promises of `gateways/port.ts`, as every adapter has to keep them. */
+/** The promises of `gateways/port.ts`, which every adapter must keep. */
 export function describeGatewayContract(
   name: string,
   start: () => Promise<GatewayHarness>,
@@ -22,13 +22,13 @@ export function describeGatewayContract(
     describeRefunds(() => harness);
     describeSaving(() => harness);
     describe.runIf(abilities.canFail)('when it fails', () => {
-      describeDoubt(() => harness);
+      describeUnknownOutcomes(() => harness);
     });
   });
 }
 
 function describeCharging(current: Current): void {
-  it('charges the amount and says which charge it was [D-40]', async () => {
+  it('charges the amount and returns the charge id [D-40]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     const outcome = await harness.gateway.charge(request);
@@ -38,7 +38,7 @@ function describeCharging(current: Current): void {
     ]);
   });
 
-  it('makes one charge of a key sent twice and answers both with it [D-32]', async () => {
+  it('makes one charge for a key sent twice, with the same answer [D-32]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     const first = await harness.gateway.charge(request);
@@ -47,7 +47,7 @@ function describeCharging(current: Current): void {
     expect(await harness.book(request.subscriptionId)).toHaveLength(1);
   });
 
-  it('does the same without a subscription [D-40]', async () => {
+  it('makes one charge for a key sent twice without a subscription [D-40]', async () => {
     const harness = current();
     const reference = {
       merchantId: 'mer_1',
@@ -61,7 +61,7 @@ function describeCharging(current: Current): void {
     expect(await harness.gateway.charge(request)).toEqual(first);
   });
 
-  it('makes one charge of a key sent ten times at once [D-32]', async () => {
+  it('makes one charge for a key sent ten times in parallel [D-32]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     const outcomes = await Promise.all(
@@ -75,20 +75,17 @@ function describeCharging(current: Current): void {
   it.each([
     ['amount', { amountMinor: 2_000 }],
     ['currency', { currency: 'EUR' }],
-  ])(
-    'refuses a key that comes again with another %s and charges nothing [D-32]',
-    async (_, other) => {
-      const harness = current();
-      const request = await chargeRequest(harness);
-      await harness.gateway.charge(request);
-      await expect(harness.gateway.charge({ ...request, ...other })).rejects.toThrow(
-        GatewayRejectedRequest,
-      );
-      expect(await harness.book(request.subscriptionId)).toMatchObject([{ amountMinor: 1_999 }]);
-    },
-  );
+  ])('rejects a used key with another %s and charges nothing [D-32]', async (_, other) => {
+    const harness = current();
+    const request = await chargeRequest(harness);
+    await harness.gateway.charge(request);
+    await expect(harness.gateway.charge({ ...request, ...other })).rejects.toThrow(
+      GatewayRejectedRequest,
+    );
+    expect(await harness.book(request.subscriptionId)).toMatchObject([{ amountMinor: 1_999 }]);
+  });
 
-  it('declines with the code of the card, and again with the same key [D-42]', async () => {
+  it('declines with the card’s code, and repeats the decline for the same key [D-42]', async () => {
     const harness = current();
     expect(harness.decliningCards.length).toBeGreaterThan(0);
     for (const { number, code } of harness.decliningCards) {
@@ -100,7 +97,7 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('declines a method it does not keep as removed [D-42]', async () => {
+  it('declines an unknown payment method with payment_method_removed [D-42]', async () => {
     const harness = current();
     const request = await chargeRequest(harness, { gatewayMethodId: 'pm_nobody' });
     expect(await harness.gateway.charge(request)).toMatchObject({
@@ -109,7 +106,7 @@ function describeCharging(current: Current): void {
     });
   });
 
-  it('looks up what became of a key, paid or declined [D-32]', async ({ skip }) => {
+  it('returns the outcome of a paid or declined key in a look-up [D-32]', async ({ skip }) => {
     const harness = current();
     skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
     for (const number of [harness.payingCard, harness.decliningCards[0]?.number ?? '']) {
@@ -120,14 +117,14 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('says of a key that never came that it is absent [D-32]', async ({ skip }) => {
+  it('reports an unused key as absent in a look-up [D-32]', async ({ skip }) => {
     const { gateway } = current();
     skip(!gateway.capabilities.lookup, 'this adapter has no look-up');
     const never = { key: `charge:in_${randomUUID()}:1`, amountMinor: 1_999, currency: 'USD' };
     expect(await gateway.lookup(never)).toEqual({ kind: 'absent' });
   });
 
-  it('does not take a charge of another amount or currency for the one asked about [D-32]', async ({
+  it('reports another charge in a look-up with another amount or currency [D-32]', async ({
     skip,
   }) => {
     const harness = current();
@@ -142,7 +139,7 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('sends nothing for a caller that has given up already [D-32]', async () => {
+  it('sends no charge when the caller has aborted before [D-32]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     const outcome = await harness.gateway.charge({ ...request, signal: AbortSignal.abort() });
@@ -161,7 +158,7 @@ function describeRefunds(current: Current): void {
   };
   const key = () => `refund:${randomUUID()}`;
 
-  it('gives back a part, then the rest, and not one unit more [D-40]', async () => {
+  it('refunds a part, then the rest, and not one unit more [D-40]', async () => {
     const { gateway, ...charge } = await paid();
     const refund = (amountMinor: number) => gateway.refund({ ...charge, key: key(), amountMinor });
     expect(await refund(500)).toEqual({ kind: 'refunded', gatewayRefundId: expect.any(String) });
@@ -170,7 +167,7 @@ function describeRefunds(current: Current): void {
     expect(await refund(1)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
   });
 
-  it('gives back once per key [D-40]', async () => {
+  it('refunds once per key [D-40]', async () => {
     const { gateway, ...charge } = await paid();
     const request = { ...charge, key: key(), amountMinor: 1_000 };
     const first = await gateway.refund(request);
@@ -179,12 +176,12 @@ function describeRefunds(current: Current): void {
     await expect(gateway.refund({ ...request, amountMinor: 999 })).rejects.toThrow(
       GatewayRejectedRequest,
     );
-    // 999 of 1,999 are left, whatever was repeated.
+    // 999 of 1,999 are left, because the repeats refund nothing.
     const rest = { ...charge, key: key(), amountMinor: 1_000 };
     expect(await gateway.refund(rest)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
   });
 
-  it('never gives back too much when two ask at once [D-40]', async () => {
+  it('never refunds more than the charge in parallel refunds [D-40]', async () => {
     const { gateway, ...charge } = await paid();
     const outcomes = await Promise.all(
       [1, 2, 3, 4].map(() => gateway.refund({ ...charge, key: key(), amountMinor: 800 })),
@@ -197,7 +194,7 @@ function describeRefunds(current: Current): void {
     ]);
   });
 
-  it('refuses a refund of nothing, of a decline and in another currency [D-40]', async () => {
+  it('refuses a refund of an unknown or declined charge, or in another currency [D-40]', async () => {
     const harness = current();
     const { gateway, ...charge } = await paid();
     const refund = { ...charge, amountMinor: 100 };
@@ -219,7 +216,7 @@ function describeRefunds(current: Current): void {
 }
 
 function describeSaving(current: Current): void {
-  it('saves a card once per key and tells what it is [D-36]', async () => {
+  it('saves a card once per key and returns its details [D-36]', async () => {
     const { gateway, issueToken, payingCard } = current();
     const token = await issueToken(payingCard, 'cs_twice');
     const request = { key: `save:${randomUUID()}`, token, session: 'cs_twice' };
@@ -235,7 +232,7 @@ function describeSaving(current: Current): void {
     expect(await gateway.saveMethod(request)).toEqual(first);
   });
 
-  it('takes a token once only [D-61]', async () => {
+  it('accepts a token only once [D-61]', async () => {
     const { gateway, issueToken, payingCard } = current();
     const token = await issueToken(payingCard, 'cs_1');
     const save = () => gateway.saveMethod({ key: `save:${randomUUID()}`, token, session: 'cs_1' });
@@ -243,7 +240,7 @@ function describeSaving(current: Current): void {
     expect(await save()).toMatchObject({ kind: 'refused', code: 'processing_error' });
   });
 
-  it('takes a token with its own session only, and leaves it good for that one [D-61]', async () => {
+  it('accepts a token only with its own session, also after a refusal for another one [D-61]', async () => {
     const { gateway, issueToken, payingCard } = current();
     const token = await issueToken(payingCard, 'cs_own');
     const save = (session: string) =>
@@ -252,7 +249,7 @@ function describeSaving(current: Current): void {
     expect((await save('cs_own')).kind).toBe('saved');
   });
 
-  it('refuses a key that comes again with another token [D-61]', async () => {
+  it('rejects a used key with another token [D-61]', async () => {
     const { gateway, issueToken, payingCard } = current();
     const key = `save:${randomUUID()}`;
     const save = async () =>

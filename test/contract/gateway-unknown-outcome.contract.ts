@@ -3,16 +3,16 @@ import { expect, it } from 'vitest';
 import { chargeRequest } from './gateway-harness.ts';
 import type { Current } from './gateway-harness.ts';
 
-/** The request left, and nobody can know from here what became of it. Rule: D-32. */
-export function describeDoubt(current: Current): void {
+/** Requests that are sent and whose outcome the client cannot know. Rule: D-32. */
+export function describeUnknownOutcomes(current: Current): void {
   const faults = () => {
     const { faults: driver } = current();
-    if (driver === null) throw new Error('this harness said that it can fail');
+    if (driver === null) throw new Error('this harness declares canFail and has no faults');
     return driver;
   };
 
   it.each(['lose_answer', 'error_500'] as const)(
-    'calls a charge after %s unknown; a look-up and a resend find the one charge [D-32]',
+    'reports a charge as unknown after %s; look-up and resend find the one charge [D-32]',
     async (fault) => {
       const harness = current();
       const request = await chargeRequest(harness);
@@ -28,7 +28,7 @@ export function describeDoubt(current: Current): void {
   );
 
   it.each(['lose_answer', 'error_500'] as const)(
-    'finds out by look-up that a charge never happened after %s [D-32]',
+    'reports a charge as absent in a look-up when %s prevented it [D-32]',
     async (fault) => {
       const harness = current();
       const request = await chargeRequest(harness);
@@ -40,14 +40,14 @@ export function describeDoubt(current: Current): void {
     },
   );
 
-  it('makes one charge of a resend that overtakes the delayed first send [D-32]', async () => {
+  it('makes one charge when a resend overtakes the delayed first send [D-32]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     await faults().once({ operation: 'charge', fault: 'delay', delayMs: 2_000 });
     expect((await harness.impatient.charge(request)).kind).toBe('unknown');
     const resent = await harness.gateway.charge(request);
     expect(resent.kind).toBe('succeeded');
-    // The first send is carried out after all: wait for it.
+    // The delayed first send still arrives: wait for it.
     await expect
       .poll(async () => (await harness.book(request.subscriptionId))[0]?.sentCount, {
         timeout: 10_000,
@@ -57,7 +57,7 @@ export function describeDoubt(current: Current): void {
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('says of a charge that it is still at work, never that it is absent [D-32]', async () => {
+  it('reports a delayed charge as in progress, never as absent [D-32]', async () => {
     const harness = current();
     const request = await chargeRequest(harness);
     await faults().once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
@@ -67,7 +67,7 @@ export function describeDoubt(current: Current): void {
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('finds nothing out from a look-up that fails [D-32]', async () => {
+  it('reports unknown when a look-up fails [D-32]', async () => {
     const { gateway } = current();
     await faults().once({ operation: 'lookup', fault: 'lose_answer' });
     const never = { key: 'charge:in_none:1', amountMinor: 1_999, currency: 'USD' };
@@ -83,7 +83,7 @@ export function describeDoubt(current: Current): void {
     expect((await gateway.saveMethod(request)).kind).toBe('saved');
   });
 
-  it('gives back once when the answer to a refund was lost [D-40]', async () => {
+  it('refunds once when the answer to a refund was lost [D-40]', async () => {
     const harness = current();
     const charge = await harness.gateway.charge(await chargeRequest(harness));
     if (charge.kind !== 'succeeded') throw new Error(charge.kind);
@@ -95,7 +95,7 @@ export function describeDoubt(current: Current): void {
     expect((await send()).kind).toBe('refunded');
   });
 
-  it('declines the next two charges that were asked to decline, a resend uses up none [D-61]', async () => {
+  it('declines the next charges as forced, and a resend uses up no decline [D-61]', async () => {
     const harness = current();
     const first = await chargeRequest(harness);
     await faults().decline(first.subscriptionId, 'insufficient_funds', 1);
@@ -110,14 +110,14 @@ export function describeDoubt(current: Current): void {
     expect(codes).toEqual(['insufficient_funds', 'lost_card', 'succeeded']);
   });
 
-  it('spends one asked-for decline on ten twins of one charge [D-61]', async () => {
+  it('uses one forced decline for ten parallel sends of one charge [D-61]', async () => {
     const harness = current();
     const first = await chargeRequest(harness);
     await faults().decline(first.subscriptionId, 'card_declined', 2);
-    const twins = await Promise.all(
+    const parallelSends = await Promise.all(
       Array.from({ length: 10 }, () => harness.gateway.charge(first)),
     );
-    expect(new Set(twins.map((twin) => twin.kind))).toEqual(new Set(['declined']));
+    expect(new Set(parallelSends.map((outcome) => outcome.kind))).toEqual(new Set(['declined']));
     const next = async (attempt: number) =>
       (await harness.gateway.charge({ ...first, key: `${first.key}:${attempt}` })).kind;
     expect(await next(2)).toBe('declined');
