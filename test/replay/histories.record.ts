@@ -29,7 +29,7 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** The paths of the first releases. Newer ones are in the files beside this one. */
+/** The paths of the first releases. The other `*.record.ts` files have newer paths. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;

@@ -19,7 +19,7 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** Subscriptions that go as they are meant to. */
+/** Paths of subscriptions without failures of activities or of the gateway. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;

@@ -16,7 +16,7 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** Paths of runs whose steps are local activities first, and that go on after a renewal. */
+/** Paths with local activities first, in which a run continues after a renewal. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;

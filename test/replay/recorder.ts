@@ -14,15 +14,15 @@ import type { World } from '../support/world.ts';
 const FOLDER = 'test/replay/histories';
 
 /**
- * Lives a path on real servers, unless it was recorded before: what a release once wrote is never
- * written again. `npm run record-histories` thus records the paths that have no files yet.
+ * Runs a path on real servers, unless it has a file: the history of an older release is never
+ * overwritten. `npm run record-histories` thus records only the paths without files.
  */
-export function record(path: string, live: () => Promise<unknown>): void {
-  // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- both are the caller's
-  test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, live);
+export function record(path: string, run: () => Promise<unknown>): void {
+  // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- the caller has both
+  test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, run);
 }
 
-/** Writes the history of every run of a workflow: `<path>-<n>.json`. How many there were. */
+/** Writes the history of every run of a workflow to `<path>-<n>.json`. Returns their number. */
 export async function keep(
   { client }: Pick<World, 'client'>,
   path: string,
@@ -45,12 +45,12 @@ export async function keep(
   return count;
 }
 
-/** Stack traces and process names say where it was recorded, which is nobody's business. */
+/** Removes stack traces and process names, because they identify the recording machine. */
 function withoutThisMachine(json: string): string {
   const kept: unknown = JSON.parse(json, (key, value: unknown) => {
     if (key === 'stackTrace') return '';
     if (key === 'identity') return 'worker';
-    // A sticky task queue is named after the process and its host.
+    // The name of a sticky task queue contains the process and its host.
     return typeof value === 'string' && /^\d+@/.test(value) ? 'worker-sticky' : value;
   });
   return `${JSON.stringify(kept)}\n`;
@@ -58,7 +58,7 @@ function withoutThisMachine(json: string): string {
 
 export const START = Date.parse('2027-01-31T00:00:00Z');
 
-/** A subscription on a test clock that stands at START. */
+/** Creates a subscription on a test clock at START. */
 export async function begin(world: World, terms: NewLife['terms'] = {}) {
   const clock = await world.createClock(START);
   const ref = await world.create({ createdAt: START, testClockId: clock, terms });
@@ -69,7 +69,7 @@ export async function pay(world: World, ref: SubscriptionRef, card?: string): Pr
   await world.workflows.execute(ref, checkoutCommand(await world.token(card)));
 }
 
-/** One command of a kind for a subscription, unless `nth` tells them apart. */
+/** Sends a command. Its id is the kind and the subscription; `nth` makes further ids. */
 export const send = (
   { workflows }: World,
   ref: SubscriptionRef,
@@ -84,7 +84,7 @@ export const send = (
 export const decline = ({ control }: World, { subscriptionId }: SubscriptionRef, count: number) =>
   control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count });
 
-/** One whose second month was declined. */
+/** Creates a subscription whose second cycle is declined. */
 export async function unpaid(world: World) {
   const { clock, ref } = await begin(world, { cycleCount: 3 });
   await pay(world, ref);
@@ -93,7 +93,7 @@ export async function unpaid(world: World) {
   return { clock, ref };
 }
 
-/** The gateway refuses a request without a method as such. One at a time has that name. */
+/** Gives one method an empty gateway id, which the gateway rejects. A former one gets the id `gone`. */
 export async function spoilMethod({ db }: World, id: string | null): Promise<void> {
   await db
     .update(paymentMethods)
@@ -112,7 +112,7 @@ export function workflowOf({ client }: World, { subscriptionId }: SubscriptionRe
 export const keepSubscription = (world: World, path: string, ref: SubscriptionRef) =>
   keep(world, path, subscriptionWorkflowId(ref.subscriptionId));
 
-/** Its run is a new one that has nothing to do: started, a task, at most one timer. */
+/** Waits until the subscription's run is a new one with at most one timer. */
 export async function sleeps(world: World, ref: SubscriptionRef): Promise<void> {
   await vi.waitFor(async () => {
     const { historyLength } = await workflowOf(world, ref).describe();

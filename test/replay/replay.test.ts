@@ -78,7 +78,7 @@ const bundle = (file: string) =>
 
 const read = (file: string) => readFile(`${FOLDER}/${file}`, 'utf8');
 
-/** Which files a build could not have made, with the reason, and how many it was shown. */
+/** Replays every file. Returns the files that fail, with the reason, and the number of files. */
 async function replayAll(build: WorkflowBundle, prefix = '') {
   async function* histories() {
     for (const file of files) {
@@ -96,30 +96,30 @@ async function replayAll(build: WorkflowBundle, prefix = '') {
   return { failed, count };
 }
 
-describe('a recorded history', () => {
-  test('exists for every path [design §3]', () => {
+describe('the recorded histories', () => {
+  test('include every path', () => {
     expect([...new Set(files.map((name) => name.replace(/-\d+\.json$/, '')))]).toEqual(PATHS);
   });
 
-  test('is replayed by this build, every run of every path [design §3]', async () => {
+  test('are all replayed by this build without nondeterminism', async () => {
     const { failed, count } = await replayAll(workflowBundle);
     expect([...failed]).toEqual([]);
     expect(count).toBe(files.length);
   });
 
-  test('that this build could not have made is noticed [design §3]', async () => {
+  test('fail to replay when a recorded activity has another name', async () => {
     const changed = (await read('trial-to-end-1.json')).replaceAll('chargeAttempt', 'chargeTwice');
     const replay = Worker.runReplayHistory({ workflowBundle }, JSON.parse(changed), 'changed');
     await expect(replay).rejects.toThrow(/TMPRL1100|[Nn]ondeterminism/);
   });
 
-  test('notices workflows that begin with another command, unless it is patched [design §3]', async () => {
+  test('fail to replay when workflows have a new first command, unless it is patched', async () => {
     const changed = await bundle('test/replay/changed-workflows/index.ts');
     const { failed, count } = await replayAll(changed);
     expect(count).toBe(files.length);
-    // Its run had done nothing yet.
+    // The run in this file has no command yet.
     expect(files.filter((file) => !failed.has(file))).toEqual(['unknown-outcome-3.json']);
-    const { failed: careful } = await replayAll(changed, 'patched/');
-    expect([...careful]).toEqual([]);
+    const { failed: patchedFailed } = await replayAll(changed, 'patched/');
+    expect([...patchedFailed]).toEqual([]);
   });
 });

@@ -21,11 +21,11 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** What happens when activities, the gateway or a workflow itself fail. */
+/** Paths with failures of activities, of the gateway or of a workflow. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
-/** How often each activity is still to fail before it does its work. */
+/** The number of failures that are left for each activity. */
 const failures: Partial<Record<keyof Activities, number>> = {};
 
 beforeAll(async () => {
@@ -69,7 +69,7 @@ describe('record', () => {
   record('gave-up', async () => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
-    // Each once more often than it is tried.
+    // One more failure than the activity has attempts.
     failures.record = 7;
     await workflowOf(world, ref).signal('pause');
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 60_000);

@@ -22,18 +22,18 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { keep, record } from './recorder.ts';
 
-/** What takes days: workflows that ask again and again until their run is full, where time is skipped. */
+/** Paths that take days: workflows that retry until they continue as new, on a time-skipping server. */
 
 let env: TestWorkflowEnvironment;
 let world: World;
-/** How often each is still answered that there is nothing yet. */
-const inVain = { chargePayment: 60 };
+/** The number of pending answers that are left. */
+const pendingLeft = { chargePayment: 60 };
 /** Drains of the endpoint queue so far. */
 let drained = 0;
 
 beforeAll(async () => {
   env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: withPatience });
+  world = await createWorld(env, { wrap: withFakeAnswers });
 });
 
 afterAll(async () => {
@@ -41,13 +41,13 @@ afterAll(async () => {
   await env.teardown();
 });
 
-/** Nobody is asked and nothing is sent: what is recorded is how long the workflows wait. */
-function withPatience(activities: Activities): Activities {
+/** Replaces the activities, because these paths record only the waits of the workflows. */
+function withFakeAnswers(activities: Activities): Activities {
   return {
     ...activities,
     chargePayment: async () => {
-      inVain.chargePayment -= 1;
-      return inVain.chargePayment < 0 ? { kind: 'succeeded' } : { kind: 'pending' };
+      pendingLeft.chargePayment -= 1;
+      return pendingLeft.chargePayment < 0 ? { kind: 'succeeded' } : { kind: 'pending' };
     },
     drainEndpoint: async () => {
       drained += 1;
@@ -62,7 +62,7 @@ function withPatience(activities: Activities): Activities {
   };
 }
 
-async function live(type: string, workflowId: string, input: object) {
+async function startWorkflow(type: string, workflowId: string, input: object) {
   const taskQueue = `${world.taskQueuePrefix}billing`;
   return env.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
 }
@@ -72,7 +72,7 @@ describe('record', () => {
     const { merchantId } = world;
     const workflowId = paymentWorkflowId('in_that_waits');
     const input = { merchantId, intentId: 'in_that_waits', token: null, lookups: 0 };
-    await (await live(PAYMENT_WORKFLOW, workflowId, input)).result();
+    await (await startWorkflow(PAYMENT_WORKFLOW, workflowId, input)).result();
     expect(await keep(env, 'payment-long', workflowId)).toBe(2);
   });
 
@@ -80,8 +80,8 @@ describe('record', () => {
     const { merchantId } = world;
     const workflowId = webhookEndpointWorkflowId('whc_that_waits');
     const input = { merchantId, configId: 'whc_that_waits' };
-    const handle = await live(WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
-    // During a pause of the breaker, and during one that ends before the next attempt.
+    const handle = await startWorkflow(WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
+    // Wake-ups during a breaker pause, and during one that ends before the next attempt.
     for (const drains of [2, 3]) {
       await vi.waitFor(() => expect(drained).toBe(drains), 20_000);
       await handle.signal(wake);
@@ -97,13 +97,13 @@ describe('record', () => {
     const { merchantId } = world;
     const workflowId = lateChargeWorkflowId('att_that_waits');
     const input = { merchantId, attemptId: 'att_that_waits', lookups: 0 };
-    await (await live(LATE_CHARGE_WORKFLOW, workflowId, input)).result();
+    await (await startWorkflow(LATE_CHARGE_WORKFLOW, workflowId, input)).result();
     expect(await keep(env, 'late-charge-none', workflowId)).toBe(1);
   });
 
   record('maintenance-long', async () => {
     const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
-    const handle = await live(MAINTENANCE_WORKFLOW, workflowId, {});
+    const handle = await startWorkflow(MAINTENANCE_WORKFLOW, workflowId, {});
     await env.sleep(1_100_000);
     await vi.waitFor(async () => {
       expect((await handle.describe()).runId).not.toBe(handle.firstExecutionRunId);

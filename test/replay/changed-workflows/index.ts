@@ -2,12 +2,12 @@ import { patched, upsertMemo, workflowInfo } from '@temporalio/workflow';
 import * as released from '../../../workflows/index.ts';
 
 /**
- * The workflows as somebody might release them next: each begins with a command that it did not have.
- * Where the workflow's id begins with `patched/` they were careful.
+ * The workflows with a new first command, as a next release might have. A workflow whose id begins
+ * with `patched/` has the command behind a patch.
  */
 function beginDifferently(): void {
-  const isCareful = workflowInfo().workflowId.startsWith('patched/');
-  if (!isCareful || patched('a-memo-first')) upsertMemo({ changed: true });
+  const isPatched = workflowInfo().workflowId.startsWith('patched/');
+  if (!isPatched || patched('a-memo-first')) upsertMemo({ changed: true });
 }
 
 function changed<Args extends unknown[], Result>(workflow: (...args: Args) => Result) {
