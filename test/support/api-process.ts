@@ -12,7 +12,7 @@ export interface ApiProcess extends OurProcess {
   readonly url: string;
 }
 
-/** Credentials of a world's merchant, and API processes of that world that know them. */
+/** Credentials of the merchant, and a start function for API processes that accept them. */
 export async function apiProcesses({ db, merchantId, environment }: World) {
   const credential = { merchantId, mode: 'test', pepper: PEPPER, nowAt: Date.now() } as const;
   const { keyId, secret } = await issueCredential(db, credential);
@@ -20,7 +20,7 @@ export async function apiProcesses({ db, merchantId, environment }: World) {
     keyId,
     secret,
     authorization: `Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}`,
-    /** On `port` or any free one; one with a failpoint dies there, the first time it comes to it. */
+    /** Starts an API on `port` or on a free one. With a failpoint it kills itself there. */
     async start(options: { port?: number; failpoint?: Failpoint } = {}): Promise<ApiProcess> {
       const port = String(options.port ?? (await freePort()));
       const api = await startOurProcess('api/main.ts', {

@@ -1,28 +1,27 @@
 /**
- * A payer's browser without a screen: opens pages, fills in their forms by label and sends them,
- * follows redirects, and obeys the page's `form-action` policy as Chromium does. It knows HTML and
- * nothing of the pages it visits.
+ * A page in a simple headless browser. The browser opens pages, fills in forms by label, submits them,
+ * follows redirects, and applies the page's `form-action` policy as Chromium does.
  */
 export interface Page {
   readonly url: string;
   readonly status: number;
   readonly html: string;
   readonly title: string;
-  /** Text of what has `role="alert"`, or null. */
+  /** The text of the element with `role="alert"`, or null. */
   readonly alert: string | null;
-  /** Where the page goes by itself, absolute, or null. */
+  /** The absolute target of the page's automatic redirect, or null. */
   readonly refreshUrl: string | null;
   readonly links: readonly { readonly text: string; readonly url: string }[];
   readonly forms: readonly Form[];
-  /** Its `Content-Security-Policy`, or "". */
+  /** The `Content-Security-Policy` header, or "". */
   readonly policy: string;
-  /** The one that shows it. */
+  /** The browser that shows the page. */
   readonly browser: Browser;
 }
 
-/** What a browser is known by: its cookies, from one page to the next, and where it is. */
+/** The state of a browser: its cookies and its IP address. */
 export class Browser {
-  /** As a proxy in front of the site tells it; without one the site sees this machine. */
+  /** Sent as `X-Forwarded-For`. Without it the site sees this machine's address. */
   readonly address: string | undefined;
   private readonly kept = new Map<string, { origin: string; path: string; pair: string }>();
 
@@ -53,10 +52,10 @@ export class Browser {
 
 export interface Form {
   readonly method: string;
-  /** Absolute. */
+  /** An absolute URL. */
   readonly action: string;
   readonly fields: readonly Field[];
-  /** Text of the button that sends it. */
+  /** The text of the submit button. */
   readonly button: string;
 }
 
@@ -72,7 +71,7 @@ interface Field {
 const ANSWER_WITHIN_MS = 45_000;
 const REDIRECTS_MOST = 10;
 
-/** No answer came from `url`; the browser shows that address, and reloading it asks it again. */
+/** The request to `url` got no answer. A reload repeats the request. */
 export class PageOutOfReach extends Error {
   override readonly name = 'PageOutOfReach';
   readonly url: string;
@@ -86,19 +85,19 @@ export class PageOutOfReach extends Error {
 }
 
 /**
- * Opens an address; in the `browser` of an earlier page or in a new one.
+ * Opens a URL in the given browser or in a new one.
  *
- * @throws PageOutOfReach when a server on the way cannot be reached or drops the connection.
+ * @throws PageOutOfReach when a server cannot be reached or closes the connection.
  */
 export function openPage(url: string, browser = new Browser()): Promise<Page> {
   return navigate(new URL(url), { method: 'GET' }, browser, () => true);
 }
 
 /**
- * Sends a form with `values` by label; fields without one keep what the page put in.
+ * Submits a form with `values` by label. Other fields keep the page's value.
  *
- * @throws Error for a label that is not there, a required field left empty, and a target that the
- * page's policy forbids; PageOutOfReach as {@link openPage}.
+ * @throws Error for an unknown label, an empty required field, and a target that the page's policy
+ * forbids; PageOutOfReach as {@link openPage}.
  */
 export function submitForm(
   page: Page,
@@ -124,7 +123,7 @@ export function submitForm(
   return navigate(action, { method: 'POST', body }, page.browser, allowedBy(page));
 }
 
-/** Targets that `form-action` of the page allows, also for the redirects that follow. */
+/** The targets that the page's `form-action` allows, also for redirects. */
 function allowedBy(page: Page): (url: URL) => boolean {
   const directive = /(?:^|;)\s*form-action\s+([^;]*)/.exec(page.policy)?.[1];
   if (directive === undefined) return () => true;

@@ -1,8 +1,8 @@
-/** Where the card form sends a browser back to. */
+/** The return origin of the card form. */
 export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 const SESSION = 'cs_of_the_test_world';
 
-/** What a browser gets for a card: a one-time token. */
+/** Submits a card to the tokeniser and returns the one-time token. */
 export async function tokenise(gatewayUrl: string, number: string): Promise<string> {
   const response = await fetch(`${gatewayUrl}/tokenise`, {
     method: 'POST',
@@ -22,7 +22,7 @@ export async function tokenise(gatewayUrl: string, number: string): Promise<stri
   return token;
 }
 
-/** The command that a payer's return from the card form becomes. */
+/** The command of a payer's return from the card form. */
 export function checkoutCommand(paymentToken: string) {
   return {
     kind: 'completeCheckout',

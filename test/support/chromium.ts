@@ -3,12 +3,12 @@ import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
 import { inject } from 'vitest';
 
-/** What the run found out about a browser. */
+/** The path of the browser of this test run, or the reason why it has none. */
 export type ChromiumFound = { readonly path: string } | { readonly missing: string };
 
 /**
- * Why tests in a real browser are left out, or null when they run. In CI they always run: a browser
- * that is missing there is a failure.
+ * The reason to skip tests in a real browser, or null when they run. In CI they always run: a missing
+ * browser is a failure there.
  */
 export function chromiumMissing(): string | null {
   const found = inject('chromium');
@@ -16,16 +16,16 @@ export function chromiumMissing(): string | null {
 }
 
 /**
- * A browser without a screen.
+ * Starts a headless Chromium.
  *
- * @throws Error when there is none, naming the ways to get one.
+ * @throws Error that lists the ways to get a browser, when there is none.
  */
 export async function launchChromium(): Promise<Browser> {
   const found = inject('chromium');
   if ('missing' in found) throw new Error(found.missing);
   return chromium.launch({
     executablePath: found.path,
-    // Its sandbox refuses to run as root.
+    // Chromium's sandbox cannot run as root.
     chromiumSandbox: userInfo().uid !== 0,
   });
 }

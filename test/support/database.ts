@@ -4,7 +4,7 @@ import { inject } from 'vitest';
 
 export interface TestDatabase {
   readonly url: string;
-  /** Ends every connection to it and removes it. */
+  /** Closes every connection to the database and drops it. */
   drop(): Promise<void>;
 }
 
@@ -12,8 +12,8 @@ export interface TestDatabase {
 const TEMPLATE_DATABASE = 'perennial_template';
 
 /**
- * A fresh database with the current schema and no rows, of its own name, on the run's Postgres
- * server or another with that template. Call it in `beforeAll` and `drop` in `afterAll`.
+ * Creates an empty database with the current schema and a unique name. The default server is the test
+ * run's Postgres. Another server must have the template. Call `drop` in `afterAll`.
  */
 export async function createTestDatabase(serverUrl = inject('postgresUrl')): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;

@@ -5,7 +5,7 @@ import { createDocument, templateOf } from '../../api/openapi/document.ts';
 import type { JsonSchema } from '../../api/openapi/json-schema.ts';
 import { OPERATIONS } from '../../api/openapi/operations.ts';
 
-/** An answer as a client hears it. */
+/** An answer as a client receives it. */
 export interface HeardAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -15,8 +15,8 @@ export interface HeardAnswer {
 type Json = Record<string, unknown>;
 
 /**
- * Compares calls with the interface document, more strictly than a client may: an answer with a field
- * the document does not have is wrong, too.
+ * Compares calls with the OpenAPI document. The check is stricter than a client may be: an
+ * undocumented field in an answer is a problem, too.
  */
 export function createDocumentCheck(document: JsonSchema) {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
@@ -26,7 +26,7 @@ export function createDocumentCheck(document: JsonSchema) {
   ajv.addSchema({ ...(withoutMore(document) as JsonSchema), $id: 'answer:' });
   const compiled = new Map<string, ValidateFunction>();
 
-  /** What is wrong with a value for the schema at a pointer of the document. */
+  /** The problems of a value under the schema at a pointer of the document. */
   function problemsAt(side: 'request' | 'answer', pointer: string, value: unknown): string[] {
     const place = `${side}:${pointer}`;
     const validate = compiled.get(place) ?? ajv.compile({ $ref: place });
@@ -43,7 +43,7 @@ export function createDocumentCheck(document: JsonSchema) {
       .split('/')
       .reduce((value: unknown, key) => (value as Json)[unescaped(key)], document) as Json;
 
-  /** Follows a reference, if it is one. */
+  /** The target of the reference at a pointer, or the pointer itself. */
   function resolved(pointer: string): string {
     const { $ref } = at(pointer);
     return typeof $ref === 'string' ? $ref : pointer;
@@ -77,7 +77,7 @@ export function createDocumentCheck(document: JsonSchema) {
 
   return {
     problemsAt,
-    /** What the document does not know of an event that was sent. */
+    /** The differences between an event and its description in the document. */
     problemsOfEvent(event: { readonly eventType: string }): string[] {
       const { eventType } = event;
       if (!Object.hasOwn(at('#/webhooks'), eventType)) return [`${eventType} is not documented`];
@@ -85,8 +85,8 @@ export function createDocumentCheck(document: JsonSchema) {
       return problemsAt('answer', pointer, event).map((problem) => `${eventType} ${problem}`);
     },
     /**
-     * What the document does not know of this call; empty too when it does not tell of the route at
-     * all. What was answered 2xx must have been asked for as the document says.
+     * The differences between a call and the document. Empty for an undocumented route. The body of
+     * the request is checked when the answer is 2xx.
      */
     problemsOfCall(method: string, url: string, body: unknown, answer: HeardAnswer): string[] {
       const pointer = operationPointer(method, url.split('?')[0] ?? '');
@@ -104,7 +104,7 @@ export function createDocumentCheck(document: JsonSchema) {
 
 export type DocumentCheck = ReturnType<typeof createDocumentCheck>;
 
-/** The check of the document as it is served. */
+/** A check against the served document. */
 export function defaultDocumentCheck(): DocumentCheck {
   return createDocumentCheck(createDocument({ publicUrl: 'https://pay.example', testCards: [] }));
 }
@@ -132,7 +132,7 @@ function unescaped(key: string): string {
   return key.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** The document with every object closed to fields it does not list. */
+/** The document with `additionalProperties: false` in every object. */
 function withoutMore(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutMore);
   if (typeof value !== 'object' || value === null) return value;

@@ -1,4 +1,4 @@
-/** Something to wait for until the test lets it happen. */
+/** A promise that the test resolves by `open`. */
 export function gate() {
   let open!: () => void;
   const isOpen = new Promise<void>((resolve) => (open = resolve));

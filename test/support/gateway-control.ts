@@ -1,7 +1,7 @@
-/** The key of the test worlds' gateway. */
+/** The API key of the test gateway. */
 export const GATEWAY_KEY = 'gateway-key-of-the-test-world-00000001';
 
-/** One line of the gateway's own book. */
+/** One charge in the gateway's own records. */
 export interface BookedCharge {
   key: string;
   amountMinor: number;
@@ -10,7 +10,7 @@ export interface BookedCharge {
   sentCount: number;
 }
 
-/** Orders to the gateway, and looks into its book. */
+/** Calls the control API of the gateway, which sets faults and lists charges. */
 export async function controlGateway(
   gatewayUrl: string,
   method: string,

@@ -16,30 +16,30 @@ import { loadEmbeddedConfig } from '../../runtime/config.ts';
 import { writeWorkflowBundle } from '../../runtime/workflow-bundle.ts';
 import type { ChromiumFound } from './chromium.ts';
 
-/** What every test on servers can `inject`. */
+/** The values that every test with servers can `inject`. */
 export interface TestServers {
   /** Postgres server, as the URL of its administrative database. */
   readonly postgresUrl: string;
   /** `host:port` of a Temporal dev server in memory, with our search attributes. */
   readonly temporalAddress: string;
-  /** Program of the time-skipping server, for an `existing-path` executable. */
+  /** Path of the time-skipping server, for an `existing-path` executable. */
   readonly testServerPath: string;
   /** The workflow bundle, for `workflowBundle: { codePath }`. */
   readonly workflowBundlePath: string;
-  /** Our programs, for `bundledProgram`. */
+  /** Folder of this project's bundled programs, for `bundledProgram`. */
   readonly programFolder: string;
 }
 
 declare module 'vitest' {
   interface ProvidedContext extends TestServers {
-    /** Looked for in the projects whose tests open pages. */
+    /** Only in projects whose tests open pages. */
     readonly chromium: ChromiumFound;
   }
 }
 
 export const TEMPLATE_DATABASE = 'perennial_template';
 
-/** Shared by the projects of one run: each calls `setup`, the first starts, the last one stops. */
+/** Shared by the projects of one run. The first `setup` starts the servers, the last one stops them. */
 interface SharedServers {
   users: number;
   readonly started: Promise<{ servers: TestServers; stop: () => Promise<void> }>;
@@ -47,7 +47,7 @@ interface SharedServers {
 
 const shared = globalThis as { perennialTestServers?: SharedServers | undefined };
 
-/** Called by vitest once for each project that has files to run. */
+/** Vitest calls it once for each project with test files. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const state = (shared.perennialTestServers ??= { users: 0, started: startServers() });
   state.users += 1;
@@ -90,7 +90,7 @@ async function startServers(): Promise<{ servers: TestServers; stop: () => Promi
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    // Binaries first and one after the other: preparing them may take minutes and every core.
+    // Binaries come first and one at a time, because their preparation may use every core for minutes.
     const cli = await temporalCli(config, say);
     const testServerPath = await temporalTestServer(config, say);
     const programFolder = join(folder, 'programs');

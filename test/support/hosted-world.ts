@@ -18,8 +18,8 @@ interface Created {
 }
 
 /**
- * A merchant with a shop, and payers with browsers, for the tests of one file; to be called at its top.
- * Without Chromium each of its tests is skipped with the reason.
+ * A merchant fixture and payers with browsers, for the tests of one file. Call it at the top of the
+ * file. Without Chromium every test of the file is skipped with the reason.
  */
 export function hostedWorld() {
   const missing = chromiumMissing();
@@ -54,7 +54,7 @@ export function hostedWorld() {
     shop: () => shop,
     payer: (options?: PayerOptions): Promise<Page> => openPayer(browser, options),
 
-    /** A subscription made over HTTP, as its merchant, its payer and the gateway see it. */
+    /** Creates a subscription over HTTP, with access to its events and its charges. */
     subscribe: async (terms: object = {}) => {
       const { subscriptionId, fwdUrl } = await shop.merchant.post<Created>('/subscription/create', {
         customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
@@ -75,7 +75,7 @@ export function hostedWorld() {
           (await shop.news(subscriptionId, count)).map((line) =>
             line.slice('2026-11-20 12:00 '.length),
           ),
-        /** Outcome and amount of every charge in the gateway's own book. */
+        /** Outcome and amount of every charge in the gateway's own records. */
         book: async () =>
           (await world.book({ merchantId: world.merchantId, subscriptionId })).map(
             ({ outcome, amountMinor }) => `${outcome} ${amountMinor}`,
@@ -83,7 +83,7 @@ export function hostedWorld() {
       };
     },
 
-    /** What the merchant was told of an intent or a setup session of its own, once `count` events came. */
+    /** Waits for `count` events of an intent or a setup session, and returns type and status of each. */
     newsOf: async (field: 'intentId' | 'setupMethodId', id: string, count: number) => {
       const received = () => shop.receiver.received.filter(({ event }) => event[field] === id);
       await vi.waitUntil(() => received().length >= count, { timeout: 30_000, interval: 20 });

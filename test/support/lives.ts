@@ -19,7 +19,7 @@ export interface NewLife {
   testClockId?: string | null;
 }
 
-/** A subscription with its customer and checkout session, as the API writes them. */
+/** Inserts a subscription with its customer and checkout session, as the API does. */
 export async function createLife(
   db: Db,
   merchantId: string,
@@ -90,7 +90,7 @@ export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<str
   return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
 }
 
-/** Sends its clock to where it stands, `count` times: nothing is due, and its history grows. */
+/** Makes the history longer: sends the current time of the test clock `count` times. */
 export async function lengthenHistory(
   handle: Pick<WorkflowHandle, 'signal'>,
   targetAt: number,

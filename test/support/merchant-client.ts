@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The API read the request and refused it. */
+/** The API refused the request. */
 export class ApiRefusal extends Error {
   override readonly name = 'ApiRefusal';
   readonly status: number;
@@ -15,7 +15,7 @@ export class ApiRefusal extends Error {
   }
 }
 
-/** Nothing answered, or what answered could not serve, for as long as the client was patient. */
+/** No usable answer arrived within `patienceMs`. */
 class ApiOutOfReach extends Error {
   override readonly name = 'ApiOutOfReach';
 }
@@ -25,18 +25,18 @@ export interface MerchantClientOptions {
   readonly keyId: string;
   readonly secret: string;
   /**
-   * How long a request is repeated, with the same Idempotency-Key, while the API cannot be reached,
-   * is busy (409, 429) or cannot serve (5xx). Default 0: not at all.
+   * How long a request is repeated, with the same Idempotency-Key, while the API is unreachable or
+   * answers 409, 429 or 5xx. Default: 0, which means no repeat.
    */
   readonly patienceMs?: number;
-  /** Whether 409, somebody else at work with the same key, is a refusal. Default false. */
+  /** Whether a 409 (another call with the same key is running) is a refusal. Default: false. */
   readonly isConflictFinal?: boolean;
   readonly onRepeat?: (reason: string) => void;
 }
 
 export interface MerchantClient {
   get<Answer>(path: string): Promise<Answer>;
-  /** `key`: the Idempotency-Key; a new one for each call when it is left out. */
+  /** `key` is the Idempotency-Key. Default: a new one for each call. */
   post<Answer>(path: string, body: object, key?: string): Promise<Answer>;
   delete(path: string): Promise<void>;
 }
@@ -45,7 +45,7 @@ export interface MerchantClient {
 const ANSWER_WITHIN_MS = 40_000;
 const BETWEEN_REPEATS_MS = 250;
 
-/** A merchant's own HTTP client, as one would write it from the interface document. */
+/** An HTTP client as a merchant would write it from the OpenAPI document. */
 export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
   const { apiUrl, keyId, secret, patienceMs = 0, onRepeat = () => undefined } = options;
   const isFinal = (status: number): boolean => status === 409 && options.isConflictFinal === true;
@@ -88,7 +88,7 @@ export function createMerchantClient(options: MerchantClientOptions): MerchantCl
 
 interface Answer {
   readonly kind: 'answered' | 'refused' | 'no answer';
-  /** 0 when nothing came back. */
+  /** 0 when no answer arrived. */
   readonly status: number;
   readonly body: unknown;
   readonly reason: string;

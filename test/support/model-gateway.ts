@@ -1,25 +1,25 @@
 import type { DeclineCode } from '../../domain/declines.ts';
 
 /**
- * What becomes of one request to charge. `clear`: carried out and answered; `answer_lost`: carried
- * out, and nobody hears of it; `request_lost`: it never arrives; `late`: it arrives `lateMs` after it
- * was given up; `rejected`: refused as a request, nothing done.
+ * The fault of one charge request. `clear`: it is carried out and answered. `answer_lost`: it is
+ * carried out, and the answer is lost. `request_lost`: it never arrives. `late`: it arrives `lateMs`
+ * after it was sent, without an answer. `rejected`: it is refused as invalid.
  */
 export interface ChargeFault {
   line: 'clear' | 'answer_lost' | 'request_lost' | 'late' | 'rejected';
-  /** The card's side, should it be asked. */
+  /** The card's answer when the request arrives. */
   card: 'good' | DeclineCode;
   lateMs: number;
 }
 
-/** What becomes of one look-up. */
+/** The fault of one look-up. */
 export type LookupFault = 'unanswered' | 'rejected';
 
 export interface BookEntry {
   key: string;
   amountMinor: number;
   outcome: 'charged' | DeclineCode;
-  /** When the request arrived. */
+  /** The arrival of the request. */
   at: number;
   isGivenBack: boolean;
 }
@@ -33,18 +33,17 @@ export type Found =
 const CLEAR: ChargeFault = { line: 'clear', card: 'good', lateMs: 0 };
 
 /**
- * A gateway in memory that keeps the promises of `gateways/port.ts`, on a network that keeps none. Its
- * book is the truth, whatever anybody was answered. Breaking the port's side of the bargain (one key,
- * two amounts) throws.
+ * A gateway in memory that keeps the promises of `gateways/port.ts` on an unreliable network. Its book
+ * has the real outcomes, also when an answer was lost. A key with two amounts throws.
  */
 export class ModelGateway {
-  /** By key. */
+  /** Entries by idempotency key. */
   readonly book = new Map<string, BookEntry>();
   readonly chargeFaults: ChargeFault[] = [];
   readonly lookupFaults: LookupFault[] = [];
-  /** Nothing arrives, and nothing is answered, before this. */
+  /** No request arrives and no answer returns before this instant. */
   awayUntil = 0;
-  /** What happened to late requests, for whoever wants to know that it did. */
+  /** A record of every late arrival. */
   readonly lateArrivals: { key: string; wasMissed: boolean; isFirst: boolean }[] = [];
   private onTheWay: { key: string; amountMinor: number; card: ChargeFault['card']; at: number }[] =
     [];
@@ -74,7 +73,7 @@ export class ModelGateway {
     return { kind: 'absent' };
   }
 
-  /** Once per charge, as a refund under the charge's own refund key is. */
+  /** Refunds a charge. Throws on a second refund, because a charge has one refund key. */
   giveBack(key: string): void {
     const entry = this.book.get(key);
     if (entry?.outcome !== 'charged' || entry.isGivenBack) {
@@ -83,20 +82,20 @@ export class ModelGateway {
     entry.isGivenBack = true;
   }
 
-  /** Whether it was charged: what a person sees who asks by telephone. */
+  /** Whether the key is charged, as a manual check at the gateway would show. */
   hasCharged(key: string, now: number): boolean {
     this.letArrive(now);
     return this.book.get(key)?.outcome === 'charged';
   }
 
-  /** Nothing fails any more; what is on its way still arrives. */
+  /** Removes all faults. Late requests still arrive. */
   heal(): void {
     this.chargeFaults.length = 0;
     this.lookupFaults.length = 0;
     this.awayUntil = 0;
   }
 
-  /** What is due by `now` arrives, whoever asks. */
+  /** Delivers the late requests that are due by `now`. */
   letArrive(now: number): void {
     if (this.onTheWay.length === 0) return;
     const arrived = this.onTheWay.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at);

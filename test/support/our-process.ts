@@ -4,14 +4,14 @@ import { inject } from 'vitest';
 import { bundledProgram } from '../../embedded/program-bundle.ts';
 import type { ProgramFile } from '../../embedded/program-bundle.ts';
 
-/** A program of this project as a process of its own, to be killed. */
+/** A program of this project in its own process. */
 export interface OurProcess {
-  /** How it ended, with what it wrote: resolves when it is gone. */
+  /** Exit code, signal and output. Resolves when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
   stop(): Promise<void>;
 }
 
-/** Starts a bundled program and waits until it is ready. It ends with this process. */
+/** Starts a bundled program and waits until it is ready. The program ends with this process. */
 export function startOurProcess(
   file: ProgramFile,
   environment: Readonly<Record<string, string>>,
@@ -20,9 +20,9 @@ export function startOurProcess(
 }
 
 /**
- * Runs Node and waits until the program in it is ready. It ends with this process.
+ * Runs Node and waits until its program is ready. The program ends with this process.
  *
- * @throws Error with its output when it ends before that.
+ * @throws Error with the program's output when it ends before it is ready.
  */
 export async function startNode(
   args: readonly string[],

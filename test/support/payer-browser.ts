@@ -2,16 +2,16 @@ import type { Browser, Page } from 'playwright-core';
 import { PAYING_CARD } from './payer.ts';
 import type { TypedCard } from './payer.ts';
 
-/** Where merchants of the tests send payers to; answered by the browser itself. */
+/** The merchant's site in tests. The browser answers its requests itself. */
 export const SHOP_URL = 'https://shop.example';
 
 export interface PayerOptions {
-  /** Hosted pages work without; default false. */
+  /** Whether JavaScript is on. Hosted pages work without it. Default: false. */
   readonly script?: boolean;
   readonly width?: number;
 }
 
-/** A payer's own browser, as far as cookies go, with one tab. */
+/** Opens one tab in a new browser context with its own cookies. */
 export async function openPayer(
   browser: Browser,
   { script = false, width = 1_280 }: PayerOptions = {},
@@ -36,7 +36,7 @@ export async function typeCard(page: Page, card: TypedCard = PAYING_CARD): Promi
   await page.getByLabel('CVC').fill(card.cvc);
 }
 
-/** Types a card and sends the form; answers when the next page is there. */
+/** Types a card, submits the form and waits for the next page. */
 export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
   await typeCard(page, card);
   await page.getByRole('button').click();
@@ -45,13 +45,13 @@ export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Prom
 
 export const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();
 
-/** Label or text of what has the focus. */
+/** Label or text of the focused element. */
 export const focused = (page: Page) =>
   page.evaluate<string>(
     '(document.activeElement.labels?.[0] ?? document.activeElement).innerText.trim()',
   );
 
-/** What a screen reader says of every field that is shown: label, state, and the text tied to it. */
+/** Label, state and description of every visible field, as a screen reader reads them. */
 export const fieldsOf = (page: Page) =>
   page.evaluate<
     string[]
@@ -64,11 +64,11 @@ export const fieldsOf = (page: Page) =>
     ].join(', ') + (described ? ': ' + described.innerText : '');
   })`);
 
-/** What a payer with a narrow screen would have to push to the side. */
+/** The width in pixels by which the page is wider than the screen. */
 export const tooWide = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 
-/** With PICTURES=1 the page as it looks now becomes docs/images/<name>.png; else nothing happens. */
+/** With PICTURES=1, saves a screenshot of the page to docs/images/<name>.png. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (process.env['PICTURES'] !== '1') return;
   await page.screenshot({ path: `docs/images/${name}.png`, fullPage: true });

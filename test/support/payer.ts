@@ -1,7 +1,7 @@
 import { openPage, submitForm } from './browser.ts';
 import type { Page } from './browser.ts';
 
-/** What a payer types into the card form. */
+/** The values that a payer types into the card form. */
 export interface TypedCard {
   readonly name: string;
   readonly number: string;
@@ -22,14 +22,14 @@ export function cardOf(number: string): TypedCard {
 }
 
 /**
- * Opens a hosted checkout and pays by card, knowing only the four labels of the form. Answers the
- * page it ends on: the result, or the form again with an alert after a decline.
+ * Opens a hosted checkout and pays by card, using only the four labels of the form. Returns the last
+ * page: the result, or the form with an alert after a decline.
  */
 export async function payOnPage(fwdUrl: string, card: TypedCard = PAYING_CARD): Promise<Page> {
   return payOn(await openPage(fwdUrl), card);
 }
 
-/** As {@link payOnPage}, on a page that is open already. */
+/** As {@link payOnPage}, on an open page. */
 export async function payOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
   const [form] = page.forms;
   if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);

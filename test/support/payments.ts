@@ -20,7 +20,7 @@ import type { World } from './world.ts';
 const HOUR = 3_600_000;
 const DETAILS = { name: 'Ada Example', email: 'ada@example.com' };
 
-/** One line of the gateway's own book, as tests compare it. */
+/** One charge in the gateway's own records, as tests compare it. */
 interface BookedLine {
   outcome: string;
   amountMinor: number;
@@ -30,17 +30,17 @@ interface BookedLine {
 
 export type Payments = ReturnType<typeof paymentsIn>;
 
-/** Payments outside a cycle in a world: made as the API makes them, read as tests compare them. */
+/** Payments outside a cycle: created as the API creates them, read as tests compare them. */
 export function paymentsIn(world: World) {
   const { db, merchantId } = world;
   const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
-  /** As if the merchant had asked with an Idempotency-Key. */
+  /** Claims an idempotency key, as a merchant's request with one does. */
   const withKey = async (madeId: string) => {
     const key = madeId.slice(3);
     const use = { merchantId, route: 'POST /test', key, fingerprint: Buffer.alloc(32) };
     await claimKey(db, use, `cmd_${key}`, Date.now());
   };
-  /** What a payer brings back from the card form. */
+  /** The token and session of a payer's return from the card form. */
   const card = async (number?: string) => {
     const { paymentToken, checkoutSessionId } = checkoutCommand(await world.token(number));
     return { paymentToken, checkoutSessionId };
@@ -122,7 +122,7 @@ export function paymentsIn(world: World) {
     const inserted = await db.transaction((tx) => insertRefund(tx, order));
     return { ...inserted, ref: { merchantId, refundId } };
   };
-  /** Everything told in a stream, in order. */
+  /** Every event of a stream, in order. */
   const told = async (streamId: string) => {
     const rows = await db
       .select({ body: outboxEvents.body })
@@ -138,16 +138,16 @@ export function paymentsIn(world: World) {
     saved,
     setup,
     refund,
-    /** A merchant's charge of a saved card that nobody has asked for yet. */
+    /** A tokenised charge of a saved card that is not started yet. */
     tokenised: async (number?: string) => payment('tokenised', await saved(number)),
-    /** A payment that was made. */
+    /** Creates a hosted payment and pays it. */
     paid: async (terms: Partial<NewPayment> = {}) => {
       const ref = await payment('hosted', terms);
       const outcome = await world.payments.pay({ ...ref, token: await card() });
       if (outcome.kind !== 'succeeded') throw new Error(`not paid: ${outcome.kind}`);
       return ref;
     },
-    /** What the gateway's own book says of an intent: `succeeded 5000 x1`. */
+    /** The charges of an intent in the gateway's own records, such as `succeeded 5000 x1`. */
     book: async ({ intentId }: IntentRef) => {
       const { charges } = await world.control('GET', `/control/charges?intentId=${intentId}`);
       return (charges as unknown as BookedLine[]).map(
@@ -181,7 +181,7 @@ export function paymentsIn(world: World) {
       return rows.map(({ id: methodId, status }) => ({ id: methodId, status }));
     },
     told,
-    /** `type status` of everything told in a stream, in order. */
+    /** `type status` of every event of a stream, in order. */
     story: async (streamId: string) =>
       (await told(streamId)).map(
         (event) => `${String(event['eventType'])} ${String(event['status'])}`,

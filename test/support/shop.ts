@@ -20,14 +20,14 @@ import type { World } from './world.ts';
 
 const PEPPER = 'pepper-of-the-test-shop-00000000000001';
 const EVENT_SIGNER = 'whsec_dGhlIHRlc3Qgc2hvcCBzaWducyB3aXRoIHRoaXM=';
-/** Bound of a wait, not an expectation: news comes in milliseconds. */
+/** A time limit, not an expectation: events arrive within milliseconds. */
 const NEWS_WITHIN_MS = 30_000;
 
 export type Shop = Awaited<ReturnType<typeof openShop>>;
 
 /**
- * A merchant with a server of its own, in front of a world: the API and the hosted pages listen on a
- * real port, and every type of event comes to an endpoint of the merchant.
+ * A merchant fixture: the API and the hosted pages on a real port, a merchant client, and a webhook
+ * endpoint that is subscribed to every event type.
  */
 export async function openShop(world: World) {
   const server = createServer();
@@ -77,8 +77,8 @@ export async function openShop(world: World) {
     merchant,
     receiver,
     /**
-     * What the merchant was told of a subscription since the last time, a line each. Waits until
-     * `count` events have come, and answers whatever is there then.
+     * The events of a subscription since the last call, one line each. Waits at most 30 s for `count`
+     * events and returns all that have arrived.
      */
     async news(subscriptionId: string, count: number): Promise<string[]> {
       const from = read.get(subscriptionId) ?? 0;
@@ -92,7 +92,7 @@ export async function openShop(world: World) {
       read.set(subscriptionId, received.length);
       return received.slice(from).map(lineOf);
     },
-    /** Every event of a subscription came, each once, in sequence, and none waits to be sent. */
+    /** Expects that every event of a subscription was received exactly once, in sequence. */
     async expectAllDelivered(subscriptionId: string): Promise<void> {
       const stream = { merchantId, streamId: subscriptionId };
       await vi.waitFor(async () => expect(await countPending(world, stream)).toBe(0), {
@@ -106,7 +106,7 @@ export async function openShop(world: World) {
       const sequences = receivedOf(subscriptionId).map(({ event }) => event.sequence);
       expect(sequences).toEqual(Array.from({ length: written?.events ?? 0 }, (_, i) => i + 1));
     },
-    /** Fails when an event was not as the interface document says. */
+    /** Closes the servers. Fails when an event differs from the OpenAPI document. */
     async close(): Promise<void> {
       await receiver.close();
       server.close();
@@ -129,8 +129,8 @@ async function countPending(
 }
 
 /**
- * `2027-02-28 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next 2027-03-31
- * 09:30`. A signature that does not hold is part of the line.
+ * A line such as `2027-02-28 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next
+ * 2027-03-31 09:30`. An invalid signature adds `NOT SIGNED`.
  */
 function lineOf(webhook: ReceivedWebhook): string {
   const { event } = webhook;

@@ -8,14 +8,14 @@ const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedVal
 
 let isRuntimeInstalled = false;
 
-/** Must come before any server or worker of the process. */
+/** Call it before the process starts any server or worker. */
 function installRuntime(): void {
   if (isRuntimeInstalled) return;
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
   isRuntimeInstalled = true;
 }
 
-/** A Temporal server whose time jumps while everybody waits. */
+/** Starts a Temporal test server that skips time while workflows only wait. */
 export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment> {
   installRuntime();
   const env = await TestWorkflowEnvironment.createTimeSkipping({
@@ -37,7 +37,7 @@ export interface TemporalPlace {
   nativeConnection: NativeConnection;
 }
 
-/** The run's Temporal dev server, in real time. */
+/** Connects to the test run's Temporal dev server, which runs in real time. */
 export async function connectDevServer(): Promise<TemporalPlace & { close(): Promise<void> }> {
   installRuntime();
   const address = inject('temporalAddress');

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { checkoutCommand } from './card-tokens.ts';
 import type { World } from './world.ts';
 
-/** A subscription on a clock of its own whose second cycle was just declined. */
+/** Creates a subscription on its own test clock whose second cycle is declined. */
 export async function unpaidIn(world: World, code = 'card_declined') {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
-/** What the receiver does with a request: answers, never answers, or drops the connection. */
+/** The receiver's reaction to a request: an answer, no answer, or a closed connection. */
 export type ReceiverAnswer =
   | { status: number; headers?: Record<string, string>; body?: string | Buffer }
   | 'hang'
@@ -18,11 +18,11 @@ export interface ReceivedWebhook {
     string,
     unknown
   >;
-  /** Status given back; null when the request was left without an answer. */
+  /** The status of the answer, or null without an answer. */
   answered: number | null;
-  /** `webhook-signature` and its timestamp hold for one of the receiver's secrets. */
+  /** Whether `webhook-signature` and its timestamp are valid for one of the receiver's secrets. */
   isStandardSignatureValid: boolean;
-  /** `xpay-signature` holds for one of the receiver's secrets. */
+  /** Whether `xpay-signature` is valid for one of the receiver's secrets. */
   isXpaySignatureValid: boolean;
 }
 
@@ -30,23 +30,23 @@ export interface WebhookReceiver {
   readonly url: string;
   /** Every request, in the order of arrival. */
   readonly received: readonly ReceivedWebhook[];
-  /** From now on, whenever no answer of {@link answerNext} is left. The first default is 200. */
+  /** Sets the answer for requests without an answer of {@link answerNext}. Initially 200. */
   answerWith(answer: ReceiverAnswer): void;
-  /** One answer for each of the next requests. */
+  /** Sets one answer for each of the next requests. */
   answerNext(...answers: ReceiverAnswer[]): void;
-  /** Runs before each answer, after the request was noted. */
+  /** Sets a callback that runs after a request is recorded and before its answer. */
   onReceive(callback: (webhook: ReceivedWebhook) => Promise<void> | void): void;
-  /** Resolves with everything received once that is at least `count` requests. */
+  /** Waits for at least `count` requests and returns all received ones. */
   waitFor(count: number): Promise<readonly ReceivedWebhook[]>;
-  /** Again is once. */
+  /** May be called more than once. */
   close(): Promise<void>;
 }
 
 const TOLERANCE_SECONDS = 300;
 
 /**
- * A merchant's webhook endpoint: a real HTTP server on a free loopback port (or `port`) that keeps
- * what it gets and checks both signatures as a merchant would, from the published rules alone.
+ * Starts a merchant's webhook endpoint: a real HTTP server on `port` or a free loopback port. It records
+ * every request and checks both signatures from the published rules alone, as a merchant would.
  */
 export async function startWebhookReceiver(options: {
   secrets: readonly string[];

@@ -19,7 +19,7 @@ import { createTestDatabase } from './database.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 
-/** One merchant with one stream of events on a database of its own. */
+/** A test environment with one merchant and one event stream, on its own database. */
 export interface WebhookWorld {
   db: Db;
   databaseUrl: string;
@@ -28,21 +28,21 @@ export interface WebhookWorld {
   streamId: string;
   activities: WebhookActivities;
   dispatcher: DeliveryDispatcher;
-  /** Endpoints whose queue was woken, in order. */
+  /** The endpoints whose queues were woken, in order. */
   woken: string[];
-  /** Another process, on the same database. */
+  /** Simulates another process on the same database. */
   startProcess(itsDb?: Db): Process;
   addConfig(config: { url: string; secret?: string; eventTypes?: EventType[] }): Promise<string>;
   /** Commits one event per amount, in one transaction. */
   emit(...amounts: number[]): Promise<void>;
-  /** Commits an event to each of the streams. */
+  /** Commits one event to each stream. */
   emitTo(...streamIds: string[]): Promise<void>;
   /**
-   * Drains every endpoint's queue, side by side. `laterMs`: how far the calling workflow's clock is
-   * ahead of the start of this world.
+   * Drains every endpoint queue in parallel. `laterMs` is how far the calling workflow's clock is ahead
+   * of the start of this test environment.
    */
   deliver(options?: { laterMs?: number }): Promise<Delivered>;
-  /** Has the dispatcher deliver the stream, and waits for the end of its round. */
+  /** Makes the dispatcher deliver the stream, and waits for the end of the round. */
   dispatch(process?: Process): Promise<void>;
   /** State and attempts of each delivery to a configuration, in sequence order. */
   progress(configId: string): Promise<string[]>;
@@ -50,7 +50,7 @@ export interface WebhookWorld {
   close(): Promise<void>;
 }
 
-/** What is left for all endpoints. */
+/** The remaining deliveries of all endpoints. */
 export interface Delivered {
   remaining: number;
   nextDelayMs: number | null;
@@ -58,7 +58,7 @@ export interface Delivered {
 
 export type Process = ReturnType<typeof startProcess>;
 
-/** What sends webhooks in one process, and the endpoints whose queue it woke. */
+/** The webhook delivery of one process, and the endpoints whose queues it woke. */
 function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
   const woken: string[] = [];
   const delivery = createWebhookDelivery({
@@ -72,7 +72,7 @@ function startProcess(db: Db, sealing: ReturnType<typeof createSealing>) {
   return { ...delivery, woken };
 }
 
-/** Bound of a wait, not an expectation. */
+/** A time limit, not an expectation. */
 const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
@@ -185,7 +185,7 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
   };
 }
 
-/** A world of its own for each test of a file, and receivers that end with it; to be called at its top. */
+/** A new test environment and receivers for each test of a file. Call it at the top of the file. */
 export function webhookWorlds() {
   let world: WebhookWorld;
   let receivers: WebhookReceiver[];
@@ -195,7 +195,7 @@ export function webhookWorlds() {
   });
   afterEach(async () => {
     await Promise.all(receivers.map((receiver) => receiver.close()));
-    // Whatever a test did, no delivery is claimed afterwards.
+    // No delivery may stay claimed after a test.
     const isClaimed = gt(webhookDeliveries.claimedUntil, sql`now()`);
     await vi.waitFor(async () => {
       expect(await world.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);

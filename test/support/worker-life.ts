@@ -10,7 +10,7 @@ import { openShop } from './shop.ts';
 import { createWorld } from './world.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
-/** A new worker sees after 5 s that the old one is dead; the API answers PENDING after 25 s. */
+/** A new worker detects a dead one after 5 s. The API answers PENDING after 25 s. */
 export const ANSWERED_WITHIN_MS = 60_000;
 
 type Json = Record<string, unknown>;
@@ -18,8 +18,8 @@ type Json = Record<string, unknown>;
 export type WorkerLife = Awaited<ReturnType<typeof openWorkerLife>>;
 
 /**
- * A merchant with an API and no worker for activities: workers come and go. With `isWhole` there is no
- * worker at all, and those that come run the workflows too.
+ * A merchant fixture without an activity worker: the test starts and kills workers. With `isWhole`
+ * there is no workflow worker either, and started workers also run workflows.
  */
 export async function openWorkerLife(server: TemporalPlace, { isWhole = false } = {}) {
   const world = await createWorld(server, { runsActivities: isWhole });
@@ -28,7 +28,7 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
   const { merchantId } = world;
   const stops: (() => Promise<void>)[] = [];
 
-  /** A worker process that is to die. */
+  /** Starts a worker process that kills itself at the failpoint. */
   const startMortal = async (failpoint: string): Promise<OurProcess> => {
     const mortal = await startOurProcess('worker.ts', {
       ...world.environment,
@@ -38,7 +38,7 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
     stops.push(() => mortal.stop());
     return mortal;
   };
-  /** Another worker, which finds what the dead one left. In this process: it is there at once. */
+  /** Starts another worker, which takes over. It runs in this process, so it is ready at once. */
   const goOn = async (): Promise<void> => {
     if (isWhole) return world.startWorkers();
     for (const queue of ['charges', 'webhooks']) {
@@ -54,7 +54,7 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
       });
     }
   };
-  /** `sequence type`, a line for each webhook received of a stream. */
+  /** `sequence type` of each received webhook of a stream, one line each. */
   const received = (field: string, id: string) =>
     shop.receiver.received
       .filter(({ event }) => event[field] === id)
@@ -67,7 +67,7 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
     merchantId,
     startMortal,
     goOn,
-    /** The body of the answer to a POST, repeated with its key while there is none, or none yet. */
+    /** Repeats a POST with its key until the answer is not PENDING, and returns the body. */
     async answerTo(path: string, body: object, key: string): Promise<Json> {
       return vi.waitFor(
         async () => {
@@ -79,7 +79,7 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
       );
     },
     received,
-    /** A stream's events came, each once, there are no others, and nobody delivers any more. */
+    /** Expects that exactly these events of a stream were received and no delivery is claimed. */
     async expectTold(field: string, streamId: string, told: string[]): Promise<void> {
       await vi.waitFor(() => expect(received(field, streamId)).toEqual(told), 30_000);
       await vi.waitFor(async () => {

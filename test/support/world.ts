@@ -41,31 +41,31 @@ import { createLife, eventsOf, stateOf } from './lives.ts';
 import type { NewLife } from './lives.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
-/** A test of an unknown outcome waits for the end of it. */
+/** A short budget, because a test of an unknown outcome waits until it ends. */
 const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 
-/** For charges that arrive after the gateway client's timeout, which is 2 s here. */
+/** For charges that arrive after the gateway client's timeout of 2 s. */
 export const BUDGET_FOR_LATE_ARRIVALS: SendBudget = { newSendsForMs: 4_000, pauseMs: 100 };
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /**
- * Everything a subscription lives in, real: Postgres, the sandbox gateway over HTTP, workers on the
- * given Temporal server with the bundle that production runs. One per test file.
+ * A complete test environment: Postgres, the sandbox gateway over HTTP, and workers on the given
+ * Temporal server with the production workflow bundle. Each test file has one.
  */
 export async function createWorld(
   place: TemporalPlace,
   options: {
     retryPlan?: RetryPlan;
-    /** Puts something between the server and the real activities, e.g. a failure. */
+    /** Wraps the real activities, for example with failures. */
     wrap?: (activities: Activities) => Activities;
-    /** False: nobody here runs activities; processes with this world's `environment` do. */
+    /** False: this process runs no activities; other processes with `environment` run them. */
     runsActivities?: boolean;
-    /** A Postgres of one's own instead of the run's: its administrative database. */
+    /** The administrative database of another Postgres server than the test run's. */
     postgresUrl?: string;
-    /** How long the gateway may take to answer those who run activities here, in ms. */
+    /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;
-    /** How long an activity here asks a gateway that gives no outcome, and how often. */
+    /** The send budget of activities in this process. */
     sendBudget?: SendBudget;
   } = {},
 ) {
@@ -88,8 +88,8 @@ export async function createWorld(
     timeoutMs: options.gatewayTimeoutMs ?? 2_000,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
-  // The environment's own client lets the server's time jump while it waits for a result. The API waits
-  // for results too, and must not move the calendar by that.
+  // The time-skipping environment's client skips server time while it waits for a result. A waiting API
+  // must not skip time, so it has its own client.
   const client = new Client({ connection: place.client.connection });
   const logger = createLogger({ name: 'world', level: 'silent' });
   const workflows = createSubscriptionWorkflows({
@@ -151,7 +151,7 @@ export async function createWorld(
           }),
           connection: place.nativeConnection,
           namespace: 'default',
-          // How long a workflow waits for a worker that was stopped before another may take it.
+          // After this time another worker may take the task of a stopped worker.
           stickyQueueScheduleToStartTimeout: '1s',
         }),
       ),
@@ -164,7 +164,7 @@ export async function createWorld(
       },
     };
   };
-  /** Sends the clock on, tells every subscription that lives by it, and does not wait. */
+  /** Sets the clock's target and signals its subscriptions. Does not wait for them. */
   const sendClock = async (id: string, targetAt: number) => {
     const clock = { merchantId, id, targetAt, createdAt: 0 };
     await sendTestClock(db, clock, targetAt);
@@ -188,7 +188,7 @@ export async function createWorld(
     databaseUrl: database.url,
     client: place.client,
     gatewayPlace: { url: gatewayServer.url, key: GATEWAY_KEY },
-    /** Settings of a process that works in this world. */
+    /** Environment variables for a process in this test environment. */
     environment: {
       DATABASE_URL: database.url,
       TEMPORAL_ADDRESS: inject('temporalAddress'),
@@ -208,7 +208,7 @@ export async function createWorld(
     async startWorkers() {
       workers ??= await startWorkers();
     },
-    /** A subscription as the API writes it, its workflow started. */
+    /** Creates a subscription as the API does, and starts its workflow. */
     create: (life: NewLife) =>
       createLife(db, merchantId, life).then(async (ref) => {
         await workflows.start(ref);
@@ -216,7 +216,7 @@ export async function createWorld(
       }),
     createRowOnly: (life: NewLife) => createLife(db, merchantId, life),
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
-    /** Sends every event to `url` from now on. */
+    /** Subscribes `url` to every event type. */
     subscribe: async (url: string, eventSigner: string) => {
       const configId = newId('whc', Date.now(), randomBytes);
       const sealedSigner = sealing.seal(eventSigner, configId);
@@ -232,16 +232,16 @@ export async function createWorld(
       return configId;
     },
     activities,
-    /** Lets the card form send browsers back to pages of `origin`. */
+    /** Allows the card form to redirect browsers to `origin`. */
     allowReturnTo: (origin: string) => returnOrigins.push(origin),
-    /** A test clock standing at `nowAt`. */
+    /** Creates a test clock at `nowAt`. */
     createClock: async (nowAt: number) => {
       const id = newId('clk', Date.now(), randomBytes);
       await insertTestClock(db, { merchantId, id, targetAt: nowAt, createdAt: Date.now() });
       return id;
     },
     sendClock,
-    /** Sends the clock on and waits until every subscription that lives by it is there. */
+    /** Sets the clock's target and waits until every subscription on the clock has reached it. */
     advance: async (id: string, to: string | number) => {
       const clock = await sendClock(id, typeof to === 'number' ? to : Date.parse(to));
       await vi.waitFor(async () => expect(await countBehind(db, clock)).toBe(0), {
@@ -251,7 +251,7 @@ export async function createWorld(
     },
     state: (ref: SubscriptionRef) => stateOf(db, ref),
     events: (ref: SubscriptionRef) => eventsOf(db, ref),
-    /** The gateway's own book of a subscription. */
+    /** The charges of a subscription in the gateway's own records. */
     book: (ref: SubscriptionRef) =>
       controlGateway(
         gatewayServer.url,
@@ -271,7 +271,7 @@ export async function createWorld(
   };
 }
 
-/** Local activities that give up at once: their queues take over. */
+/** Local activities that fail at once, so that the task queues run them. */
 function refusing(activities: Activities): Activities {
   const refuse = () => Promise.reject(new Error('no local activities here'));
   const names = Object.keys(activities).map((name) => [name, refuse]);
