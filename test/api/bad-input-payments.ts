@@ -1,6 +1,6 @@
 import { json, raw } from './bad-input-case.ts';
 import type { Case } from './bad-input-case.ts';
-import { intentBody, NOBODYS, setupBody, tokenisedBody } from './payment-lives.ts';
+import { intentBody, UNKNOWN_IDS, setupBody, tokenisedBody } from './payment-fixtures.ts';
 
 /** Makes malformed requests to one path from a valid body and changes to it. */
 const malformed =
@@ -15,7 +15,7 @@ const malformed =
 
 const ONE_TIME = '/subscription/merchant/one-time-charge';
 const oneTime = malformed(ONE_TIME, (changes) => ({
-  subscriptionId: NOBODYS.subscription,
+  subscriptionId: UNKNOWN_IDS.subscription,
   amount: 500,
   currency: 'USD',
   ...changes,
@@ -23,19 +23,19 @@ const oneTime = malformed(ONE_TIME, (changes) => ({
 
 const TOKENISED = '/payments/charge-tokenised-pm';
 const tokenised = malformed(TOKENISED, (changes) =>
-  tokenisedBody({ customerId: NOBODYS.customer, pmId: NOBODYS.method }, changes),
+  tokenisedBody({ customerId: UNKNOWN_IDS.customer, pmId: UNKNOWN_IDS.method }, changes),
 );
 
 const CREATE_INTENT = '/payments/create-intent';
 const hosted = malformed(CREATE_INTENT, intentBody);
 
 const REFUND = '/payments/merchant/refund';
-const refund = malformed(REFUND, (changes) => ({ xIntentId: NOBODYS.intent, ...changes }));
+const refund = malformed(REFUND, (changes) => ({ xIntentId: UNKNOWN_IDS.intent, ...changes }));
 
 const SETUP = '/setup-method/create';
 const setup = malformed(SETUP, setupBody);
 
-const CANCEL = `/payments/cancel/${NOBODYS.intent}`;
+const CANCEL = `/payments/cancel/${UNKNOWN_IDS.intent}`;
 
 const INTEGER = 'must be an integer in the smallest currency unit';
 const REFUND_AMOUNT = 'must be an integer of at least 1 in the smallest currency unit';
@@ -147,7 +147,7 @@ export const PAYMENTS: Case[] = [
   hosted('tokenise that is a text [D-§7]', { tokenise: 'true' }, 'tokenise: must be true or false'),
   hosted(
     'a hosted payment for an unknown customer [D-11]',
-    { customerId: NOBODYS.customer },
+    { customerId: UNKNOWN_IDS.customer },
     'There is no such customer.',
     'resource_not_found',
   ),
@@ -230,14 +230,14 @@ export const SETUPS: Case[] = [
   ),
   setup(
     'a setup session for an unknown customer [D-11]',
-    { customerId: NOBODYS.customer },
+    { customerId: UNKNOWN_IDS.customer },
     'There is no such customer.',
     'resource_not_found',
   ),
   {
     name: 'an unknown setup session [D-21]',
     method: 'GET',
-    path: `/setup-method/${NOBODYS.setup}`,
+    path: `/setup-method/${UNKNOWN_IDS.setup}`,
     send: {},
     code: 'resource_not_found',
     description: 'There is no such setup method.',
@@ -245,7 +245,7 @@ export const SETUPS: Case[] = [
   {
     name: 'the saved payment methods of an unknown customer [D-21]',
     method: 'GET',
-    path: `/customer/${NOBODYS.customer}/payment-method-tokens`,
+    path: `/customer/${UNKNOWN_IDS.customer}/payment-method-tokens`,
     send: {},
     code: 'resource_not_found',
     description: 'There is no such customer.',

@@ -6,16 +6,21 @@ import type { ApiWorld, CallOptions } from './api-world.ts';
 import {
   makeHosted,
   makePaid,
-  NOBODYS,
+  UNKNOWN_IDS,
   notFoundAnswer,
   outcome,
   readIntent,
   refusal,
   saveCard,
   tokenisedBody,
-} from './payment-lives.ts';
-import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
-import type { Life } from './subscription-lives.ts';
+} from './payment-fixtures.ts';
+import {
+  comparable,
+  createSubscription,
+  subscriptionIn,
+  readSubscription,
+} from './subscription-fixtures.ts';
+import type { CreatedSubscription } from './subscription-fixtures.ts';
 
 /** POST /payments/cancel/{xIntentId}. Idempotency keys: payment-keys.test.ts. */
 
@@ -34,7 +39,7 @@ const cancel = (intentId: string, options: CallOptions = {}) =>
   world.call('POST', `/payments/cancel/${intentId}`, options);
 
 /** Ids of a subscription's intents, newest first. */
-async function intentsOf({ subscriptionId }: Life): Promise<string[]> {
+async function intentsOf({ subscriptionId }: CreatedSubscription): Promise<string[]> {
   const list = await world.call('GET', '/payments?limit=100');
   const { data } = list.json as { data: { xIntentId: string; subscriptionId?: string }[] };
   return data.filter((it) => it.subscriptionId === subscriptionId).map((it) => it.xIntentId);
@@ -55,7 +60,7 @@ test.each<[string, (id: string) => CallOptions]>([
 
 test('a cancellation is refused when its body names another intent [IF-4.11, D-14]', async () => {
   const { xIntentId } = await makeHosted(world);
-  const wrong = [{ xIntentId: NOBODYS.intent }, { xIntentId: 7 }, []];
+  const wrong = [{ xIntentId: UNKNOWN_IDS.intent }, { xIntentId: 7 }, []];
   const texts = [];
   for (const body of wrong) texts.push((await cancel(xIntentId, { body })).json);
   expect(texts).toEqual([
@@ -79,12 +84,12 @@ test('a cancellation is refused when its body is not empty and not of type JSON 
 });
 
 test('a subscription ends when its unpaid first intent is cancelled [IF-4.11, D-§4, D-34]', async () => {
-  const life = await createLife(world);
-  const [intentId] = await intentsOf(life);
+  const subscription = await createSubscription(world);
+  const [intentId] = await intentsOf(subscription);
   const answer = await cancel(intentId!);
   expect([answer.status, answer.text]).toEqual([200, '{}']);
   expect(await readIntent(world, intentId!)).toMatchObject({ status: 'CANCELLED' });
-  expect(await readLife(world, life)).toMatchObject({
+  expect(await readSubscription(world, subscription)).toMatchObject({
     status: 'ENDED',
     endReason: 'checkout_cancelled',
   });
@@ -96,25 +101,25 @@ const NO_PAGE = 'Only a payment whose page is open can be cancelled.';
 test.each(['ACTIVE', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
   'the first payment of a subscription that is %s is not cancelled [D-41]',
   async (status) => {
-    const life = await lifeIn(world, status);
-    const first = (await intentsOf(life)).at(-1)!;
+    const subscription = await subscriptionIn(world, status);
+    const first = (await intentsOf(subscription)).at(-1)!;
     const before = await readIntent(world, first);
     expect(outcome(await cancel(first))).toEqual(refusal(NOT_OPEN));
     expect(await readIntent(world, first)).toEqual(before);
-    expect(await readLife(world, life)).toMatchObject({ status });
+    expect(await readSubscription(world, subscription)).toMatchObject({ status });
   },
 );
 
 test('a cancellation is refused for a later cycle, which has no checkout [D-41]', async () => {
-  const life = await lifeIn(world, 'UNPAID');
-  const second = (await intentsOf(life))[0]!;
+  const subscription = await subscriptionIn(world, 'UNPAID');
+  const second = (await intentsOf(subscription))[0]!;
   expect(await readIntent(world, second)).toMatchObject({ status: 'FAILED' });
   expect(outcome(await cancel(second))).toEqual(refusal(NO_PAGE));
 });
 
 test('a cancellation of a first payment is refused when its checkout has expired [D-41]', async () => {
-  const life = await createLife(world);
-  const [intentId] = await intentsOf(life);
+  const subscription = await createSubscription(world);
+  const [intentId] = await intentsOf(subscription);
   world.clock.aheadMs = 24 * 3_600_000;
   expect(outcome(await cancel(intentId!))).toEqual(refusal(NOT_OPEN));
 });
@@ -181,7 +186,7 @@ test('a cancellation answers a foreign intent exactly as an unknown one [D-21, D
   const { xIntentId } = await makeHosted(world, 'other');
   const rows = await world.countRows();
   const foreign = await cancel(xIntentId);
-  expect(comparable(foreign)).toEqual(comparable(await cancel(NOBODYS.intent)));
+  expect(comparable(foreign)).toEqual(comparable(await cancel(UNKNOWN_IDS.intent)));
   expect(comparable(foreign)).toEqual(comparable(await cancel('in_%00')));
   expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
   expect(await world.countRows()).toEqual(rows);

@@ -5,17 +5,17 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld, CallOptions } from './api-world.ts';
 import {
-  AWAY,
+  UNAVAILABLE,
   makeCustomer,
-  NOBODYS,
+  UNKNOWN_IDS,
   notFoundAnswer,
   outcome,
   readIntent,
   saveCard,
   tokenisedBody,
-} from './payment-lives.ts';
-import type { SavedMethod } from './payment-lives.ts';
-import { comparable } from './subscription-lives.ts';
+} from './payment-fixtures.ts';
+import type { SavedMethod } from './payment-fixtures.ts';
+import { comparable } from './subscription-fixtures.ts';
 
 /** POST /payments/charge-tokenised-pm. Idempotency keys: payment-keys.test.ts. */
 
@@ -122,7 +122,7 @@ test('a charge answers a foreign payment method exactly as an unknown one [D-21,
   const foreign = await saveCard(world, { owner: 'other' });
   const rows = await world.countRows();
   const answers = await Promise.all(
-    [NOBODYS.method, foreign.pmId, 'pmt_short', ''].map((pmId) => charge({ pmId })),
+    [UNKNOWN_IDS.method, foreign.pmId, 'pmt_short', ''].map((pmId) => charge({ pmId })),
   );
   const [unknown, ...others] = answers.map(comparable);
   for (const other of others) expect(other).toEqual(unknown);
@@ -137,7 +137,7 @@ test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]
   const foreign = await saveCard(world, { owner: 'other' });
   const [theirs, nobodys] = [
     await charge({ customerId: foreign.customerId, pmId: foreign.pmId }),
-    await charge({ customerId: NOBODYS.customer, pmId: foreign.pmId }),
+    await charge({ customerId: UNKNOWN_IDS.customer, pmId: foreign.pmId }),
   ];
   expect(comparable(theirs)).toEqual(comparable(nobodys));
   expect(outcome(theirs)).toEqual(notFoundAnswer('customer'));
@@ -154,7 +154,7 @@ test.each(['PENDING', 'DELETED'] as const)(
 test('a charge without an idempotency key is withdrawn while Temporal is unavailable [D-17]', async () => {
   const before = world.payments.charges.length;
   world.payments.faults.isDown = true;
-  expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(AWAY);
+  expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(UNAVAILABLE);
   world.payments.faults.isDown = false;
 
   const [row] = await world.db
@@ -185,7 +185,7 @@ test('a charge without a key is PENDING when its outcome was lost [D-17, D-40]',
 test('a repeat with the same key returns the charge whose answer was lost [D-17]', async () => {
   const before = world.payments.charges.length;
   world.payments.faults.losesOutcome = true;
-  expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(AWAY);
+  expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(UNAVAILABLE);
   world.payments.faults.losesOutcome = false;
   expect((await charge({}, { key: 'unheard' })).json).toMatchObject({ status: 'SUCCESS' });
   expect(world.payments.charges).toHaveLength(before + 1);

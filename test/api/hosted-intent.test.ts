@@ -10,12 +10,12 @@ import {
   makeCustomer,
   makeHosted,
   makePaid,
-  NOBODYS,
+  UNKNOWN_IDS,
   notFoundAnswer,
   outcome,
   readIntent,
-} from './payment-lives.ts';
-import { comparable, declineNext, lifeIn } from './subscription-lives.ts';
+} from './payment-fixtures.ts';
+import { comparable, declineNext, subscriptionIn } from './subscription-fixtures.ts';
 
 /** POST /payments/create-intent and GET /payments/v2/get-intent/{xIntentId}. */
 
@@ -122,7 +122,7 @@ test('a hosted payment uses the merchant’s named customer, or creates one [D-1
   expect((await world.countRows())['customer']).toBe(before['customer']! + 1);
 
   const foreign = await create({ customerId: await makeCustomer(world, 'other') });
-  const unknown = await create({ customerId: NOBODYS.customer });
+  const unknown = await create({ customerId: UNKNOWN_IDS.customer });
   expect(comparable(foreign)).toEqual(comparable(unknown));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
@@ -146,19 +146,19 @@ test('a paid intent reads with the instant and the attempt of its payment [D-§7
 });
 
 test('a cycle’s intent reads with its attempts and its subscription’s fields [D-§7, D-40]', async () => {
-  const life = await lifeIn(world, 'ACTIVE', {
+  const subscription = await subscriptionIn(world, 'ACTIVE', {
     description: 'Blue plan',
     receiptId: 'plan-1',
     cancelUrl: 'https://merchant.example/no',
     metadata: { plan: 'blue' },
   });
-  await declineNext(world, life, 'insufficient_funds');
+  await declineNext(world, subscription, 'insufficient_funds');
   await world.call('POST', '/subscription/manual-retry', {
-    body: { subscriptionId: life.subscriptionId },
+    body: { subscriptionId: subscription.subscriptionId },
   });
   const list = await world.call('GET', '/payments?limit=100');
   const { data } = list.json as { data: { subscriptionId?: string; xIntentId: string }[] };
-  const mine = data.filter(({ subscriptionId }) => subscriptionId === life.subscriptionId);
+  const mine = data.filter(({ subscriptionId }) => subscriptionId === subscription.subscriptionId);
   expect(mine).toHaveLength(2);
   const second = await readIntent(world, mine[0]!.xIntentId);
   expect(second).toMatchObject({
@@ -169,7 +169,7 @@ test('a cycle’s intent reads with its attempts and its subscription’s fields
     description: 'Blue plan',
     callbackUrl: 'https://merchant.example/back?order=7',
     cancelUrl: 'https://merchant.example/no',
-    subscriptionId: life.subscriptionId,
+    subscriptionId: subscription.subscriptionId,
     metadata: { plan: 'blue' },
     chargeAttempts: [
       {
@@ -189,6 +189,6 @@ test('a read answers a foreign intent exactly as an unknown one [D-21]', async (
   const { xIntentId } = await makeHosted(world, 'other');
   const read = (id: string) => world.call('GET', `/payments/v2/get-intent/${id}`);
   const foreign = await read(xIntentId);
-  expect(comparable(foreign)).toEqual(comparable(await read(NOBODYS.intent)));
+  expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.intent)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
 });

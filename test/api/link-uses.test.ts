@@ -144,9 +144,9 @@ describe('a use of a link', () => {
     expect((await rowOf(path)).uses).toBe(1);
 
     const paid = await makeLink();
-    const life = await sell(paid);
-    await browse(`${life.checkout}/return?payment_token=tok_good_of_a_link`);
-    expect((await cancel(life.subscriptionId)).status).toBe(200);
+    const sale = await sell(paid);
+    await browse(`${sale.checkout}/return?payment_token=tok_good_of_a_link`);
+    expect((await cancel(sale.subscriptionId)).status).toBe(200);
     expect((await rowOf(paid)).uses).toBe(1);
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { intentBody } from './payment-lives.ts';
+import { intentBody } from './payment-fixtures.ts';
 
 /** GET /customer, GET /subscription and GET /payments. */
 

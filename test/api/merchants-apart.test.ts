@@ -6,11 +6,11 @@ import {
   intentBody,
   makeCustomer,
   makePaid,
-  NOBODYS,
+  UNKNOWN_IDS,
   saveCard,
   setupBody,
   tokenisedBody,
-} from './payment-lives.ts';
+} from './payment-fixtures.ts';
 
 /**
  * Every place of the API that takes an id. Another merchant's id must get the same bytes as an unknown
@@ -147,7 +147,7 @@ const PLACES: Place[] = [
 ];
 
 const UNKNOWN: Record<Kind, string> = {
-  ...NOBODYS,
+  ...UNKNOWN_IDS,
   webhook: 'whc_0000000000000000000000',
   clock: 'clk_0000000000000000000000',
 };

@@ -4,8 +4,13 @@ import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld, CallOptions } from './api-world.ts';
-import { AWAY, outcome, readIntent, refusal } from './payment-lives.ts';
-import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
+import { UNAVAILABLE, outcome, readIntent, refusal } from './payment-fixtures.ts';
+import {
+  comparable,
+  createSubscription,
+  subscriptionIn,
+  readSubscription,
+} from './subscription-fixtures.ts';
 
 /** POST /subscription/merchant/one-time-charge. Idempotency keys: payment-keys.test.ts. */
 
@@ -30,16 +35,16 @@ const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }
 test.each(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
   'a one-time charge is made while the subscription is %s, and does not change it [IF-4.10, D-35]',
   async (status) => {
-    const life = await lifeIn(world, status);
-    const { updatePaymentMethodLink: _, ...before } = await readLife(world, life);
-    const answer = await charge(life.subscriptionId);
+    const subscription = await subscriptionIn(world, status);
+    const { updatePaymentMethodLink: _, ...before } = await readSubscription(world, subscription);
+    const answer = await charge(subscription.subscriptionId);
     const intentId = idOf(answer);
     expect(intentId).toMatch(/^in_[0-9A-Za-z]{22}$/);
     expect([answer.status, answer.text]).toEqual([
       200,
       `{"intentId":"${intentId}","status":"SUCCESS","errorCode":null,"errorMessage":null}`,
     ]);
-    expect(await readLife(world, life)).toMatchObject(before);
+    expect(await readSubscription(world, subscription)).toMatchObject(before);
     expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
       { key: `charge:${intentId}:1`, amountMinor: 700, kind: 'succeeded' },
     ]);
@@ -49,7 +54,7 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
 test.each(['CREATED', 'ENDED'] as const)(
   'a one-time charge is refused while the subscription is %s [D-35]',
   async (status) => {
-    const { subscriptionId } = await lifeIn(world, status);
+    const { subscriptionId } = await subscriptionIn(world, status);
     const rows = await world.countRows();
     expect(outcome(await charge(subscriptionId))).toEqual(
       refusal(`A subscription that is ${status} cannot be charged.`),
@@ -59,9 +64,9 @@ test.each(['CREATED', 'ENDED'] as const)(
 );
 
 test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10, D-42]', async () => {
-  const life = await lifeIn(world, 'ACTIVE');
+  const subscription = await subscriptionIn(world, 'ACTIVE');
   world.payments.faults.card = 'card_declined';
-  const answer = await charge(life.subscriptionId);
+  const answer = await charge(subscription.subscriptionId);
   expect(outcome(answer)).toEqual([
     200,
     {
@@ -71,11 +76,11 @@ test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10
       errorMessage: 'The card was declined.',
     },
   ]);
-  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+  expect(await readSubscription(world, subscription)).toMatchObject({ status: 'ACTIVE' });
 });
 
 test('a charge of unknown outcome is PENDING, and its key returns it later [D-17, D-40]', async () => {
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   world.payments.faults.card = 'unknown';
   const first = await charge(subscriptionId, {}, { key: 'pending' });
   const intentId = idOf(first);
@@ -100,7 +105,7 @@ test('a charge of unknown outcome is PENDING, and its key returns it later [D-17
 });
 
 test('the intent and events of a one-time charge belong to the subscription [D-40, D-52]', async () => {
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   const sent = { comments: 'Two extra seats', currency: 'eur', amount: 1_250 };
   const intentId = idOf(await charge(subscriptionId, sent));
   expect(await readIntent(world, intentId)).toMatchObject({
@@ -126,7 +131,7 @@ test('the intent of a one-time charge is created at the time of the test clock [
   const now = Date.UTC(2027, 0, 31);
   const clock = await world.call('POST', '/test-clock/create', { body: { now } });
   const { testClockId } = clock.json as { testClockId: string };
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE', { testClockId });
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE', { testClockId });
   const intentId = idOf(await charge(subscriptionId));
   expect(await readIntent(world, intentId)).toMatchObject({
     createdAt: '2027-01-31T00:00:00.000Z',
@@ -151,9 +156,9 @@ test('a charge answers a foreign subscription exactly as an unknown one [D-21, D
 });
 
 test('a repeat completes an accepted charge after the subscription ended [D-17, D-35]', async () => {
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   world.payments.faults.isDown = true;
-  expect(outcome(await charge(subscriptionId, {}, { key: 'finished' }))).toEqual(AWAY);
+  expect(outcome(await charge(subscriptionId, {}, { key: 'finished' }))).toEqual(UNAVAILABLE);
   world.payments.faults.isDown = false;
   await world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
   expect((await charge(subscriptionId, {}, { key: 'finished' })).json).toMatchObject({
@@ -162,9 +167,9 @@ test('a repeat completes an accepted charge after the subscription ended [D-17, 
 });
 
 test('a one-time charge without a key is withdrawn while Temporal is unavailable [D-17]', async () => {
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   world.payments.faults.isDown = true;
-  expect(outcome(await charge(subscriptionId))).toEqual(AWAY);
+  expect(outcome(await charge(subscriptionId))).toEqual(UNAVAILABLE);
   const [row] = await world.db
     .select()
     .from(paymentIntents)
@@ -176,7 +181,7 @@ test('a one-time charge without a key is withdrawn while Temporal is unavailable
 
 test('a one-time charge is refused without a saved payment method [D-35]', async () => {
   // No API call leads to this state, so the test writes it to the database.
-  const { subscriptionId } = await createLife(world);
+  const { subscriptionId } = await createSubscription(world);
   await world.db.execute(
     `update subscription set state = state || '{"status": "PAUSED", "paymentMethodId": null}'
      where id = '${subscriptionId}'`,

@@ -11,8 +11,8 @@ import {
   triesOf,
   visit,
 } from './page-visits.ts';
-import { intentBody, makeHosted, readIntent } from './payment-lives.ts';
-import { createLife, readLife } from './subscription-lives.ts';
+import { intentBody, makeHosted, readIntent } from './payment-fixtures.ts';
+import { createSubscription, readSubscription } from './subscription-fixtures.ts';
 
 let world: ApiWorld;
 
@@ -38,8 +38,8 @@ async function decline(address: string, count: number, target: ApiWorld = world)
 
 describe('the limit of five cards a session', () => {
   test('locks a checkout after five cards; it stays CREATED until it expires [D-§4]', async () => {
-    const life = await createLife(world);
-    const { give, comeBack, look, path } = visit(world, life.fwdUrl);
+    const subscription = await createSubscription(world);
+    const { give, comeBack, look, path } = visit(world, subscription.fwdUrl);
     for (let card = 1; card <= 4; card += 1) {
       expect(hasCardForm(await give(`payment_token=tok_card_declined_five_${card}`))).toBe(true);
     }
@@ -51,7 +51,7 @@ describe('the limit of five cards a session', () => {
     const sent = world.workflows.calls.length;
     expectSeeOther(await comeBack('payment_token=tok_good_sixth_checkout'), path);
     expect(world.workflows.calls).toHaveLength(sent);
-    expect(await readLife(world, life)).toMatchObject({ status: 'CREATED' });
+    expect(await readSubscription(world, subscription)).toMatchObject({ status: 'CREATED' });
 
     world.clock.aheadMs += 24 * 3_600_000 + 1;
     const expired = await look();
@@ -60,11 +60,11 @@ describe('the limit of five cards a session', () => {
   });
 
   test('lets the fifth card pay', async () => {
-    const life = await createLife(world);
-    const { give } = visit(world, life.fwdUrl);
+    const subscription = await createSubscription(world);
+    const { give } = visit(world, subscription.fwdUrl);
     for (let card = 1; card <= 4; card += 1) await give(refusal());
     await give('payment_token=tok_good_fifth_checkout');
-    expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+    expect(await readSubscription(world, subscription)).toMatchObject({ status: 'ACTIVE' });
   });
 
   test('locks a hosted payment after five cards, and does not charge a sixth one', async () => {
@@ -124,8 +124,8 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(3_600);
     expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
 
-    const life = await createLife(world);
-    expect((await visit(world, life.fwdUrl, address).look()).status).toBe(429);
+    const subscription = await createSubscription(world);
+    expect((await visit(world, subscription.fwdUrl, address).look()).status).toBe(429);
     expect((await next.look()).status).toBe(429);
     // A paid page is still shown, and the refused token pays from another address.
     expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');

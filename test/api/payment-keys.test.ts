@@ -2,18 +2,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 import {
-  AWAY,
+  UNAVAILABLE,
   intentBody,
   makeHosted,
   makePaid,
-  NOBODYS,
+  UNKNOWN_IDS,
   outcome,
   readIntent,
   saveCard,
   setupBody,
   tokenisedBody,
-} from './payment-lives.ts';
-import { createLife, lifeIn } from './subscription-lives.ts';
+} from './payment-fixtures.ts';
+import { createSubscription, subscriptionIn } from './subscription-fixtures.ts';
 
 /** The effect of an Idempotency-Key on every route that moves money or creates a payment page. */
 
@@ -61,7 +61,7 @@ const refund = (xIntentId: string): Call => ({
 });
 
 async function firstIntentOf(): Promise<string> {
-  const { subscriptionId } = await createLife(world);
+  const { subscriptionId } = await createSubscription(world);
   const list = await world.call('GET', '/payments?limit=1');
   const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
   expect(intent!.subscriptionId).toBe(subscriptionId);
@@ -72,8 +72,8 @@ const ROUTES: KeyedRoute[] = [
   {
     route: ONE_TIME,
     rules: 'IF-4.10, D-35',
-    valid: async () => oneTime((await lifeIn(world, 'ACTIVE')).subscriptionId),
-    refused: async () => oneTime((await createLife(world)).subscriptionId),
+    valid: async () => oneTime((await subscriptionIn(world, 'ACTIVE')).subscriptionId),
+    refused: async () => oneTime((await createSubscription(world)).subscriptionId),
     rows: { outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
     needs: 'payments',
     moves: 1,
@@ -84,7 +84,7 @@ const ROUTES: KeyedRoute[] = [
     valid: async () => ({ path: TOKENISED, body: tokenisedBody(await saveCard(world)) }),
     refused: async () => ({
       path: TOKENISED,
-      body: tokenisedBody(await saveCard(world), { pmId: NOBODYS.method }),
+      body: tokenisedBody(await saveCard(world), { pmId: UNKNOWN_IDS.method }),
     }),
     rows: { event_stream: 1, outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
     needs: 'payments',
@@ -127,7 +127,7 @@ const ROUTES: KeyedRoute[] = [
     valid: async () => ({ path: '/payments/create-intent', body: intentBody() }),
     refused: async () => ({
       path: '/payments/create-intent',
-      body: intentBody({ customerId: NOBODYS.customer }),
+      body: intentBody({ customerId: UNKNOWN_IDS.customer }),
     }),
     rows: { checkout_session: 1, customer: 1, event_stream: 1, outbox_event: 1, payment_intent: 1 },
     needs: null,
@@ -139,7 +139,7 @@ const ROUTES: KeyedRoute[] = [
     valid: async () => ({ path: '/setup-method/create', body: setupBody() }),
     refused: async () => ({
       path: '/setup-method/create',
-      body: setupBody({ customerId: NOBODYS.customer }),
+      body: setupBody({ customerId: UNKNOWN_IDS.customer }),
     }),
     rows: { checkout_session: 1, customer: 1, setup_method: 1 },
     needs: null,
@@ -225,8 +225,8 @@ describe.each(ROUTES.filter(({ needs }) => needs !== null))(
       const call = await valid();
       const before = [await world.countRows(), moved()] as const;
       world[needs!].faults.isDown = true;
-      expect(outcome(await send(call, 'away'))).toEqual(AWAY);
-      expect(outcome(await send(call, 'away'))).toEqual(AWAY);
+      expect(outcome(await send(call, 'away'))).toEqual(UNAVAILABLE);
+      expect(outcome(await send(call, 'away'))).toEqual(UNAVAILABLE);
       expect(moved()).toBe(before[1]);
       world[needs!].faults.isDown = false;
 
@@ -257,7 +257,7 @@ test('a withdrawn charge leaves a CANCELLED intent that can be read [D-17, D-40]
   world.payments.faults.isDown = true;
   const away = await world.call('POST', TOKENISED, { body: tokenisedBody(method) });
   world.payments.faults.isDown = false;
-  expect(outcome(away)).toEqual(AWAY);
+  expect(outcome(away)).toEqual(UNAVAILABLE);
   const list = await world.call('GET', '/payments?limit=1');
   const [intent] = (list.json as { data: { xIntentId: string }[] }).data;
   expect(await readIntent(world, intent!.xIntentId)).toMatchObject({

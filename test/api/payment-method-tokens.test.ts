@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { makeCustomer, NOBODYS, notFoundAnswer, outcome, saveCard } from './payment-lives.ts';
-import { comparable } from './subscription-lives.ts';
+import {
+  makeCustomer,
+  UNKNOWN_IDS,
+  notFoundAnswer,
+  outcome,
+  saveCard,
+} from './payment-fixtures.ts';
+import { comparable } from './subscription-fixtures.ts';
 
 /** GET /customer/{customerId}/payment-method-tokens. */
 
@@ -52,6 +58,6 @@ test('the list is empty for a customer without a saved method [D-§7]', async ()
 
 test('the list answers a foreign customer exactly as an unknown one [D-21]', async () => {
   const foreign = await read((await saveCard(world, { owner: 'other' })).customerId);
-  expect(comparable(foreign)).toEqual(comparable(await read(NOBODYS.customer)));
+  expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.customer)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });

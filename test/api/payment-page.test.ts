@@ -16,7 +16,7 @@ import {
   triesOf,
   visit,
 } from './page-visits.ts';
-import { intentBody, readIntent } from './payment-lives.ts';
+import { intentBody, readIntent } from './payment-fixtures.ts';
 
 let world: ApiWorld;
 

@@ -5,18 +5,18 @@ import { refunds } from '../../db/schema/refunds.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld, CallOptions } from './api-world.ts';
 import {
-  AWAY,
+  UNAVAILABLE,
   makeHosted,
   makePaid,
-  NOBODYS,
+  UNKNOWN_IDS,
   notFoundAnswer,
   outcome,
   readIntent,
   refusal,
   saveCard,
   tokenisedBody,
-} from './payment-lives.ts';
-import { comparable, lifeIn } from './subscription-lives.ts';
+} from './payment-fixtures.ts';
+import { comparable, subscriptionIn } from './subscription-fixtures.ts';
 
 /** POST /payments/merchant/refund. Idempotency keys: payment-keys.test.ts. */
 
@@ -89,13 +89,13 @@ test('parallel refunds never exceed the payment [D-§7]', async () => {
 });
 
 test('the payment of a cycle can be refunded, and the subscription stays ACTIVE [D-§7]', async () => {
-  const { subscriptionId } = await lifeIn(world, 'ACTIVE');
+  const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   const list = await world.call('GET', '/payments?limit=1');
   const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
   expect(intent!.subscriptionId).toBe(subscriptionId);
   expect((await refund(intent!.xIntentId)).json).toMatchObject({ amount: 1_999 });
-  const life = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
-  expect(life.json).toMatchObject({ status: 'ACTIVE' });
+  const subscription = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+  expect(subscription.json).toMatchObject({ status: 'ACTIVE' });
 });
 
 const NOT_PAID = 'Only a payment that was made is refunded.';
@@ -154,7 +154,7 @@ test('a refund of unknown outcome is pending, and its key returns it later [D-17
 test('a refund without a key is withdrawn while Temporal is unavailable [D-17]', async () => {
   const intentId = await makePaid(world);
   world.payments.faults.isDown = true;
-  expect(outcome(await refund(intentId))).toEqual(AWAY);
+  expect(outcome(await refund(intentId))).toEqual(UNAVAILABLE);
   world.payments.faults.isDown = false;
   const rows = await world.db.select().from(refunds).where(eq(refunds.intentId, intentId));
   expect(rows.map(({ state }) => state)).toEqual(['REFUSED']);
@@ -172,7 +172,7 @@ test('a refund answers a foreign intent exactly as an unknown one [D-21]', async
   const theirs = await makePaid(world, 'other');
   const rows = await world.countRows();
   const foreign = await refund(theirs);
-  expect(comparable(foreign)).toEqual(comparable(await refund(NOBODYS.intent)));
+  expect(comparable(foreign)).toEqual(comparable(await refund(UNKNOWN_IDS.intent)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
   expect(await world.countRows()).toEqual(rows);
 });

@@ -16,7 +16,7 @@ import {
   triesOf,
   visit,
 } from './page-visits.ts';
-import { setupBody } from './payment-lives.ts';
+import { setupBody } from './payment-fixtures.ts';
 
 let world: ApiWorld;
 

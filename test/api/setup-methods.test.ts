@@ -4,8 +4,14 @@ import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
 import { setupMethods } from '../../db/schema/setup-methods.ts';
 import { createApiWorld, PUBLIC_URL } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { makeCustomer, NOBODYS, notFoundAnswer, outcome, setupBody } from './payment-lives.ts';
-import { comparable } from './subscription-lives.ts';
+import {
+  makeCustomer,
+  UNKNOWN_IDS,
+  notFoundAnswer,
+  outcome,
+  setupBody,
+} from './payment-fixtures.ts';
+import { comparable } from './subscription-fixtures.ts';
 
 /** POST /setup-method/create and GET /setup-method/{id}. */
 
@@ -107,7 +113,7 @@ test('a setup session reads with every given field [IF-4.13, D-14, D-43]', async
 
 test('a setup session answers a foreign customer exactly as an unknown one [D-11, D-21]', async () => {
   const foreign = await create({ customerId: await makeCustomer(world, 'other') });
-  const unknown = await create({ customerId: NOBODYS.customer });
+  const unknown = await create({ customerId: UNKNOWN_IDS.customer });
   expect(comparable(foreign)).toEqual(comparable(unknown));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
@@ -170,6 +176,6 @@ test('a read answers a foreign setup session exactly as an unknown one [D-21]', 
     as: world.other,
   });
   const foreign = await read((theirs.json as Made).setupMethodId);
-  expect(comparable(foreign)).toEqual(comparable(await read(NOBODYS.setup)));
+  expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.setup)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('setup method'));
 });

@@ -3,24 +3,24 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { lifeIn, readLife } from './subscription-lives.ts';
-import type { Life } from './subscription-lives.ts';
+import { subscriptionIn, readSubscription } from './subscription-fixtures.ts';
+import type { CreatedSubscription } from './subscription-fixtures.ts';
 
 let world: ApiWorld;
-let active: Life;
+let active: CreatedSubscription;
 
 beforeAll(async () => {
   world = await createApiWorld();
-  active = await lifeIn(world, 'ACTIVE');
+  active = await subscriptionIn(world, 'ACTIVE');
 });
 afterAll(() => world.close());
 
 const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
 
-const edit = ({ subscriptionId }: Life, changes: object) =>
+const edit = ({ subscriptionId }: CreatedSubscription, changes: object) =>
   world.call('POST', '/subscription/edit', { body: { subscriptionId, ...changes } });
 
-async function amountsOf({ subscriptionId }: Life): Promise<(number | null)[]> {
+async function amountsOf({ subscriptionId }: CreatedSubscription): Promise<(number | null)[]> {
   const rows = await world.db
     .select({ amountMinor: paymentIntents.amountMinor })
     .from(paymentIntents)
@@ -137,33 +137,35 @@ describe('an edit that does not fit the subscription', () => {
       'the last billing date must be before the year 2200',
     ],
   ])('is refused and changes nothing: %s', async (_, changes, description) => {
-    const before = await readLife(world, active);
+    const before = await readSubscription(world, active);
     const answer = await edit(active, changes);
     expect([answer.status, answer.json]).toEqual([
       400,
       { errorCode: 'bad_request', errorDescription: description },
     ]);
-    expect(await readLife(world, active)).toEqual(before);
+    expect(await readSubscription(world, active)).toEqual(before);
   });
 
   test('is refused when its date is not after the time of the test clock [D-15, D-60]', async () => {
     const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
     const { testClockId } = clock.json as { testClockId: string };
-    const life = await lifeIn(world, 'ACTIVE', { testClockId });
-    const passed = await edit(life, { newNextPaymentDate: CHRISTMAS });
+    const subscription = await subscriptionIn(world, 'ACTIVE', { testClockId });
+    const passed = await edit(subscription, { newNextPaymentDate: CHRISTMAS });
     expect([passed.status, passed.json]).toEqual([
       400,
       { errorCode: 'bad_request', errorDescription: 'newNextPaymentDate must lie in the future.' },
     ]);
-    expect((await edit(life, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
-    expect(await readLife(world, life)).toMatchObject({ nextPaymentDate: CHRISTMAS + 1 });
+    expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
+    expect(await readSubscription(world, subscription)).toMatchObject({
+      nextPaymentDate: CHRISTMAS + 1,
+    });
   });
 });
 
 test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D-15]', async () => {
-  const life = await lifeIn(world, 'ACTIVE');
-  const before = await readLife(world, life);
-  const answer = await edit(life, {
+  const subscription = await subscriptionIn(world, 'ACTIVE');
+  const before = await readSubscription(world, subscription);
+  const answer = await edit(subscription, {
     newAmount: 2_500,
     newCycleCount: 6,
     newNextPaymentDate: CHRISTMAS,
@@ -172,7 +174,7 @@ test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D
     note: 'ignored',
   });
   expect([answer.status, answer.text]).toEqual([200, '{}']);
-  expect(await readLife(world, life)).toEqual({
+  expect(await readSubscription(world, subscription)).toEqual({
     ...before,
     amount: 2_500,
     cycleCount: 6,
@@ -184,58 +186,61 @@ test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D
 });
 
 test('an edit of one field changes no other field [IF-4.6]', async () => {
-  const life = await lifeIn(world, 'ACTIVE');
-  let expected = await readLife(world, life);
+  const subscription = await subscriptionIn(world, 'ACTIVE');
+  let expected = await readSubscription(world, subscription);
   for (const [changes, shown] of [
     [{ newAmount: 101 }, { amount: 101 }],
     [{ newCycleCount: 2 }, { cycleCount: 2, remainingCycleCount: 1 }],
     [{ newNextPaymentDate: CHRISTMAS }, { nextPaymentDate: CHRISTMAS }],
   ]) {
-    expect((await edit(life, changes!)).status).toBe(200);
+    expect((await edit(subscription, changes!)).status).toBe(200);
     expected = { ...expected, ...shown };
-    expect(await readLife(world, life)).toEqual(expected);
+    expect(await readSubscription(world, subscription)).toEqual(expected);
   }
 });
 
 test('an edited amount applies to the next cycle, not to an owed one [D-15]', async () => {
-  const life = await lifeIn(world, 'UNPAID');
-  expect((await edit(life, { newAmount: 2_500 })).status).toBe(200);
+  const subscription = await subscriptionIn(world, 'UNPAID');
+  expect((await edit(subscription, { newAmount: 2_500 })).status).toBe(200);
   const retried = await world.call('POST', '/subscription/manual-retry', {
-    body: { subscriptionId: life.subscriptionId },
+    body: { subscriptionId: subscription.subscriptionId },
   });
   expect(retried.json).toMatchObject({ success: true, status: 'ACTIVE' });
-  await world.workflows.fallDue(life.ref);
-  expect(await amountsOf(life)).toEqual([1_999, 1_999, 2_500]);
+  await world.workflows.fallDue(subscription.ref);
+  expect(await amountsOf(subscription)).toEqual([1_999, 1_999, 2_500]);
 });
 
 test('an edited date moves the end of a trial [D-15]', async () => {
-  const life = await lifeIn(world, 'TRIALING');
-  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readLife(world, life)).toMatchObject({
+  const subscription = await subscriptionIn(world, 'TRIALING');
+  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(world, subscription)).toMatchObject({
     status: 'TRIALING',
     nextPaymentDate: CHRISTMAS,
   });
 });
 
 test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async () => {
-  const life = await lifeIn(world, 'UNPAID');
-  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readLife(world, life)).toMatchObject({
+  const subscription = await subscriptionIn(world, 'UNPAID');
+  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(world, subscription)).toMatchObject({
     status: 'UNPAID',
     nextPaymentDate: CHRISTMAS,
   });
 });
 
 test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async () => {
-  const life = await lifeIn(world, 'PAUSED');
-  expect((await edit(life, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readLife(world, life)).toMatchObject({ status: 'PAUSED', nextPaymentDate: null });
-  const { subscriptionId } = life;
+  const subscription = await subscriptionIn(world, 'PAUSED');
+  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'PAUSED',
+    nextPaymentDate: null,
+  });
+  const { subscriptionId } = subscription;
   const unpaused = await world.call('POST', '/subscription/merchant/unpause', {
     body: { subscriptionId, newNextPaymentDate: CHRISTMAS + 1_000 },
   });
   expect([unpaused.status, unpaused.text]).toEqual([200, '{}']);
-  expect(await readLife(world, life)).toMatchObject({
+  expect(await readSubscription(world, subscription)).toMatchObject({
     status: 'ACTIVE',
     nextPaymentDate: CHRISTMAS + 1_000,
   });

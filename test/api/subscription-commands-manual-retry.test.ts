@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { declineNext, lifeIn, readLife } from './subscription-lives.ts';
-import type { Life } from './subscription-lives.ts';
+import { declineNext, subscriptionIn, readSubscription } from './subscription-fixtures.ts';
+import type { CreatedSubscription } from './subscription-fixtures.ts';
 
 let world: ApiWorld;
 
@@ -17,13 +17,16 @@ const NOON = Date.UTC(2027, 0, 31, 12);
 const FOUR_PM = '2027-01-31T16:00:00.000Z';
 
 /** An UNPAID subscription on a test clock at noon of 31 January 2027. */
-async function unpaidAtNoon(changes: Record<string, unknown> = {}): Promise<Life> {
+async function unpaidAtNoon(changes: Record<string, unknown> = {}): Promise<CreatedSubscription> {
   const clock = await world.call('POST', '/test-clock/create', { body: { now: NOON } });
   const { testClockId } = clock.json as { testClockId: string };
-  return lifeIn(world, 'UNPAID', { testClockId, ...changes });
+  return subscriptionIn(world, 'UNPAID', { testClockId, ...changes });
 }
 
-async function retry({ subscriptionId }: Life, options: { card?: string; key?: string } = {}) {
+async function retry(
+  { subscriptionId }: CreatedSubscription,
+  options: { card?: string; key?: string } = {},
+) {
   const { card = null, key } = options;
   world.workflows.faults.card = card;
   const body = { subscriptionId };
@@ -35,18 +38,21 @@ async function retry({ subscriptionId }: Life, options: { card?: string; key?: s
 }
 
 test('a paid manual retry answers exactly five fields [IF-4.9, D-31, D-10a]', async () => {
-  const life = await unpaidAtNoon();
-  const answer = await retry(life);
+  const subscription = await unpaidAtNoon();
+  const answer = await retry(subscription);
   expect([answer.status, answer.text]).toEqual([
     200,
     `{"success":true,"minManualRetryDate":"${FOUR_PM}","status":"ACTIVE","errorCode":null,"errorMessage":null}`,
   ]);
-  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'ACTIVE',
+    remainingCycleCount: 10,
+  });
 });
 
 test('a declined manual retry answers 200 with the code and its text [IF-4.9, D-42]', async () => {
-  const life = await unpaidAtNoon();
-  const answer = await retry(life, { card: 'insufficient_funds' });
+  const subscription = await unpaidAtNoon();
+  const answer = await retry(subscription, { card: 'insufficient_funds' });
   expect([answer.status, answer.json]).toEqual([
     200,
     {
@@ -57,22 +63,25 @@ test('a declined manual retry answers 200 with the code and its text [IF-4.9, D-
       errorMessage: 'The account does not hold enough money for this payment.',
     },
   ]);
-  expect(await readLife(world, life)).toMatchObject({ status: 'UNPAID', remainingCycleCount: 11 });
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'UNPAID',
+    remainingCycleCount: 11,
+  });
 });
 
 test('a declined manual retry is stored under its key and replayed [IF-4.9, D-17]', async () => {
-  const life = await unpaidAtNoon();
-  const first = await retry(life, { card: 'stolen_card', key: 'declined' });
-  const second = await retry(life, { key: 'declined' });
+  const subscription = await unpaidAtNoon();
+  const first = await retry(subscription, { card: 'stolen_card', key: 'declined' });
+  const second = await retry(subscription, { key: 'declined' });
   expect(first.json).toMatchObject({ success: false, errorCode: 'stolen_card' });
   expect([second.status, second.text]).toEqual([200, first.text]);
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
 test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31]', async () => {
-  const life = await unpaidAtNoon();
-  await retry(life, { card: 'card_declined' });
-  const again = await retry(life);
+  const subscription = await unpaidAtNoon();
+  await retry(subscription, { card: 'card_declined' });
+  const again = await retry(subscription);
   expect([again.status, again.json]).toEqual([
     400,
     {
@@ -83,18 +92,18 @@ test('a manual retry is refused until 4 h after the last one [IF-4.9, D-31]', as
 });
 
 test('the cooldown of a manual retry also applies to the next declined cycle [D-31]', async () => {
-  const life = await unpaidAtNoon();
-  expect((await retry(life)).json).toMatchObject({ success: true });
-  await declineNext(world, life, 'card_declined');
-  expect((await retry(life)).json).toEqual({
+  const subscription = await unpaidAtNoon();
+  expect((await retry(subscription)).json).toMatchObject({ success: true });
+  await declineNext(world, subscription, 'card_declined');
+  expect((await retry(subscription)).json).toEqual({
     errorCode: 'bad_request',
     errorDescription: `Another manual retry is possible from ${FOUR_PM}.`,
   });
 });
 
 test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a]', async () => {
-  const life = await unpaidAtNoon({ cycleCount: 2 });
-  const answer = await retry(life);
+  const subscription = await unpaidAtNoon({ cycleCount: 2 });
+  const answer = await retry(subscription);
   expect([answer.status, answer.json]).toEqual([
     200,
     {
@@ -105,18 +114,21 @@ test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a
       errorMessage: null,
     },
   ]);
-  expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'ENDED',
+    endReason: 'completed',
+  });
 });
 
 test('a retry of unknown outcome is pending, and its key returns it later [D-31, D-17]', async () => {
-  const life = await unpaidAtNoon();
+  const subscription = await unpaidAtNoon();
   const pending = {
     errorCode: 'payment_outcome_pending',
     errorDescription: 'The outcome of a payment is not known yet. Try again shortly.',
   };
-  const first = await retry(life, { card: 'unknown', key: 'undecided' });
+  const first = await retry(subscription, { card: 'unknown', key: 'undecided' });
   expect([first.status, first.json]).toEqual([400, pending]);
-  const again = await retry(life, { key: 'undecided' });
+  const again = await retry(subscription, { key: 'undecided' });
   expect([again.status, again.json]).toEqual([400, pending]);
   expect(again.headers['idempotent-replayed']).toBeUndefined();
   const [row] = await world.db
@@ -125,7 +137,7 @@ test('a retry of unknown outcome is pending, and its key returns it later [D-31,
     .where(eq(idempotencyKeys.key, 'undecided'));
   expect(row?.body).toBeNull();
   // Another key gets no second retry either.
-  const other = await retry(life, { key: 'another' });
+  const other = await retry(subscription, { key: 'another' });
   expect([other.status, other.json]).toEqual([
     400,
     {
@@ -135,8 +147,8 @@ test('a retry of unknown outcome is pending, and its key returns it later [D-31,
   ]);
 
   world.workflows.faults.card = 'paid late';
-  await world.workflows.lookUp(life.ref);
-  const late = await retry(life, { key: 'undecided' });
+  await world.workflows.lookUp(subscription.ref);
+  const late = await retry(subscription, { key: 'undecided' });
   expect([late.status, late.json]).toEqual([
     200,
     {
@@ -147,6 +159,6 @@ test('a retry of unknown outcome is pending, and its key returns it later [D-31,
       errorMessage: null,
     },
   ]);
-  const replayed = await retry(life, { key: 'undecided' });
+  const replayed = await retry(subscription, { key: 'undecided' });
   expect([replayed.text, replayed.headers['idempotent-replayed']]).toEqual([late.text, 'true']);
 });

@@ -5,7 +5,12 @@ import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { comparable, createLife, lifeIn, readLife } from './subscription-lives.ts';
+import {
+  comparable,
+  createSubscription,
+  subscriptionIn,
+  readSubscription,
+} from './subscription-fixtures.ts';
 
 /** The common behaviour of every command to a subscription, over HTTP. */
 
@@ -89,7 +94,7 @@ describe.each(COMMANDS)(
       });
 
     test.each(allowed)(`succeeds while the subscription is %s [${rules}]`, async (status) => {
-      const { subscriptionId } = await lifeIn(world, status);
+      const { subscriptionId } = await subscriptionIn(world, status);
       const answer = await post(subscriptionId);
       expect(answer.status).toBe(200);
       expect(answer.text).toMatch(success);
@@ -99,9 +104,9 @@ describe.each(COMMANDS)(
     test.each(refused)(
       `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
       async (status) => {
-        const life = await lifeIn(world, status);
-        const before = [await readLife(world, life), await world.countRows()];
-        const answer = await post(life.subscriptionId);
+        const subscription = await subscriptionIn(world, status);
+        const before = [await readSubscription(world, subscription), await world.countRows()];
+        const answer = await post(subscription.subscriptionId);
         expect([answer.status, answer.json]).toEqual([
           400,
           {
@@ -109,7 +114,9 @@ describe.each(COMMANDS)(
             errorDescription: `A subscription that is ${status} cannot be ${done}.`,
           },
         ]);
-        expect([await readLife(world, life), await world.countRows()]).toEqual(before);
+        expect([await readSubscription(world, subscription), await world.countRows()]).toEqual(
+          before,
+        );
       },
     );
 
@@ -149,7 +156,7 @@ describe.each(COMMANDS)(
     });
 
     test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
       const first = await post(subscriptionId, `${kind}-twice`);
       const sent = world.workflows.calls.length;
       const second = await post(subscriptionId, `${kind}-twice`);
@@ -161,7 +168,7 @@ describe.each(COMMANDS)(
     });
 
     test(`replays a stored refusal for the same key [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await createLife(world);
+      const { subscriptionId } = await createSubscription(world);
       const first = await post(subscriptionId, `${kind}-refused`);
       const second = await post(subscriptionId, `${kind}-refused`);
       expect(first.status).toBe(400);
@@ -170,7 +177,7 @@ describe.each(COMMANDS)(
     });
 
     test(`is refused when a used key comes with another body [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
       await post(subscriptionId, `${kind}-other`);
       const other = await post(subscriptionId, `${kind}-other`, { note: 'another' });
       expect([other.status, other.json]).toEqual([
@@ -183,7 +190,7 @@ describe.each(COMMANDS)(
     });
 
     test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async () => {
-      const { subscriptionId } = await lifeIn(world, allowed[0]!);
+      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
       const key = `${kind}-away`;
       const before = world.workflows.calls.length;
       world.workflows.faults.isDown = true;

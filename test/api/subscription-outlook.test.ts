@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
-import { comparable, createLife, declineNext, lifeIn } from './subscription-lives.ts';
-import type { Life } from './subscription-lives.ts';
+import {
+  comparable,
+  createSubscription,
+  declineNext,
+  subscriptionIn,
+} from './subscription-fixtures.ts';
+import type { CreatedSubscription } from './subscription-fixtures.ts';
 
 /** The upcoming charges and the timeline of a subscription, over HTTP. */
 
@@ -22,8 +27,10 @@ async function onClock(now: number): Promise<string> {
 }
 
 /** A subscription that is ACTIVE since noon of 31 January 2027. */
-async function activeSinceJanuary(changes: Record<string, unknown> = {}): Promise<Life> {
-  return lifeIn(world, 'ACTIVE', { testClockId: await onClock(JAN_31), ...changes });
+async function activeSinceJanuary(
+  changes: Record<string, unknown> = {},
+): Promise<CreatedSubscription> {
+  return subscriptionIn(world, 'ACTIVE', { testClockId: await onClock(JAN_31), ...changes });
 }
 
 const upcoming = ({ subscriptionId }: { subscriptionId: string }, query = '') =>
@@ -41,8 +48,8 @@ const charge = (date: number | null, cycleNumber: number, amount = 1_999) => ({
 
 describe('the upcoming charges', () => {
   test('list date, cycle and amount of every remaining cycle [D-§7, D-05]', async () => {
-    const life = await activeSinceJanuary({ cycleCount: 5, upfrontAmount: 500 });
-    const answer = await upcoming(life);
+    const subscription = await activeSinceJanuary({ cycleCount: 5, upfrontAmount: 500 });
+    const answer = await upcoming(subscription);
     expect([answer.status, answer.json]).toEqual([
       200,
       {
@@ -58,10 +65,10 @@ describe('the upcoming charges', () => {
   });
 
   test('are 12 by default, or as many as the limit says, up to 100 [D-§7]', async () => {
-    const life = await activeSinceJanuary({ cycleCount: 300 });
+    const subscription = await activeSinceJanuary({ cycleCount: 300 });
     const lengths = [];
     for (const query of ['', '?limit=1', '?limit=100', '?other=5']) {
-      lengths.push(rows(await upcoming(life, query)).length);
+      lengths.push(rows(await upcoming(subscription, query)).length);
     }
     expect(lengths).toEqual([12, 1, 100, 12]);
   });
@@ -69,7 +76,7 @@ describe('the upcoming charges', () => {
   test.each(['0', '101', '-1', '1.5', '1e1', '', 'ten', '007', '5&limit=6'])(
     'are refused with limit=%s [D-§7, D-10]',
     async (limit) => {
-      const answer = await upcoming(await createLife(world), `?limit=${limit}`);
+      const answer = await upcoming(await createSubscription(world), `?limit=${limit}`);
       expect([answer.status, answer.json]).toEqual([
         400,
         {
@@ -81,33 +88,36 @@ describe('the upcoming charges', () => {
   );
 
   test('start with the end of a trial [D-§7]', async () => {
-    const life = await lifeIn(world, 'TRIALING');
-    const read = await world.call('GET', `/subscription/get-subscription/${life.subscriptionId}`);
+    const subscription = await subscriptionIn(world, 'TRIALING');
+    const read = await world.call(
+      'GET',
+      `/subscription/get-subscription/${subscription.subscriptionId}`,
+    );
     const { nextPaymentDate } = read.json as { nextPaymentDate: number };
-    expect(rows(await upcoming(life, '?limit=1'))).toEqual([charge(nextPaymentDate, 1)]);
+    expect(rows(await upcoming(subscription, '?limit=1'))).toEqual([charge(nextPaymentDate, 1)]);
   });
 
   test('start with the next retry of an owed cycle, at the owed amount [D-§7, D-15]', async () => {
-    const life = await activeSinceJanuary();
-    await declineNext(world, life, 'card_declined');
-    const body = { subscriptionId: life.subscriptionId, newAmount: 2_500 };
+    const subscription = await activeSinceJanuary();
+    await declineNext(world, subscription, 'card_declined');
+    const body = { subscriptionId: subscription.subscriptionId, newAmount: 2_500 };
     await world.call('POST', '/subscription/edit', { body });
-    expect(rows(await upcoming(life, '?limit=2'))).toEqual([
+    expect(rows(await upcoming(subscription, '?limit=2'))).toEqual([
       charge(Date.UTC(2027, 1, 28, 16), 2),
       charge(Date.UTC(2027, 2, 31, 12), 3, 2_500),
     ]);
   });
 
   test('have no date for an owed cycle without a planned retry [D-§7, D-30]', async () => {
-    const life = await activeSinceJanuary();
-    await declineNext(world, life, 'stolen_card');
-    expect(rows(await upcoming(life, '?limit=1'))).toEqual([charge(null, 2)]);
+    const subscription = await activeSinceJanuary();
+    await declineNext(world, subscription, 'stolen_card');
+    expect(rows(await upcoming(subscription, '?limit=1'))).toEqual([charge(null, 2)]);
   });
 
   test('all follow an edited date and interval [IF-4.6, D-15]', async () => {
-    const life = await activeSinceJanuary({ cycleCount: 4 });
+    const subscription = await activeSinceJanuary({ cycleCount: 4 });
     const date = Date.UTC(2027, 2, 1, 8);
-    const { subscriptionId } = life;
+    const { subscriptionId } = subscription;
     const body = {
       subscriptionId,
       interval: 'WEEK',
@@ -116,7 +126,7 @@ describe('the upcoming charges', () => {
       newAmount: 700,
     };
     expect((await world.call('POST', '/subscription/edit', { body })).status).toBe(200);
-    expect(rows(await upcoming(life))).toEqual([
+    expect(rows(await upcoming(subscription))).toEqual([
       charge(date, 2, 700),
       charge(Date.UTC(2027, 2, 15, 8), 3, 700),
       charge(Date.UTC(2027, 2, 29, 8), 4, 700),
@@ -126,7 +136,7 @@ describe('the upcoming charges', () => {
   test.each(['CREATED', 'PAUSED', 'ENDED'] as const)(
     'are empty while the subscription is %s [D-§7]',
     async (status) => {
-      const answer = await upcoming(await lifeIn(world, status));
+      const answer = await upcoming(await subscriptionIn(world, status));
       expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
     },
   );
@@ -134,9 +144,9 @@ describe('the upcoming charges', () => {
 
 describe('the timeline', () => {
   test('lists every change with date and reason, oldest first [D-§7]', async () => {
-    const life = await activeSinceJanuary();
-    await declineNext(world, life, 'card_declined');
-    const answer = await timeline(life);
+    const subscription = await activeSinceJanuary();
+    await declineNext(world, subscription, 'card_declined');
+    const answer = await timeline(subscription);
     expect([answer.status, answer.json]).toEqual([
       200,
       {
@@ -166,12 +176,12 @@ describe.each([
     world.workflows.calls.filter((call) => call.name.startsWith(name)).length;
 
   test('queries the workflow, and answers 503 when Temporal does not answer [D-§7, D-§8]', async () => {
-    const life = await lifeIn(world, 'ACTIVE');
+    const subscription = await subscriptionIn(world, 'ACTIVE');
     const before = queryCount();
-    expect((await get(life)).status).toBe(200);
+    expect((await get(subscription)).status).toBe(200);
     expect(queryCount()).toBe(before + 1);
     world.workflows.faults.isDown = true;
-    const answer = await get(life);
+    const answer = await get(subscription);
     world.workflows.faults.isDown = false;
     expect([answer.status, answer.json]).toEqual([
       503,
@@ -184,10 +194,10 @@ describe.each([
   });
 
   test('reads the row of an ENDED subscription, also without Temporal [D-§7]', async () => {
-    const life = await lifeIn(world, 'ENDED');
+    const subscription = await subscriptionIn(world, 'ENDED');
     const before = queryCount();
     world.workflows.faults.isDown = true;
-    const answer = await get(life);
+    const answer = await get(subscription);
     world.workflows.faults.isDown = false;
     expect(answer.status).toBe(200);
     expect(rows(answer).map(({ what }) => what)).toEqual(ofCancelled);
@@ -195,10 +205,10 @@ describe.each([
   });
 
   test('reads the row when Temporal has no workflow of the subscription [D-§7]', async () => {
-    const life = await activeSinceJanuary();
-    const fromWorkflow = await get(life);
+    const subscription = await activeSinceJanuary();
+    const fromWorkflow = await get(subscription);
     world.workflows.faults.isMissing = true;
-    const fromRow = await get(life);
+    const fromRow = await get(subscription);
     world.workflows.faults.isMissing = false;
     expect([fromRow.status, fromRow.text]).toEqual([200, fromWorkflow.text]);
   });
@@ -222,7 +232,7 @@ describe.each([
   });
 
   test('requires credentials and the GET method [IF-5, D-21]', async () => {
-    const { subscriptionId } = await createLife(world);
+    const { subscriptionId } = await createSubscription(world);
     const path = `/subscription/${name}/${subscriptionId}`;
     expect((await world.call('GET', path, { as: null })).status).toBe(401);
     expect((await world.call('POST', path, { body: {} })).status).toBe(405);

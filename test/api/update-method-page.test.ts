@@ -13,8 +13,8 @@ import {
   triesOf,
   visit,
 } from './page-visits.ts';
-import { lifeIn, readLife } from './subscription-lives.ts';
-import type { Life } from './subscription-lives.ts';
+import { subscriptionIn, readSubscription } from './subscription-fixtures.ts';
+import type { CreatedSubscription } from './subscription-fixtures.ts';
 
 let world: ApiWorld;
 
@@ -26,8 +26,8 @@ afterAll(() => world.close());
 const DAY_MS = 24 * 3_600_000;
 const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
 
-async function linkOf(life: Life): Promise<string> {
-  return String((await readLife(world, life))['updatePaymentMethodLink']);
+async function linkOf(subscription: CreatedSubscription): Promise<string> {
+  return String((await readSubscription(world, subscription))['updatePaymentMethodLink']);
 }
 
 /** Creates a subscription in `status` and opens its update link. */
@@ -35,17 +35,17 @@ async function open(
   status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
   changes: Record<string, unknown> = {},
 ) {
-  const life = await lifeIn(world, status, changes);
-  return { life, ...visit(world, await linkOf(life)) };
+  const subscription = await subscriptionIn(world, status, changes);
+  return { subscription, ...visit(world, await linkOf(subscription)) };
 }
 
-async function lastFourOf(life: Life): Promise<unknown> {
-  const { paymentMetadata } = await readLife(world, life);
+async function lastFourOf(subscription: CreatedSubscription): Promise<unknown> {
+  const { paymentMetadata } = await readSubscription(world, subscription);
   return (paymentMetadata as { cardMetadata: { lastFourDigit: string } }).cardMetadata
     .lastFourDigit;
 }
 
-async function obey(path: string, { subscriptionId }: Life): Promise<void> {
+async function obey(path: string, { subscriptionId }: CreatedSubscription): Promise<void> {
   const answer = await world.call('POST', path, { body: { subscriptionId } });
   expect(answer.status).toBe(200);
 }
@@ -53,8 +53,8 @@ async function obey(path: string, { subscriptionId }: Life): Promise<void> {
 test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
   'a subscription that is %s reads with an update link, the same one all day [IF-2.3, D-33]',
   async (status) => {
-    const life = await lifeIn(world, status);
-    const first = await linkOf(life);
+    const subscription = await subscriptionIn(world, status);
+    const first = await linkOf(subscription);
     expect(first).toMatch(
       new RegExp(
         `^${PUBLIC_URL}/update-method/[0-9A-Za-z]{22}\\.[0-9A-Za-z]{22}\\.[0-9a-z]+\\.[\\w-]{22}$`,
@@ -63,9 +63,9 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
     const { aheadMs } = world.clock;
     // A minute before the day ends.
     world.clock.aheadMs += DAY_MS - ((Date.now() + aheadMs) % DAY_MS) - 60_000;
-    expect(await linkOf(life)).toBe(first);
+    expect(await linkOf(subscription)).toBe(first);
     world.clock.aheadMs = aheadMs + DAY_MS;
-    expect(await linkOf(life)).not.toBe(first);
+    expect(await linkOf(subscription)).not.toBe(first);
     world.clock.aheadMs = aheadMs;
   },
 );
@@ -73,8 +73,10 @@ test.each(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
 test.each(['CREATED', 'PAUSED', 'ENDED'] as const)(
   'a subscription that is %s reads without an update link [IF-2.3, D-33]',
   async (status) => {
-    const life = await lifeIn(world, status);
-    expect(await readLife(world, life)).not.toHaveProperty('updatePaymentMethodLink');
+    const subscription = await subscriptionIn(world, status);
+    expect(await readSubscription(world, subscription)).not.toHaveProperty(
+      'updatePaymentMethodLink',
+    );
   },
 );
 
@@ -107,20 +109,20 @@ test('the update page shows the current card and the next payment, and a card fo
 });
 
 test('a GET, HEAD or prefetch of the page and a HEAD of its return URL change nothing [D-33]', async () => {
-  const { life, look, comeBack, path } = await open('ACTIVE');
+  const { subscription, look, comeBack, path } = await open('ACTIVE');
   const before = await world.countRows();
   await look();
   await look({}, 'HEAD');
   await look({ headers: { 'sec-purpose': 'prefetch' } });
   expectSeeOther(await comeBack('payment_token=tok_head_update_1111', 'HEAD'), path);
   expect(await world.countRows()).toEqual(before);
-  expect(await lastFourOf(life)).toBe('4242');
+  expect(await lastFourOf(subscription)).toBe('4242');
 });
 
 test.each(['TRIALING', 'ACTIVE'] as const)(
   'a new card replaces the payment method without a charge while %s [D-33]',
   async (status) => {
-    const { life, give, look, comeBack, path } = await open(status);
+    const { subscription, give, look, comeBack, path } = await open(status);
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
     expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
     expect(page.text).toContain(
@@ -129,22 +131,22 @@ test.each(['TRIALING', 'ACTIVE'] as const)(
     // The result page has no redirect and no link. Rule: D-44.
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
-    expect(await readLife(world, life)).toMatchObject({ status });
-    expect(await lastFourOf(life)).toBe('1111');
+    expect(await readSubscription(world, subscription)).toMatchObject({ status });
+    expect(await lastFourOf(subscription)).toBe('1111');
 
     // The same link takes no second card. A new link does.
     expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
-    expect(await lastFourOf(life)).toBe('1111');
+    expect(await lastFourOf(subscription)).toBe('1111');
     expect(headingOf(await look())).toBe('Your card was replaced');
-    const fresh = visit(world, await linkOf(life));
+    const fresh = visit(world, await linkOf(subscription));
     expect(hasCardForm(await fresh.look())).toBe(true);
     await fresh.give(`payment_token=tok_third_${status}_3333`);
-    expect(await lastFourOf(life)).toBe('3333');
+    expect(await lastFourOf(subscription)).toBe('3333');
   },
 );
 
 test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async () => {
-  const { life, give, look } = await open('UNPAID');
+  const { subscription, give, look } = await open('UNPAID');
   const asked = await look();
   expect(linesOf(asked.text)).toEqual([
     ['Charged today', '19.99 USD, which is due'],
@@ -157,18 +159,24 @@ test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async () => {
   expect(page.text).toContain(
     'The payment that was due went through. Visa ending in 1111 is used from now on.',
   );
-  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE', remainingCycleCount: 10 });
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'ACTIVE',
+    remainingCycleCount: 10,
+  });
 });
 
 test('the page shows the payment when a new card pays the last cycle [D-33]', async () => {
-  const { life, give } = await open('UNPAID', { cycleCount: 2 });
+  const { subscription, give } = await open('UNPAID', { cycleCount: 2 });
   const page = await give('payment_token=tok_last_cycle');
-  expect(await readLife(world, life)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+  expect(await readSubscription(world, subscription)).toMatchObject({
+    status: 'ENDED',
+    endReason: 'completed',
+  });
   expect(headingOf(page)).toBe('Thank you: your payment was received');
 });
 
 test('a new card stays saved when its payment is declined [D-30, D-33]', async () => {
-  const { life, give, look } = await open('UNPAID');
+  const { subscription, give, look } = await open('UNPAID');
   const session = sessionIn(await look());
   const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
   expect(kept.status).toBe(200);
@@ -176,40 +184,40 @@ test('a new card stays saved when its payment is declined [D-30, D-33]', async (
     'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
   );
   expect(kept.text).not.toContain('insufficient');
-  expect(await readLife(world, life)).toMatchObject({ status: 'UNPAID' });
-  expect(await lastFourOf(life)).toBe('1111');
+  expect(await readSubscription(world, subscription)).toMatchObject({ status: 'UNPAID' });
+  expect(await lastFourOf(subscription)).toBe('1111');
   expect(linesOf(kept.text)).toContainEqual(['Card now', 'Visa ending in 1111']);
 
   const paid = await give('payment_token=tok_pays_then_2222');
   expect(headingOf(paid)).toBe('Thank you: your payment was received');
-  expect(await lastFourOf(life)).toBe('2222');
+  expect(await lastFourOf(subscription)).toBe('2222');
   expect(await triesOf(world, session)).toBe(2);
 });
 
 test('the page shows the payment when a saved card pays at a later retry [D-30, D-33]', async () => {
-  const { life, give, look } = await open('UNPAID');
+  const { subscription, give, look } = await open('UNPAID');
   await give('payment_token=tok_card_declined_at_first_1111');
   world.workflows.faults.card = 'good';
   await world.call('POST', '/subscription/manual-retry', {
-    body: { subscriptionId: life.subscriptionId },
+    body: { subscriptionId: subscription.subscriptionId },
   });
   world.workflows.faults.card = null;
-  expect(await readLife(world, life)).toMatchObject({ status: 'ACTIVE' });
+  expect(await readSubscription(world, subscription)).toMatchObject({ status: 'ACTIVE' });
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
 test('a declined card is not saved, and the page says so [D-33]', async () => {
-  const { life, give } = await open('ACTIVE');
+  const { subscription, give } = await open('ACTIVE');
   const notSaved =
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
     'again, or use another card.';
   expect(alertOf(await give('payment_token=tok_stolen_card_1111'))).toBe(notSaved);
   expect(alertOf(await give('payment_error=expired_card&payment_error_id=1'))).toBe(notSaved);
-  expect(await lastFourOf(life)).toBe('4242');
+  expect(await lastFourOf(subscription)).toBe('4242');
 
   const unpaid = await open('UNPAID');
   expect(alertOf(await unpaid.give('payment_token=tok_unsaved_stolen_card'))).toBe(notSaved);
-  expect(await lastFourOf(unpaid.life)).toBe('4242');
+  expect(await lastFourOf(unpaid.subscription)).toBe('4242');
 });
 
 test('a reload of the return URL is no second try for a saved, refused or paid card [D-33]', async () => {
@@ -231,7 +239,7 @@ test('a reload of the return URL is no second try for a saved, refused or paid c
 });
 
 test('the page reloads while the outcome is unknown, and then shows the outcome [D-33]', async () => {
-  const { life, comeBack, look, path } = await open('UNPAID');
+  const { subscription, comeBack, look, path } = await open('UNPAID');
   const returned = await comeBack('payment_token=tok_unknown_update');
   expect(headingOf(returned)).toBe('Your payment is being processed');
   expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown_update`);
@@ -240,20 +248,20 @@ test('the page reloads while the outcome is unknown, and then shows the outcome 
   expect(hasCardForm(reopened)).toBe(false);
 
   world.workflows.faults.card = 'paid late';
-  await world.workflows.lookUp(life.ref);
+  await world.workflows.lookUp(subscription.ref);
   world.workflows.faults.card = null;
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
 test('the return URL answers 503 during an outage, and replaces the card later [D-33]', async () => {
-  const { life, comeBack, path } = await open('ACTIVE');
+  const { subscription, comeBack, path } = await open('ACTIVE');
   world.workflows.faults.isDown = true;
   const away = await comeBack('payment_token=tok_update_outage_1111');
   world.workflows.faults.isDown = false;
   expect(away.status).toBe(503);
   expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_update_outage_1111`);
   expectSeeOther(await comeBack('payment_token=tok_update_outage_1111'), path);
-  expect(await lastFourOf(life)).toBe('1111');
+  expect(await lastFourOf(subscription)).toBe('1111');
 });
 
 test.each([
@@ -264,13 +272,13 @@ test.each([
   'a link opened while %s answers 409 with the reason and takes no card [D-33]',
   async (status, code, why) => {
     // A CREATED subscription has no update link to read, so the test makes one.
-    const life = await lifeIn(world, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
+    const subscription = await subscriptionIn(world, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
     const url =
       status === 'CREATED'
-        ? updateMethodLink(SIGNER, { ...life.ref, paymentMethodId: null }, Date.now())
-        : await linkOf(life);
-    if (status === 'PAUSED') await obey('/subscription/merchant/pause', life);
-    if (status === 'ENDED') await obey('/subscription/merchant/cancel', life);
+        ? updateMethodLink(SIGNER, { ...subscription.ref, paymentMethodId: null }, Date.now())
+        : await linkOf(subscription);
+    if (status === 'PAUSED') await obey('/subscription/merchant/pause', subscription);
+    if (status === 'ENDED') await obey('/subscription/merchant/cancel', subscription);
 
     const { look, comeBack, path } = visit(world, url);
     const page = await look();
@@ -284,7 +292,7 @@ test.each([
 );
 
 test('a link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async () => {
-  const { life, look, comeBack, path } = await open('ACTIVE');
+  const { subscription, look, comeBack, path } = await open('ACTIVE');
   world.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
   // The rest of the day, plus the part of an hour that makes links different.
@@ -294,7 +302,7 @@ test('a link is valid for 30 days of real time, then answers 410 and takes no ca
   expect(page.text).toContain('Ask Acme Ltd for a new link.');
   expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), path);
   world.clock.aheadMs = 0;
-  expect(await lastFourOf(life)).toBe('4242');
+  expect(await lastFourOf(subscription)).toBe('4242');
 });
 
 test('a forged link answers with a 404 page [D-33]', async () => {
@@ -335,16 +343,16 @@ test('an update link opens no checkout, payment or setup page [D-33]', async () 
 });
 
 test('the page is locked after five cards, and a link of the next day opens it again', async () => {
-  const { life, give, comeBack, path } = await open('ACTIVE');
+  const { subscription, give, comeBack, path } = await open('ACTIVE');
   for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
   const locked = await give('payment_token=tok_stolen_card_lock_5');
   expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
   expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
-  expect(await lastFourOf(life)).toBe('4242');
+  expect(await lastFourOf(subscription)).toBe('4242');
   world.clock.aheadMs += DAY_MS;
-  const fresh = visit(world, await linkOf(life));
+  const fresh = visit(world, await linkOf(subscription));
   await fresh.give('payment_token=tok_good_anew_1111');
-  expect(await lastFourOf(life)).toBe('1111');
+  expect(await lastFourOf(subscription)).toBe('1111');
   world.clock.aheadMs -= DAY_MS;
 });
 

@@ -8,7 +8,7 @@ import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { NewLife } from '../support/lives.ts';
+import type { NewSubscription } from '../support/lives.ts';
 import type { World } from '../support/world.ts';
 
 const FOLDER = 'test/replay/histories';
@@ -59,7 +59,7 @@ function withoutThisMachine(json: string): string {
 export const START = Date.parse('2027-01-31T00:00:00Z');
 
 /** Creates a subscription on a test clock at START. */
-export async function begin(world: World, terms: NewLife['terms'] = {}) {
+export async function begin(world: World, terms: NewSubscription['terms'] = {}) {
   const clock = await world.createClock(START);
   const ref = await world.create({ createdAt: START, testClockId: clock, terms });
   return { clock, ref };

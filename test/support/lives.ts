@@ -12,7 +12,7 @@ import { advanceClock } from '../../workflows/subscription/messages.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface NewLife {
+export interface NewSubscription {
   terms?: Partial<Terms>;
   createdAt: number;
   checkoutExpiresAt?: number;
@@ -20,12 +20,12 @@ export interface NewLife {
 }
 
 /** Inserts a subscription with its customer and checkout session, as the API does. */
-export async function createLife(
+export async function insertSubscription(
   db: Db,
   merchantId: string,
-  life: NewLife,
+  subscription: NewSubscription,
 ): Promise<SubscriptionRef> {
-  const { createdAt } = life;
+  const { createdAt } = subscription;
   const terms: Terms = {
     amountMinor: 1_999,
     currency: 'USD',
@@ -34,7 +34,7 @@ export async function createLife(
     cycleCount: 12,
     upfrontAmountMinor: null,
     trial: null,
-    ...life.terms,
+    ...subscription.terms,
   };
   const id = (prefix: 'cus' | 'sub' | 'in' | 'cs') => newId(prefix, createdAt, randomBytes);
   const customerId = id('cus');
@@ -52,8 +52,8 @@ export async function createLife(
         customerId,
         terms,
         createdAt,
-        checkoutExpiresAt: life.checkoutExpiresAt ?? createdAt + DAY_MS,
-        testClockId: life.testClockId ?? null,
+        checkoutExpiresAt: subscription.checkoutExpiresAt ?? createdAt + DAY_MS,
+        testClockId: subscription.testClockId ?? null,
         firstIntentId: terms.trial ? null : id('in'),
       },
       {

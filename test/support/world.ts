@@ -37,8 +37,8 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
 import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
-import { createLife, eventsOf, stateOf } from './lives.ts';
-import type { NewLife } from './lives.ts';
+import { eventsOf, insertSubscription, stateOf } from './lives.ts';
+import type { NewSubscription } from './lives.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
 /** A short budget, because a test of an unknown outcome waits until it ends. */
@@ -209,12 +209,13 @@ export async function createWorld(
       workers ??= await startWorkers();
     },
     /** Creates a subscription as the API does, and starts its workflow. */
-    create: (life: NewLife) =>
-      createLife(db, merchantId, life).then(async (ref) => {
+    create: (subscription: NewSubscription) =>
+      insertSubscription(db, merchantId, subscription).then(async (ref) => {
         await workflows.start(ref);
         return ref;
       }),
-    createRowOnly: (life: NewLife) => createLife(db, merchantId, life),
+    createRowOnly: (subscription: NewSubscription) =>
+      insertSubscription(db, merchantId, subscription),
     token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
     /** Subscribes `url` to every event type. */
     subscribe: async (url: string, eventSigner: string) => {

@@ -2,44 +2,47 @@ import { expect, test } from 'vitest';
 import { Simulation } from '../support/simulation.ts';
 
 /** The first cycle is paid on 10 January. Nothing runs until 15 May: four cycles are overdue. */
-function lateLife(): Simulation {
-  const life = new Simulation('2026-01-10T12:00:00Z', { cycleCount: 12 });
-  life.pay();
-  life.now = Date.parse('2026-05-15T00:00:00Z');
-  return life;
+function afterOutage(): Simulation {
+  const simulation = new Simulation('2026-01-10T12:00:00Z', { cycleCount: 12 });
+  simulation.pay();
+  simulation.now = Date.parse('2026-05-15T00:00:00Z');
+  return simulation;
 }
 
-const dueOf = (life: Simulation) =>
-  life.sends.map(
+const dueOf = (simulation: Simulation) =>
+  simulation.sends.map(
     ({ dueAt, trigger }) => `${new Date(dueAt).toISOString().slice(0, 10)} ${trigger}`,
   );
 
 test('overdue cycles are charged in order, each with its own due date, after an outage [D-05]', () => {
-  const life = lateLife();
-  life.runTo('2026-05-15T00:00:00Z');
-  expect(dueOf(life)).toEqual([
+  const simulation = afterOutage();
+  simulation.runTo('2026-05-15T00:00:00Z');
+  expect(dueOf(simulation)).toEqual([
     '2026-01-10 checkout',
     '2026-02-10 scheduled',
     '2026-03-10 scheduled',
     '2026-04-10 scheduled',
     '2026-05-10 scheduled',
   ]);
-  expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 5 });
+  expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 5 });
 });
 
 test('no overdue cycle is charged or back-billed after the first declined one [D-05, D-§4]', () => {
-  const life = lateLife();
-  life.replies.push({ kind: 'succeeded' }, { kind: 'declined', code: 'card_declined' });
-  life.runTo('2026-05-15T00:00:00Z');
-  expect(dueOf(life)).toEqual([
+  const simulation = afterOutage();
+  simulation.replies.push({ kind: 'succeeded' }, { kind: 'declined', code: 'card_declined' });
+  simulation.runTo('2026-05-15T00:00:00Z');
+  expect(dueOf(simulation)).toEqual([
     '2026-01-10 checkout',
     '2026-02-10 scheduled',
     '2026-03-10 scheduled',
   ]);
-  expect(life.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 2 });
+  expect(simulation.state).toMatchObject({ status: 'UNPAID', cyclesCharged: 2 });
 
   // The retry four hours later pays March. The next charge is in June: April and May are not owed.
-  life.runTo('2026-06-11T00:00:00Z');
-  expect(dueOf(life).slice(3)).toEqual(['2026-03-10 automatic_retry', '2026-06-10 scheduled']);
-  expect(life.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 4 });
+  simulation.runTo('2026-06-11T00:00:00Z');
+  expect(dueOf(simulation).slice(3)).toEqual([
+    '2026-03-10 automatic_retry',
+    '2026-06-10 scheduled',
+  ]);
+  expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 4 });
 });

@@ -12,30 +12,30 @@ const iso = (instants: readonly { at: number }[]) =>
   instants.map((one) => new Date(one.at).toISOString());
 
 function subscribed(terms = {}): Simulation {
-  const life = new Simulation('2026-01-31T12:00:00Z', terms, DEFAULT_RETRY_PLAN, 7 * MINUTE);
-  life.pay();
-  return life;
+  const simulation = new Simulation('2026-01-31T12:00:00Z', terms, DEFAULT_RETRY_PLAN, 7 * MINUTE);
+  simulation.pay();
+  return simulation;
 }
 
 test('a renewal is charged after its due date by the jitter, and no due date changes [D-05]', () => {
-  const life = subscribed();
-  life.runTo('2026-02-28T12:06:59.999Z');
-  expect(iso(life.sends)).toEqual(['2026-01-31T12:00:00.000Z']);
-  expect(nextPaymentAt(life.state)).toBe(at('2026-02-28T12:00:00Z'));
-  expect(wakeAt(life.state)).toBe(at('2026-02-28T12:07:00Z'));
+  const simulation = subscribed();
+  simulation.runTo('2026-02-28T12:06:59.999Z');
+  expect(iso(simulation.sends)).toEqual(['2026-01-31T12:00:00.000Z']);
+  expect(nextPaymentAt(simulation.state)).toBe(at('2026-02-28T12:00:00Z'));
+  expect(wakeAt(simulation.state)).toBe(at('2026-02-28T12:07:00Z'));
 
-  life.runTo('2026-02-28T12:07:00Z');
-  expect(life.state.currentPeriodEndAt).toBe(at('2026-03-31T12:00:00Z'));
-  expect(upcomingCharges(life.state, 3).map((charge) => charge.at)).toEqual([
+  simulation.runTo('2026-02-28T12:07:00Z');
+  expect(simulation.state.currentPeriodEndAt).toBe(at('2026-03-31T12:00:00Z'));
+  expect(upcomingCharges(simulation.state, 3).map((charge) => charge.at)).toEqual([
     at('2026-03-31T12:00:00Z'),
   ]);
-  life.runTo('2027-01-01T00:00:00Z');
-  expect(iso(life.sends)).toEqual([
+  simulation.runTo('2027-01-01T00:00:00Z');
+  expect(iso(simulation.sends)).toEqual([
     '2026-01-31T12:00:00.000Z',
     '2026-02-28T12:07:00.000Z',
     '2026-03-31T12:07:00.000Z',
   ]);
-  expect(life.state).toMatchObject({
+  expect(simulation.state).toMatchObject({
     status: 'ENDED',
     anchorAt: at('2026-01-31T12:00:00Z'),
     currentPeriodEndAt: at('2026-04-30T12:00:00Z'),
@@ -43,39 +43,39 @@ test('a renewal is charged after its due date by the jitter, and no due date cha
 });
 
 test('the jitter delays a charge after a trial, an edit or an unpause, not the checkout [D-§4]', () => {
-  const life = subscribed({ trial: { interval: 'DAY', count: 3 }, cycleCount: 4 });
-  life.runTo('2026-02-10T00:00:00Z');
-  life.command('edit', { newNextPaymentAt: at('2026-02-20T00:00:00Z') });
-  life.runTo('2026-02-21T00:00:00Z');
-  life.command('pause', {});
-  life.command('unpause', { newNextPaymentAt: at('2026-05-01T00:00:00Z') });
-  life.runTo('2026-05-02T00:00:00Z');
-  expect(iso(life.sends)).toEqual([
+  const simulation = subscribed({ trial: { interval: 'DAY', count: 3 }, cycleCount: 4 });
+  simulation.runTo('2026-02-10T00:00:00Z');
+  simulation.command('edit', { newNextPaymentAt: at('2026-02-20T00:00:00Z') });
+  simulation.runTo('2026-02-21T00:00:00Z');
+  simulation.command('pause', {});
+  simulation.command('unpause', { newNextPaymentAt: at('2026-05-01T00:00:00Z') });
+  simulation.runTo('2026-05-02T00:00:00Z');
+  expect(iso(simulation.sends)).toEqual([
     '2026-02-03T12:07:00.000Z',
     '2026-02-20T00:07:00.000Z',
     '2026-05-01T00:07:00.000Z',
   ]);
-  expect(remainingCycleCount(life.state)).toBe(1);
+  expect(remainingCycleCount(simulation.state)).toBe(1);
 });
 
 test('a retry is due 4 h after the previous attempt, without a second jitter [D-30]', () => {
-  const life = subscribed();
-  life.replies.push({ kind: 'declined', code: 'card_declined' });
-  life.runTo('2026-02-28T23:00:00Z');
-  expect(iso(life.sends).slice(1)).toEqual([
+  const simulation = subscribed();
+  simulation.replies.push({ kind: 'declined', code: 'card_declined' });
+  simulation.runTo('2026-02-28T23:00:00Z');
+  expect(iso(simulation.sends).slice(1)).toEqual([
     '2026-02-28T12:07:00.000Z',
     '2026-02-28T16:07:00.000Z',
   ]);
-  expect(nextPaymentAt(life.state)).toBe(at('2026-03-31T12:00:00Z'));
+  expect(nextPaymentAt(simulation.state)).toBe(at('2026-03-31T12:00:00Z'));
 });
 
 test('no charge is made when a pause or cancel comes between due date and charge [D-§4]', () => {
   for (const command of ['pause', 'cancel'] as const) {
-    const life = subscribed();
-    life.runTo('2026-02-28T12:03:00Z');
-    life.command(command, command === 'cancel' ? { reason: 'cancelled' } : {});
-    life.runTo('2026-03-15T00:00:00Z');
-    expect(life.sends).toHaveLength(1);
+    const simulation = subscribed();
+    simulation.runTo('2026-02-28T12:03:00Z');
+    simulation.command(command, command === 'cancel' ? { reason: 'cancelled' } : {});
+    simulation.runTo('2026-03-15T00:00:00Z');
+    expect(simulation.sends).toHaveLength(1);
   }
 });
 

@@ -13,15 +13,15 @@ const REVIEW = { kind: 'review', reason: REASON } as const;
 
 /** Cycle 2 is declined on 10 February. The retry four hours later goes to review. */
 function inReview(): Simulation {
-  const life = new Simulation('2027-01-10T00:00:00Z');
-  life.pay();
-  life.replies.push({ kind: 'declined', code: 'card_declined' }, REVIEW);
-  life.runTo('2027-02-10T04:00:00Z');
-  return life;
+  const simulation = new Simulation('2027-01-10T00:00:00Z');
+  simulation.pay();
+  simulation.replies.push({ kind: 'declined', code: 'card_declined' }, REVIEW);
+  simulation.runTo('2027-02-10T04:00:00Z');
+  return simulation;
 }
 
-const lastOutcome = (life: Simulation) =>
-  attributesOf(life.state).find(({ key }) => key.name === 'LastOutcome')?.value;
+const lastOutcome = (simulation: Simulation) =>
+  attributesOf(simulation.state).find(({ key }) => key.name === 'LastOutcome')?.value;
 
 describe('the look-up schedule', () => {
   test('lasts 24 hours: the 29 delays before the last look-up are 24 h 21 min 40 s', () => {
@@ -40,52 +40,58 @@ describe('the look-up schedule', () => {
 
 describe('a payment in review', () => {
   test('is shown in timeline and details with its reason, and in the search attribute', () => {
-    const life = inReview();
-    expect(life.state.log.at(-1)).toEqual({
+    const simulation = inReview();
+    expect(simulation.state.log.at(-1)).toEqual({
       at: Date.parse('2027-02-10T04:00:00Z'),
       what: 'a payment needs a person',
       why: REASON,
     });
-    expect(inWords(life.state)).toContain('a person has to settle a payment');
-    expect(inWords(life.state)).toContain(REASON);
-    expect(lastOutcome(life)).toBe('review');
+    expect(inWords(simulation.state)).toContain('a person has to settle a payment');
+    expect(inWords(simulation.state)).toContain(REASON);
+    expect(lastOutcome(simulation)).toBe('review');
   });
 
   test('is looked up once a day, and settled at once after a decision', () => {
-    const life = inReview();
+    const simulation = inReview();
     const nextDay = Date.parse('2027-02-11T04:00:00Z');
-    expect(wakeAt(life.state)).toBe(nextDay);
-    life.replies.push(REVIEW, { kind: 'unknown' });
-    life.runTo('2027-02-13T00:00:00Z');
-    expect(life.state.openAttempt).toMatchObject({ lookups: 3, lookupAt: nextDay + 2 * DAY });
-    const decided = settleNow(life.state, life.now);
-    expect(decide(decided, life.now, life.now)).toEqual({ do: 'settleAttempt' });
-    expect(life.state.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
+    expect(wakeAt(simulation.state)).toBe(nextDay);
+    simulation.replies.push(REVIEW, { kind: 'unknown' });
+    simulation.runTo('2027-02-13T00:00:00Z');
+    expect(simulation.state.openAttempt).toMatchObject({ lookups: 3, lookupAt: nextDay + 2 * DAY });
+    const decided = settleNow(simulation.state, simulation.now);
+    expect(decide(decided, simulation.now, simulation.now)).toEqual({ do: 'settleAttempt' });
+    expect(simulation.state.log.filter(({ what }) => what.includes('person'))).toHaveLength(1);
   });
 
   test('allows edit, pause and cancel, and refuses a second attempt [D-31]', () => {
-    const life = inReview();
-    expect(life.command('edit', { newAmountMinor: 2_500 }).decision).toEqual({ ok: true });
-    expect(life.command('manualRetry', {}).decision).toMatchObject({
+    const simulation = inReview();
+    expect(simulation.command('edit', { newAmountMinor: 2_500 }).decision).toEqual({ ok: true });
+    expect(simulation.command('manualRetry', {}).decision).toMatchObject({
       code: 'payment_outcome_pending',
     });
-    expect(life.command('pause', {}).decision).toEqual({ ok: true });
-    expect(life.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
-    expect(life.state).toMatchObject({ status: 'ENDED', openAttempt: { reviewReason: REASON } });
-    expect(decide(life.state, life.now, life.now)).toMatchObject({ do: 'wait', time: 'real' });
+    expect(simulation.command('pause', {}).decision).toEqual({ ok: true });
+    expect(simulation.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
+    expect(simulation.state).toMatchObject({
+      status: 'ENDED',
+      openAttempt: { reviewReason: REASON },
+    });
+    expect(decide(simulation.state, simulation.now, simulation.now)).toMatchObject({
+      do: 'wait',
+      time: 'real',
+    });
     // A payment that is settled as paid after the end is still booked.
-    life.runTo(life.now + 2 * DAY);
-    expect(life.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
-    expect(life.sends).toHaveLength(3);
+    simulation.runTo(simulation.now + 2 * DAY);
+    expect(simulation.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
+    expect(simulation.sends).toHaveLength(3);
   });
 
   test('continues its dunning when a person settles it as not charged, and the log says so [D-30]', () => {
-    const life = inReview();
-    life.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
-    life.runTo('2027-02-10T05:00:00Z');
-    life.state = settleNow(life.state, life.now);
-    life.runTo('2027-02-10T05:00:00Z');
-    expect(life.state).toMatchObject({
+    const simulation = inReview();
+    simulation.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
+    simulation.runTo('2027-02-10T05:00:00Z');
+    simulation.state = settleNow(simulation.state, simulation.now);
+    simulation.runTo('2027-02-10T05:00:00Z');
+    expect(simulation.state).toMatchObject({
       status: 'UNPAID',
       openAttempt: null,
       owed: {
@@ -94,25 +100,25 @@ describe('a payment in review', () => {
         nextRetryAt: Date.parse('2027-02-10T12:00:00Z'),
       },
     });
-    expect(life.state.log.at(-1)).toMatchObject({
+    expect(simulation.state.log.at(-1)).toMatchObject({
       what: 'cycle 2 declined (processing_error)',
       why: 'the retry plan said so (attempt 2); a person settled it',
     });
-    expect(lastOutcome(life)).toBe('processing_error');
+    expect(lastOutcome(simulation)).toBe('processing_error');
   });
 
   test('logs a late charge that is found after it was settled, and pays no cycle with it', () => {
-    const life = inReview();
+    const simulation = inReview();
     const charge = { amountMinor: 1_999, currency: 'USD', gatewayKey: 'charge:in_2:2' };
-    const { state, events } = applyLateCharge(life.state, charge, life.now);
+    const { state, events } = applyLateCharge(simulation.state, charge, simulation.now);
     expect(state).toEqual({
-      ...life.state,
-      version: life.state.version + 1,
-      log: [...life.state.log, state.log.at(-1)],
+      ...simulation.state,
+      version: simulation.state.version + 1,
+      log: [...simulation.state.log, state.log.at(-1)],
     });
     expect(events).toEqual([]);
     expect(state.log.at(-1)).toEqual({
-      at: life.now,
+      at: simulation.now,
       what: 'a late charge came to light, 19.99 USD',
       why: 'charge:in_2:2 had been settled as not paid; it is given back',
     });

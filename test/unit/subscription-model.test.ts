@@ -61,38 +61,38 @@ type Start = 'created' | 'paid' | 'owing';
 const DECLINED: ChargeFault = { line: 'clear', card: 'card_declined', lateMs: 0 };
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 
-function make(life: LifeInDoubt, move: Move): void {
-  if ('charges' in move) life.gateway.chargeFaults.push(...move.charges);
-  else if ('lookups' in move) life.gateway.lookupFaults.push(...move.lookups);
+function make(simulation: LifeInDoubt, move: Move): void {
+  if ('charges' in move) simulation.gateway.chargeFaults.push(...move.charges);
+  else if ('lookups' in move) simulation.gateway.lookupFaults.push(...move.lookups);
   else if ('charge' in move) {
-    life.gateway.chargeFaults.push(move.charge);
-    const isCheckoutOpen = life.state.status === 'CREATED' && !life.state.openAttempt;
-    if (isCheckoutOpen) life.pay();
-    else runToNext(life);
-    life.gateway.lookupFaults.push(...move.thenLookups);
-    life.gateway.awayUntil = life.now + move.awayMs;
-  } else if ('death' in move) life.deaths.push(move.death);
-  else if ('finding' in move) life.settleReview(move.finding);
-  else if ('waitMs' in move) life.runTo(life.now + move.waitMs);
-  else if ('waitFor' in move) runToNext(life);
-  else if ('cancel' in move) life.command('cancel', { reason: move.cancel });
+    simulation.gateway.chargeFaults.push(move.charge);
+    const isCheckoutOpen = simulation.state.status === 'CREATED' && !simulation.state.openAttempt;
+    if (isCheckoutOpen) simulation.pay();
+    else runToNext(simulation);
+    simulation.gateway.lookupFaults.push(...move.thenLookups);
+    simulation.gateway.awayUntil = simulation.now + move.awayMs;
+  } else if ('death' in move) simulation.deaths.push(move.death);
+  else if ('finding' in move) simulation.settleReview(move.finding);
+  else if ('waitMs' in move) simulation.runTo(simulation.now + move.waitMs);
+  else if ('waitFor' in move) runToNext(simulation);
+  else if ('cancel' in move) simulation.command('cancel', { reason: move.cancel });
   else if ('unpauseInMs' in move) {
-    life.command('unpause', { newNextPaymentAt: life.now + move.unpauseInMs });
+    simulation.command('unpause', { newNextPaymentAt: simulation.now + move.unpauseInMs });
   } else if ('edit' in move) {
-    const newDate = move.inMs === undefined ? {} : { newNextPaymentAt: life.now + move.inMs };
-    life.command('edit', { ...move.edit, ...newDate });
-  } else life.command(move.command, TOKEN);
+    const newDate = move.inMs === undefined ? {} : { newNextPaymentAt: simulation.now + move.inMs };
+    simulation.command('edit', { ...move.edit, ...newDate });
+  } else simulation.command(move.command, TOKEN);
 }
 
-function begin(life: LifeInDoubt, start: Start): void {
-  if (start !== 'created') life.pay();
+function begin(simulation: LifeInDoubt, start: Start): void {
+  if (start !== 'created') simulation.pay();
   if (start !== 'owing') return;
-  life.gateway.chargeFaults.push(DECLINED);
-  runToNext(life);
+  simulation.gateway.chargeFaults.push(DECLINED);
+  runToNext(simulation);
 }
 
-function runToNext(life: LifeInDoubt): void {
-  life.runTo(Math.max(life.now, wakeAt(life.state) ?? life.now));
+function runToNext(simulation: LifeInDoubt): void {
+  simulation.runTo(Math.max(simulation.now, wakeAt(simulation.state) ?? simulation.now));
 }
 
 const of = fc.constantFrom;
@@ -153,7 +153,7 @@ const terms: fc.Arbitrary<Partial<Terms>> = fc.record({
   upfrontAmountMinor: of(null, 150),
 });
 
-const lives = fc.record({
+const scenarios = fc.record({
   terms,
   jitterMs: of(0, 1, 30 * 60_000, JITTER_WINDOW_MAX_MS),
   afterExhausted: of('stay_unpaid', 'stay_unpaid', 'end'),
@@ -163,11 +163,11 @@ const lives = fc.record({
 });
 
 /** The names of the invariants that the subscription violates. */
-function violatedRules(life: LifeInDoubt): string[] {
-  const { state } = life;
+function violatedRules(simulation: LifeInDoubt): string[] {
+  const { state } = simulation;
   const isEnded = state.status === 'ENDED';
   const hasNext = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status);
-  const charged = life.events.filter((type) => type === 'subscription.cycle_charged').length;
+  const charged = simulation.events.filter((type) => type === 'subscription.cycle_charged').length;
   // An owed cycle has no next retry only for one of the three reasons below.
   const isStuck =
     state.status === 'UNPAID' && state.openAttempt === null && state.owed?.nextRetryAt === null;
@@ -193,8 +193,8 @@ function violatedRules(life: LifeInDoubt): string[] {
     'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
     'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
-      life.now >= life.setDateAt ||
-      nextPaymentAt(state) === life.setDateAt,
+      simulation.now >= simulation.setDateAt ||
+      nextPaymentAt(state) === simulation.setDateAt,
     'ENDED without an open attempt has no wake-up':
       !isEnded || state.openAttempt !== null || wakeAt(state) === null,
     'UNPAID without a next retry has a reason': !isStuck || hasReason,
@@ -203,18 +203,20 @@ function violatedRules(life: LifeInDoubt): string[] {
 }
 
 /** Checks the final state in one assertion, because it runs 10,000 times. */
-function expectRest(life: LifeInDoubt): void {
-  const { state, gateway, rows, cancelledAt } = life;
+function expectRest(simulation: LifeInDoubt): void {
+  const { state, gateway, rows, cancelledAt } = simulation;
   const entries = [...gateway.book.values()].map((entry) => ({
     ...entry,
     row: rows.get(entry.key),
   }));
   const charged = entries.filter(({ outcome }) => outcome === 'charged');
   const kept = charged.filter(({ isGivenBack }) => !isGivenBack);
-  const transitions = life.statuses.slice(1).map((to, n) => `${life.statuses[n]}>${to}`);
+  const transitions = simulation.statuses
+    .slice(1)
+    .map((to, n) => `${simulation.statuses[n]}>${to}`);
   const isAtRest = ['UNPAID', 'PAUSED', 'ENDED'].includes(state.status);
   expect({
-    violated: violatedRules(life),
+    violated: violatedRules(simulation),
     undecided: isAtRest ? state.openAttempt : state.status,
     unknownTransitions: transitions.filter((one) => !TRANSITIONS.has(one)),
     // The kept charges: each cycle once, in order, with the amount owed on its due date.
@@ -234,7 +236,10 @@ function expectRest(life: LifeInDoubt): void {
     violated: [],
     undecided: null,
     unknownTransitions: [],
-    kept: Array.from({ length: state.cyclesCharged }, (_, n) => [n + 1, life.owedMinor.get(n + 1)]),
+    kept: Array.from({ length: state.cyclesCharged }, (_, n) => [
+      n + 1,
+      simulation.owedMinor.get(n + 1),
+    ]),
     misbooked: [],
     succeeded: kept.length,
     sentTooLate: [],
@@ -292,18 +297,18 @@ describe('any sequence of commands, delays, faults and review decisions', () => 
   test('stays within the transitions of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40]', () => {
     const seen = new Map<string, number>();
     fc.assert(
-      fc.property(fc.noBias(lives), ({ terms, jitterMs, afterExhausted, sequence, start }) => {
+      fc.property(fc.noBias(scenarios), ({ terms, jitterMs, afterExhausted, sequence, start }) => {
         const plan = { ...DEFAULT_RETRY_PLAN, afterExhausted };
-        const life = new LifeInDoubt('2026-01-31T00:00:00Z', terms, plan, jitterMs);
-        life.seen = seen;
-        begin(life, start);
+        const simulation = new LifeInDoubt('2026-01-31T00:00:00Z', terms, plan, jitterMs);
+        simulation.seen = seen;
+        begin(simulation, start);
         for (const move of sequence) {
-          make(life, move);
-          const violated = violatedRules(life);
+          make(simulation, move);
+          const violated = violatedRules(simulation);
           if (violated.length > 0) throw new Error(violated.join(', '));
         }
-        life.comeToRest();
-        expectRest(life);
+        simulation.comeToRest();
+        expectRest(simulation);
       }),
       { numRuns: 10_000 },
     );

@@ -6,56 +6,56 @@ const refused = (message: string) => ({ ok: false, code: 'operation_not_allowed'
 
 describe('the cancelled checkout of a first payment', () => {
   const NOT_OPEN = refused('The checkout of this payment intent is not open.');
-  const cancelCheckout = (life: Simulation) =>
-    life.command('cancel', { reason: 'checkout_cancelled' }).decision;
+  const cancelCheckout = (simulation: Simulation) =>
+    simulation.command('cancel', { reason: 'checkout_cancelled' }).decision;
 
   test('ends the unpaid subscription with the reason checkout_cancelled [D-41, D-34]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z');
-    expect(cancelCheckout(life)).toEqual({ ok: true });
-    expect(life.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
-    expect(life.events).toEqual(['subscription.ended']);
-    expect(life.sends).toEqual([]);
+    const simulation = new Simulation('2026-05-01T00:00:00Z');
+    expect(cancelCheckout(simulation)).toEqual({ ok: true });
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
+    expect(simulation.events).toEqual(['subscription.ended']);
+    expect(simulation.sends).toEqual([]);
   });
 
   test('is allowed after a declined payment, which leaves the checkout open [D-41]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z');
-    life.replies.push({ kind: 'declined', code: 'card_declined' });
-    life.pay();
-    expect(cancelCheckout(life)).toEqual({ ok: true });
-    expect(life.statuses).toEqual(['CREATED', 'ENDED']);
+    const simulation = new Simulation('2026-05-01T00:00:00Z');
+    simulation.replies.push({ kind: 'declined', code: 'card_declined' });
+    simulation.pay();
+    expect(cancelCheckout(simulation)).toEqual({ ok: true });
+    expect(simulation.statuses).toEqual(['CREATED', 'ENDED']);
   });
 
   test('is refused while the outcome of the payer’s payment is unknown [D-41]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z');
-    life.replies.push({ kind: 'unknown' });
-    life.pay();
-    expect(cancelCheckout(life)).toEqual(refused('A payment of this intent is on its way.'));
-    life.runTo('2026-05-01T01:00:00Z');
-    expect(life.state.status).toBe('ACTIVE');
-    expect(life.sends).toHaveLength(1);
+    const simulation = new Simulation('2026-05-01T00:00:00Z');
+    simulation.replies.push({ kind: 'unknown' });
+    simulation.pay();
+    expect(cancelCheckout(simulation)).toEqual(refused('A payment of this intent is on its way.'));
+    simulation.runTo('2026-05-01T01:00:00Z');
+    expect(simulation.state.status).toBe('ACTIVE');
+    expect(simulation.sends).toHaveLength(1);
   });
 
   test('is refused from the instant at which the checkout expires [D-41]', () => {
     const decisionAt = (at: string) => {
-      const life = new Simulation('2026-05-01T00:00:00Z');
-      life.now = Date.parse(at);
-      return cancelCheckout(life);
+      const simulation = new Simulation('2026-05-01T00:00:00Z');
+      simulation.now = Date.parse(at);
+      return cancelCheckout(simulation);
     };
     expect(decisionAt('2026-05-01T23:59:59.999Z')).toEqual({ ok: true });
     expect(decisionAt('2026-05-02T00:00:00.000Z')).toEqual(NOT_OPEN);
   });
 
   test('is refused in every status but CREATED [D-41]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z');
-    life.pay();
-    const decisions = [[life.state.status, cancelCheckout(life)]];
-    life.replies.push({ kind: 'declined', code: 'card_declined' });
-    life.runTo('2026-06-01T00:00:00Z');
-    decisions.push([life.state.status, cancelCheckout(life)]);
-    life.command('pause', {});
-    decisions.push([life.state.status, cancelCheckout(life)]);
-    life.command('cancel', { reason: 'cancelled' });
-    decisions.push([life.state.status, cancelCheckout(life)]);
+    const simulation = new Simulation('2026-05-01T00:00:00Z');
+    simulation.pay();
+    const decisions = [[simulation.state.status, cancelCheckout(simulation)]];
+    simulation.replies.push({ kind: 'declined', code: 'card_declined' });
+    simulation.runTo('2026-06-01T00:00:00Z');
+    decisions.push([simulation.state.status, cancelCheckout(simulation)]);
+    simulation.command('pause', {});
+    decisions.push([simulation.state.status, cancelCheckout(simulation)]);
+    simulation.command('cancel', { reason: 'cancelled' });
+    decisions.push([simulation.state.status, cancelCheckout(simulation)]);
     const trial = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
     trial.pay();
     decisions.push([trial.state.status, cancelCheckout(trial)]);
@@ -67,17 +67,17 @@ describe('the cancelled checkout of a first payment', () => {
 
 describe('a one-time charge', () => {
   test('is allowed in ACTIVE, UNPAID and PAUSED and refused in CREATED and ENDED [D-35]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z');
-    const decisions = [validateOneTimeCharge(life.state)];
-    life.pay();
-    decisions.push(validateOneTimeCharge(life.state));
-    life.replies.push({ kind: 'declined', code: 'stolen_card' });
-    life.runTo('2026-06-01T00:00:00Z');
-    decisions.push(validateOneTimeCharge(life.state));
-    life.command('pause', {});
-    decisions.push(validateOneTimeCharge(life.state));
-    life.command('cancel', { reason: 'cancelled' });
-    decisions.push(validateOneTimeCharge(life.state));
+    const simulation = new Simulation('2026-05-01T00:00:00Z');
+    const decisions = [validateOneTimeCharge(simulation.state)];
+    simulation.pay();
+    decisions.push(validateOneTimeCharge(simulation.state));
+    simulation.replies.push({ kind: 'declined', code: 'stolen_card' });
+    simulation.runTo('2026-06-01T00:00:00Z');
+    decisions.push(validateOneTimeCharge(simulation.state));
+    simulation.command('pause', {});
+    decisions.push(validateOneTimeCharge(simulation.state));
+    simulation.command('cancel', { reason: 'cancelled' });
+    decisions.push(validateOneTimeCharge(simulation.state));
     expect(decisions).toEqual([
       refused('A subscription that is CREATED cannot be charged.'),
       { ok: true },
@@ -88,10 +88,12 @@ describe('a one-time charge', () => {
   });
 
   test('is allowed in a trial and refused without a saved payment method [D-35]', () => {
-    const life = new Simulation('2026-05-01T00:00:00Z', { trial: { interval: 'DAY', count: 7 } });
-    life.pay();
-    expect(validateOneTimeCharge(life.state)).toEqual({ ok: true });
-    expect(validateOneTimeCharge({ ...life.state, paymentMethodId: null })).toEqual(
+    const simulation = new Simulation('2026-05-01T00:00:00Z', {
+      trial: { interval: 'DAY', count: 7 },
+    });
+    simulation.pay();
+    expect(validateOneTimeCharge(simulation.state)).toEqual({ ok: true });
+    expect(validateOneTimeCharge({ ...simulation.state, paymentMethodId: null })).toEqual(
       refused('The subscription has no saved payment method.'),
     );
   });

@@ -6,7 +6,7 @@ import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import { lengthenHistory } from '../support/lives.ts';
-import type { NewLife } from '../support/lives.ts';
+import type { NewSubscription } from '../support/lives.ts';
 import type { World } from '../support/world.ts';
 
 const DAY = 86_400_000;
@@ -34,8 +34,10 @@ async function sleepToJanuary31(): Promise<number> {
   return at;
 }
 
-async function subscribe(life: Omit<NewLife, 'createdAt'> = {}): Promise<SubscriptionRef> {
-  const ref = await world.create({ ...life, createdAt: await env.currentTimeMs() });
+async function subscribe(
+  options: Omit<NewSubscription, 'createdAt'> = {},
+): Promise<SubscriptionRef> {
+  const ref = await world.create({ ...options, createdAt: await env.currentTimeMs() });
   const answer = await world.workflows.execute(ref, checkoutCommand(await world.token()));
   expect(answer.kind).toBe('result');
   return ref;

@@ -4,16 +4,16 @@ import { subscriptionBody } from './api-world.ts';
 import type { Answer, ApiWorld } from './api-world.ts';
 
 /** The ids of a subscription that was created over HTTP. */
-export interface Life {
+export interface CreatedSubscription {
   readonly subscriptionId: string;
   readonly ref: { merchantId: string; subscriptionId: string };
 }
 
 /** Creates a subscription. `changes` to the request are those of `subscriptionBody`. */
-export async function createLife(
+export async function createSubscription(
   world: ApiWorld,
   changes: Record<string, unknown> = {},
-): Promise<Life & { fwdUrl: string }> {
+): Promise<CreatedSubscription & { fwdUrl: string }> {
   const made = await world.call('POST', '/subscription/create', {
     body: subscriptionBody(changes),
   });
@@ -33,22 +33,26 @@ async function pay(world: ApiWorld, { fwdUrl }: { fwdUrl: string }): Promise<voi
 }
 
 /** Makes the next cycle due and declines it with `code`. */
-export async function declineNext(world: ApiWorld, life: Life, code: string): Promise<void> {
+export async function declineNext(
+  world: ApiWorld,
+  subscription: CreatedSubscription,
+  code: string,
+): Promise<void> {
   const { workflows } = world;
   workflows.faults.card = code;
-  await workflows.fallDue(life.ref).finally(() => {
+  await workflows.fallDue(subscription.ref).finally(() => {
     workflows.faults.card = null;
   });
 }
 
 /** Creates a subscription and brings it to `status` by calls of a merchant and a payer. */
-export async function lifeIn(
+export async function subscriptionIn(
   world: ApiWorld,
   status: SubscriptionStatus,
   changes: Record<string, unknown> = {},
-): Promise<Life> {
+): Promise<CreatedSubscription> {
   const trial = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' };
-  const created = await createLife(world, status === 'TRIALING' ? trial : changes);
+  const created = await createSubscription(world, status === 'TRIALING' ? trial : changes);
   const { subscriptionId } = created;
   if (status !== 'CREATED') await pay(world, created);
   if (status === 'UNPAID') await declineNext(world, created, 'card_declined');
@@ -56,7 +60,7 @@ export async function lifeIn(
     const command = status === 'PAUSED' ? 'pause' : 'cancel';
     await obey(world, `/subscription/merchant/${command}`, { subscriptionId });
   }
-  expect(await readLife(world, created)).toMatchObject({ status });
+  expect(await readSubscription(world, created)).toMatchObject({ status });
   return created;
 }
 
@@ -64,9 +68,9 @@ async function obey(world: ApiWorld, path: string, body: object): Promise<void> 
   expect((await world.call('POST', path, { body })).status).toBe(200);
 }
 
-export async function readLife(
+export async function readSubscription(
   world: ApiWorld,
-  { subscriptionId }: Life,
+  { subscriptionId }: CreatedSubscription,
 ): Promise<Record<string, unknown>> {
   const answer = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
   expect(answer.status).toBe(200);

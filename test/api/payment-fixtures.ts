@@ -7,7 +7,7 @@ import type { Answer, ApiWorld } from './api-world.ts';
 
 /** Payment records for tests, created over HTTP where the API allows it. */
 
-export const NOBODYS = {
+export const UNKNOWN_IDS = {
   customer: 'cus_0000000000000000000000',
   method: 'pmt_0000000000000000000000',
   intent: 'in_0000000000000000000000',
@@ -24,7 +24,7 @@ export function refusal(errorDescription: string): [number, object] {
   return [400, { errorCode: 'operation_not_allowed', errorDescription }];
 }
 
-export const AWAY: [number, object] = [
+export const UNAVAILABLE: [number, object] = [
   503,
   {
     errorCode: 'service_unavailable',
