@@ -77,7 +77,7 @@ describe('the limit of five cards a session', () => {
     expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'FAILED' });
   });
 
-  test('tries five of ten parallel cards', async () => {
+  test('lets five of ten parallel cards be tried', async () => {
     const { fwdUrl, xIntentId } = await makeHosted(world);
     const { look, comeBack } = visit(world, fwdUrl);
     const session = sessionIn(await look());
@@ -148,7 +148,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect((await visit(world, (await makeHosted(world)).fwdUrl, address).look()).status).toBe(429);
   });
 
-  test('still settles a card that was handed over before the limit was reached', async () => {
+  test('lets a card still pay that was handed over before the limit was reached', async () => {
     const address = '203.0.113.3';
     const { fwdUrl, xIntentId } = await makeHosted(world);
     const { comeBack, path } = visit(world, fwdUrl, address);

@@ -10,7 +10,7 @@ const counters = (at: number, n: number) => ({
   temporal: null,
 });
 
-describe('the benchmark statistics', () => {
+describe('in the benchmarks', () => {
   test('percentile n is the smallest value that n % of the values do not exceed', () => {
     const values = Array.from({ length: 100 }, (_, index) => 100 - index);
     expect([1, 50, 99, 100].map((percent) => percentile(values, percent))).toEqual([

@@ -110,7 +110,7 @@ describe('amount limits', () => {
     ['HUF', 323.46181085, 32_347],
     ['ISK', 120.56410863, 121],
     ['UGX', 3914.66823395, 3_915],
-  ])('begin for %s, at %d for 1 USD, at %i [D-03]', (code, _rate, minimum) => {
+  ])('start for %s, at a rate of %d for 1 USD, at %i [D-03]', (code, _rate, minimum) => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 

@@ -27,7 +27,7 @@ describe('a log line', () => {
     expect(line['time']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
-  it('redacts every secret and personal field at any depth', () => {
+  it('has every secret and personal field redacted at any depth', () => {
     expect(SECRET_FIELDS.has('cardNumber')).toBe(true);
     for (const field of SECRET_FIELDS) {
       const line = logged({ [field]: 'SECRET', a: [{ b: { [field]: { deep: 'SECRET' } } }] });
@@ -36,14 +36,14 @@ describe('a log line', () => {
     }
   });
 
-  it('redacts the secret fields that a child logger adds', () => {
+  it('has the secret fields of a child logger redacted', () => {
     const lines: string[] = [];
     const logger = createLogger({ name: 'test' }, collecting(lines));
     logger.child({ merchantId: 'mer_1', secret: 'SECRET' }).info('a line');
     expect(JSON.parse(lines[0]!)).toMatchObject({ merchantId: 'mer_1', secret: '[redacted]' });
   });
 
-  it('cuts off a circular value at depth five', () => {
+  it('has a circular value cut off at depth five', () => {
     const cycle: Record<string, unknown> = {};
     cycle['again'] = cycle;
     expect(logged({ cycle })['cycle']).toEqual({

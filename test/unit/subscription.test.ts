@@ -7,7 +7,7 @@ const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as con
 const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
 describe('a checkout', () => {
-  test('charges the first cycle and anchors the calendar then when there is no trial [D-05]', () => {
+  test('charges the first cycle and sets the anchor when there is no trial [D-05]', () => {
     const simulation = new Simulation('2026-01-30T10:00:00Z');
     simulation.runTo('2026-01-31T09:30:00Z');
     expect(simulation.pay()).toEqual({ kind: 'checkout', outcome: 'paid', errorCode: null });

@@ -125,26 +125,29 @@ describe('a lasting activity failure', () => {
   test.each([
     ['before', false],
     ['after', true],
-  ])('%s the record of a command is resolved by a repeat of it [D-32]', async (_, effect) => {
-    const ref = await active();
-    faults.record = { times: 100, effect };
-    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    await whileTimePasses(world.workflows.execute(ref, pause).catch((error: unknown) => error));
-    faults.record = { times: 0, effect };
-    // Longer than the backoff before the last failing attempt.
-    await env.sleep(60_000);
-    expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
-      kind: 'result',
-      result: { kind: 'done' },
-    });
-    expect((await world.state(ref)).status).toBe('PAUSED');
-    const paused = (await world.events(ref)).filter(
-      (event) => event['eventType'] === 'subscription.paused',
-    );
-    expect(paused).toHaveLength(1);
-  });
+  ])(
+    '%s the commit of a command is resolved by a repeat of the command [D-32]',
+    async (_, effect) => {
+      const ref = await active();
+      faults.record = { times: 100, effect };
+      const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+      await whileTimePasses(world.workflows.execute(ref, pause).catch((error: unknown) => error));
+      faults.record = { times: 0, effect };
+      // Longer than the backoff before the last failing attempt.
+      await env.sleep(60_000);
+      expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
+        kind: 'result',
+        result: { kind: 'done' },
+      });
+      expect((await world.state(ref)).status).toBe('PAUSED');
+      const paused = (await world.events(ref)).filter(
+        (event) => event['eventType'] === 'subscription.paused',
+      );
+      expect(paused).toHaveLength(1);
+    },
+  );
 
-  test('after the record of an edit does not lose the new date [D-15]', async () => {
+  test('after the commit of an edit does not lose the new date [D-15]', async () => {
     const ref = await active();
     const now = await env.currentTimeMs();
     const newNextPaymentAt = now + 5 * DAY;
@@ -167,7 +170,7 @@ describe('a lasting activity failure', () => {
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('after the record of a pause does not refuse a later unpause [D-17]', async () => {
+  test('after the commit of a pause does not refuse a later unpause [D-17]', async () => {
     const ref = await active();
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
