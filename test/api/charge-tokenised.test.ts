@@ -83,7 +83,7 @@ test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12,
   expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.failed']);
 });
 
-test('a charge of unknown outcome is PENDING, and its key returns it later [D-17, D-40]', async () => {
+test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS [D-17, D-40]', async () => {
   world.payments.faults.card = 'unknown';
   const first = await charge({}, { key: 'pending' });
   const intentId = idOf(first);

@@ -59,7 +59,7 @@ test.each([
     () => `Basic ${base64(`${world.merchant.keyId}:${world.other.secret}`)}`,
   ],
   [
-    'the password with one character more',
+    'the password with one extra character',
     () => `Basic ${base64(`${world.merchant.keyId}:${world.merchant.secret}x`)}`,
   ],
   [

@@ -79,7 +79,7 @@ test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10
   expect(await readSubscription(world, subscription)).toMatchObject({ status: 'ACTIVE' });
 });
 
-test('a charge of unknown outcome is PENDING, and its key returns it later [D-17, D-40]', async () => {
+test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS [D-17, D-40]', async () => {
   const { subscriptionId } = await subscriptionIn(world, 'ACTIVE');
   world.payments.faults.card = 'unknown';
   const first = await charge(subscriptionId, {}, { key: 'pending' });
