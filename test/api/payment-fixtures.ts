@@ -52,7 +52,7 @@ export interface SavedMethod {
   readonly pmId: string;
 }
 
-/** A customer with a saved card that is always charged. Its row is written to the database. */
+/** A customer with a saved card that no charge declines. Its row is written to the database. */
 export async function saveCard(
   world: ApiWorld,
   card: { status?: PaymentMethodStatus; owner?: Owner; customerId?: string; at?: number } = {},

@@ -22,7 +22,7 @@ afterAll(() => world.close());
 const read = (customerId: string) =>
   world.call('GET', `/customer/${customerId}/payment-method-tokens`);
 
-test('the list has live and deleted methods, newest first, and no pending one [D-§7]', async () => {
+test('the list of saved methods has live and deleted ones, newest first, no pending one [D-§7]', async () => {
   const at = Date.UTC(2026, 10, 1);
   const first = await saveCard(world, { at });
   const { customerId } = first;
@@ -52,11 +52,11 @@ test('the list has live and deleted methods, newest first, and no pending one [D
   ]);
 });
 
-test('the list is empty for a customer without a saved method [D-§7]', async () => {
+test('the list of saved methods is empty for a customer without one [D-§7]', async () => {
   expect((await read(await makeCustomer(world))).text).toBe('{"data":[]}');
 });
 
-test('the list answers a foreign customer exactly as an unknown one [D-21]', async () => {
+test('the list of saved methods answers a foreign customer exactly as an unknown one [D-21]', async () => {
   const foreign = await read((await saveCard(world, { owner: 'other' })).customerId);
   expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.customer)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
