@@ -66,7 +66,7 @@ export function createFakePayments(db: Db, now: () => number) {
     if (faults.isDown) throw new DomainError('service_unavailable');
   }
 
-  function heard<T>(outcome: T): T {
+  function received<T>(outcome: T): T {
     if (faults.losesOutcome) throw new DomainError('service_unavailable');
     return outcome;
   }
