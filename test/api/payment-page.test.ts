@@ -207,7 +207,7 @@ test('the page of a refunded payment shows the refund [D-40]', async () => {
   expect(refreshOf(page)).toContain('status=REFUNDED');
 });
 
-test('the page first asks for missing details and stores them with intent and customer [D-11]', async () => {
+test('the page first asks for missing details and stores them in intent and customer [D-11]', async () => {
   const { intentId, look, post, path } = await open({
     customerDetails: { name: 'Ada' },
     phoneNumberRequired: true,

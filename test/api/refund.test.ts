@@ -129,7 +129,7 @@ test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]'
   expect((await refund(intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('a refund of unknown outcome is pending, and its key later returns the refund [D-17, D-§7]', async () => {
+test('a refund of unknown outcome is pending until its key returns the refund [D-17, D-§7]', async () => {
   const intentId = await makePaid(world);
   world.payments.faults.refund = 'unknown';
   const first = await refund(intentId, {}, { key: 'pending' });

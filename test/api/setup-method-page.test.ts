@@ -170,7 +170,7 @@ test('an expired setup page answers 410 with status CANCELLED and takes no card 
   }
 });
 
-test('the page first asks for missing details and stores them with session and customer [D-11]', async () => {
+test('the page first asks for missing details and stores them in session and customer [D-11]', async () => {
   const { setupMethodId, look, post, path } = await open({
     billingDetails: { email: 'ada@example.com' },
     phoneNumberRequired: true,
