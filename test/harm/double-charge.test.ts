@@ -15,9 +15,9 @@ import type { World } from '../support/world.ts';
 
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
-/** Longer than the client waits for the gateway in this world, which is 2 s. */
+/** Longer than the gateway client's timeout in this environment, 2 s. */
 const TOO_LATE_MS = 2_600;
-/** Postgres's code of a lock that did not come in time. */
+/** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
@@ -37,7 +37,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Paid for January on a clock that stands still: what happens to February, the test says. */
+/** A subscription whose January is paid, on a test clock; each test charges February itself. */
 async function paidForJanuary() {
   const clock = await world.createClock(CREATED_AT);
   const ref = await world.create({
@@ -52,14 +52,14 @@ async function paidForJanuary() {
     clock,
     fault: (fault: object) =>
       world.control('POST', '/control/faults', { operation: 'charge', count: 1, match, ...fault }),
-    /** February's charges in the gateway's own book, with how often their key was sent. */
+    /** February's charges at the gateway, each with the number of times its key was sent. */
     february: async () => {
       const book = await world.book(ref);
       return book
         .slice(1)
         .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
     },
-    /** February's attempts as we recorded them. */
+    /** February's attempts in our database. */
     attempts: async () => {
       const rows = await world.db
         .select({ state: paymentAttempts.state, number: paymentAttempts.attemptNumber })
@@ -79,18 +79,18 @@ async function paidForJanuary() {
         );
       return rows.map(({ number, state }) => `${number} ${state}`);
     },
-    /** Types of the events after January's. */
-    news: async () => {
+    /** Types of the events after January's five. */
+    newEventTypes: async () => {
       const events = await world.events(ref);
       return events.slice(5).map((event) => event['eventType']);
     },
   };
 }
 
-type Life = Awaited<ReturnType<typeof paidForJanuary>>;
+type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
 
-/** What the workflow passes to the activity when February falls due. */
-async function februaryInput({ ref }: Life) {
+/** The input that the workflow passes to the activity when February falls due. */
+async function februaryInput({ ref }: PaidSubscription) {
   const state = await world.state(ref);
   const intentId = newId('in', DUE_AT, randomBytes);
   const opening = openAttempt(owe(state, DUE_AT, intentId), {
@@ -115,9 +115,9 @@ async function februaryInput({ ref }: Life) {
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
-  test('that refuses the request itself leaves it to a person, and says why [D-40]', async () => {
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
+  test('causes a manual review with the reason when it rejects the request [D-40]', async () => {
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
     const refusing = createChargingActivities({
       db: world.db,
       payments: world.payments,
@@ -132,22 +132,22 @@ describe('a gateway', () => {
     expect(await refusing.chargeAttempt(input)).toMatchObject({
       outcome: { kind: 'review', reason },
     });
-    expect(await life.attempts()).toEqual(['1 REVIEW']);
-    // Once the setting is right it is asked for, and never sent again.
-    const state = await world.state(life.ref);
+    expect(await subscription.attempts()).toEqual(['1 REVIEW']);
+    // With a correct credential the charge is looked up, and never sent again.
+    const state = await world.state(subscription.ref);
     expect(state.openAttempt?.reviewReason).toBe(reason);
     const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
     expect(await world.activities.chargeAttempt(again)).toEqual({ kind: 'pending' });
-    expect(await life.february()).toEqual([]);
-    expect(await life.attempts()).toEqual(['1 REVIEW']);
+    expect(await subscription.february()).toEqual([]);
+    expect(await subscription.attempts()).toEqual(['1 REVIEW']);
   });
 
-  test('that cannot be asked gets the same key again [D-40]', async () => {
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
-    await life.fault({ fault: 'lose_answer' });
+  test('gets the same key again when it has no look-up [D-40]', async () => {
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
+    await subscription.fault({ fault: 'lose_answer' });
     const { activities } = world;
-    const mute = createChargingActivities({
+    const withoutLookup = createChargingActivities({
       db: world.db,
       payments: world.payments,
       wakeStream: (stream) => world.webhooks.wakeStream(stream),
@@ -157,188 +157,195 @@ describe('a gateway', () => {
         lookup: () => Promise.reject(new Error('there is no look-up')),
       },
     });
-    expect(await mute.chargeAttempt(input)).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(await life.february()).toEqual(['succeeded 1999 x2']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await withoutLookup.chargeAttempt(input)).toMatchObject({
+      outcome: { kind: 'succeeded' },
+    });
+    expect(await subscription.february()).toEqual(['succeeded 1999 x2']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
     expect(await activities.chargeAttempt(input)).toMatchObject({ kind: 'adopt' });
-    expect(await life.february()).toEqual(['succeeded 1999 x2']);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x2']);
   });
 });
 
-describe('an answer that we did not hear', () => {
-  const spoiled: [string, object][] = [
+describe('a lost answer of the gateway', () => {
+  const lostAnswers: [string, object][] = [
     ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
     ['the gateway charged and answered 500', { fault: 'error_500' }],
     ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
-    ['the gateway charged after we had given up', { fault: 'delay', delayMs: TOO_LATE_MS }],
+    ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
   ];
-  test.each(spoiled)('%s: one charge [D-32, D-40]', async (_what, fault) => {
+  test.each(lostAnswers)('leads to one charge when %s [D-32, D-40]', async (_case, fault) => {
     // Given
-    const life = await paidForJanuary();
-    await life.fault(fault);
+    const subscription = await paidForJanuary();
+    await subscription.fault(fault);
     // When
-    await world.advance(life.clock, DUE_AT);
+    await world.advance(subscription.clock, DUE_AT);
     // Then
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await world.state(life.ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await world.state(subscription.ref)).toMatchObject({
+      status: 'ACTIVE',
+      cyclesCharged: 2,
+    });
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('two in a row, and look-ups that fail too: one charge [D-32, D-40]', async () => {
-    const life = await paidForJanuary();
-    await life.fault({ fault: 'error_500', effect: 'none' });
-    await life.fault({ fault: 'lose_answer' });
-    await life.fault({ operation: 'lookup', fault: 'error_500', count: 2, match: {} });
-    await world.advance(life.clock, DUE_AT);
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+  test('leads to one charge when a second answer and two look-ups fail too [D-32, D-40]', async () => {
+    const subscription = await paidForJanuary();
+    await subscription.fault({ fault: 'error_500', effect: 'none' });
+    await subscription.fault({ fault: 'lose_answer' });
+    await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 2, match: {} });
+    await world.advance(subscription.clock, DUE_AT);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('to a decline leaves one declined attempt, and the retry is the second [D-30, D-40]', async () => {
-    const life = await paidForJanuary();
-    const { subscriptionId } = life.ref;
+  test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async () => {
+    const subscription = await paidForJanuary();
+    const { subscriptionId } = subscription.ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
     await world.control('POST', '/control/declines', decline);
-    await life.fault({ fault: 'lose_answer' });
-    await world.advance(life.clock, '2027-02-10T04:00:00Z');
-    expect(await life.february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 DECLINED', '2 SUCCEEDED']);
+    await subscription.fault({ fault: 'lose_answer' });
+    await world.advance(subscription.clock, '2027-02-10T04:00:00Z');
+    expect(await subscription.february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 DECLINED', '2 SUCCEEDED']);
   });
 });
 
-describe('one attempt run several times at once', () => {
-  test('is one charge, one success and one set of events [D-32, D-40]', async () => {
-    // Given a gateway slow enough for all of them to be under way together
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
-    await life.fault({ fault: 'delay', delayMs: 400, count: 4 });
+describe('a charge activity that runs several times at once', () => {
+  test('leads to one charge, one success and one set of events [D-32, D-40]', async () => {
+    // Given a gateway slow enough for the four calls to overlap
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
+    await subscription.fault({ fault: 'delay', delayMs: 400, count: 4 });
     // When
     const results = await Promise.all(
       [1, 2, 3, 4].map(() => world.activities.chargeAttempt(input)),
     );
-    // Then one records it, and the others go on from what it recorded
+    // Then one call records the outcome, and the others continue from the recorded state
     expect(results.map(({ kind }) => kind).toSorted()).toEqual([
       'adopt',
       'adopt',
       'adopt',
       'settled',
     ]);
-    const recorded = await world.state(life.ref);
+    const recorded = await world.state(subscription.ref);
     expect(recorded).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2, openAttempt: null });
     const adopted = results.flatMap((result) => (result.kind === 'adopt' ? [result.state] : []));
     expect(adopted).toEqual([recorded, recorded, recorded]);
-    expect(await world.book(life.ref)).toHaveLength(2);
-    expect((await life.february())[0]).toMatch(/^succeeded 1999 x[1-4]$/);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await world.book(subscription.ref)).toHaveLength(2);
+    expect((await subscription.february())[0]).toMatch(/^succeeded 1999 x[1-4]$/);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('by two who each gave the cycle another intent is charged to one of them [D-40]', async () => {
-    const life = await paidForJanuary();
-    const inputs = [await februaryInput(life), await februaryInput(life)];
+  test('leads to one charge when two runs each made an intent for the cycle [D-40]', async () => {
+    const subscription = await paidForJanuary();
+    const inputs = [await februaryInput(subscription), await februaryInput(subscription)];
     await Promise.all(inputs.map((input) => world.activities.chargeAttempt(input)));
-    expect(await world.book(life.ref)).toHaveLength(2);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await world.book(subscription.ref)).toHaveLength(2);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 });
 
-describe('a run that woke up after the world went on', () => {
-  test('and asks for a charge that was settled is told so and sends nothing [D-32]', async () => {
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
+describe('a stalled workflow run', () => {
+  test('gets the recorded state and sends nothing when another run settled the charge [D-32]', async () => {
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
     expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
-    const recorded = await world.state(life.ref);
+    const recorded = await world.state(subscription.ref);
     const adopted = { kind: 'adopt', state: recorded, result: null };
     expect(await world.activities.chargeAttempt(input)).toEqual(adopted);
     expect(await world.activities.chargeAttempt({ ...input, opening: null })).toEqual(adopted);
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('and would open an attempt on what was cancelled meanwhile sends nothing [D-32, D-§4]', async () => {
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
+  test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async () => {
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
     const cancel = { kind: 'cancel', commandId: 'cancel:1', reason: 'cancelled' } as const;
-    expect(await world.workflows.execute(life.ref, cancel)).toMatchObject({ kind: 'result' });
-    for (const zombie of [input, { ...input, opening: null }]) {
-      expect(await world.activities.chargeAttempt(zombie)).toMatchObject({
+    expect(await world.workflows.execute(subscription.ref, cancel)).toMatchObject({
+      kind: 'result',
+    });
+    for (const stalled of [input, { ...input, opening: null }]) {
+      expect(await world.activities.chargeAttempt(stalled)).toMatchObject({
         kind: 'adopt',
         state: { status: 'ENDED' },
       });
     }
-    expect(await life.february()).toEqual([]);
-    expect(await life.attempts()).toEqual([]);
-    expect(await life.news()).toEqual(['subscription.ended']);
+    expect(await subscription.february()).toEqual([]);
+    expect(await subscription.attempts()).toEqual([]);
+    expect(await subscription.newEventTypes()).toEqual(['subscription.ended']);
   });
 
-  test('and would settle an attempt that a later run is asking about asks nothing [D-32]', async () => {
-    // Given an attempt whose outcome is unknown, which is a version of its own
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
-    await life.fault({ fault: 'lose_answer' });
-    await life.fault({ operation: 'lookup', fault: 'error_500', count: 100, match: {} });
+  test('makes no look-up when a later run owns the unknown attempt [D-32]', async () => {
+    // Given an attempt whose outcome is unknown; recording this made a new version of the state
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
+    await subscription.fault({ fault: 'lose_answer' });
+    await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 100, match: {} });
     expect(await world.activities.chargeAttempt(input)).toMatchObject({
       kind: 'settled',
       outcome: { kind: 'unknown' },
     });
     await world.control('DELETE', '/control/faults');
-    const recorded = await world.state(life.ref);
-    // When a run from before it comes back, then it learns the version and settles nothing
-    for (const zombie of [input, { ...input, opening: null }]) {
-      expect(await world.activities.chargeAttempt(zombie)).toEqual({
+    const recorded = await world.state(subscription.ref);
+    // When a run with the older version calls, then it gets the new state and settles nothing
+    for (const stalled of [input, { ...input, opening: null }]) {
+      expect(await world.activities.chargeAttempt(stalled)).toEqual({
         kind: 'adopt',
         state: recorded,
         result: null,
       });
     }
-    expect(await life.attempts()).toEqual(['1 UNKNOWN']);
-    // And the later run does
+    expect(await subscription.attempts()).toEqual(['1 UNKNOWN']);
+    // And the later run settles the attempt
     const current = { ...input, state: recorded, opening: null };
     expect(await world.activities.chargeAttempt(current)).toMatchObject({
       kind: 'settled',
       outcome: { kind: 'succeeded' },
     });
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 });
 
-describe('a database that refuses to record the outcome', () => {
-  test('leaves no event behind, and the next try finds the charge and does not repeat it [D-40]', async () => {
-    // Given somebody who holds the subscription's row from the moment the charge is sent
-    const life = await paidForJanuary();
-    const input = await februaryInput(life);
-    await life.fault({ fault: 'delay', delayMs: 800 });
+describe('a lock timeout when the outcome is recorded', () => {
+  test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async () => {
+    // Given another session that locks the subscription's row once the charge is sent
+    const subscription = await paidForJanuary();
+    const input = await februaryInput(subscription);
+    await subscription.fault({ fault: 'delay', delayMs: 800 });
     const sql = postgres(world.databaseUrl, { max: 1 });
     try {
       const charging = world.activities.chargeAttempt(input);
-      await vi.waitFor(async () => expect(await life.attempts()).toEqual(['1 SENDING']));
+      await vi.waitFor(async () => expect(await subscription.attempts()).toEqual(['1 SENDING']));
       await sql.begin(async (tx) => {
-        await tx`select 1 from subscription where id = ${life.ref.subscriptionId} for update`;
-        // When the transaction that settles waits for the lock until it is refused
+        await tx`select 1 from subscription where id = ${subscription.ref.subscriptionId} for update`;
+        // When the settling transaction waits for the lock until its timeout
         await expect(charging).rejects.toThrow(`database error ${LOCK_NOT_AVAILABLE}`);
       });
-      expect(await life.february()).toEqual(['succeeded 1999 x1']);
-      expect(await life.attempts()).toEqual(['1 SENDING']);
-      expect(await life.news()).toEqual(['intent.created']);
-      // Then the same call again records what happened and charges nothing
+      expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+      expect(await subscription.attempts()).toEqual(['1 SENDING']);
+      expect(await subscription.newEventTypes()).toEqual(['intent.created']);
+      // Then the same call records the outcome and sends nothing
       expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
     } finally {
       await sql.end();
     }
-    expect(await life.february()).toEqual(['succeeded 1999 x1']);
-    expect(await life.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await life.news()).toEqual(PAID_ONCE);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 });
 
-describe('the database itself', () => {
-  /** The refusal's code and the index that decided. */
+describe('the database', () => {
+  /** The error's code and the violated index. */
   const refusalOf = async (write: Promise<unknown>) => {
     const error = await write.then(
       () => new Error('was not refused'),
@@ -347,13 +354,13 @@ describe('the database itself', () => {
     const { code, constraint_name } = (error as Error).cause as postgres.PostgresError;
     return { code, constraint_name };
   };
-  const attemptOf = async (life: Life) => {
-    const { intentId } = (await februaryInput(life)).state.owed ?? {};
+  const attemptOf = async (subscription: PaidSubscription) => {
+    const { intentId } = (await februaryInput(subscription)).state.owed ?? {};
     const [january] = await world.db
       .select()
       .from(paymentAttempts)
       .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
-      .where(eq(paymentIntents.subscriptionId, life.ref.subscriptionId));
+      .where(eq(paymentIntents.subscriptionId, subscription.ref.subscriptionId));
     if (!january) throw new Error('January has no attempt');
     const intent = { ...january.payment_intent, id: intentId ?? '', cycleNumber: 2 };
     const attempt = (number: number, state: 'SENDING' | 'SUCCEEDED' | 'DECLINED') => ({
@@ -385,7 +392,7 @@ describe('the database itself', () => {
     await insert(attempt(5, 'DECLINED'));
   });
 
-  test('refuses a key that was used and a second intent of one cycle [D-40]', async () => {
+  test('refuses a gateway key used before and a second intent of one cycle [D-40]', async () => {
     const { intent, attempt } = await attemptOf(await paidForJanuary());
     await world.db.insert(paymentIntents).values(intent);
     await world.db.insert(paymentAttempts).values(attempt(1, 'DECLINED'));

@@ -13,26 +13,26 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** Longer than the client waits for the gateway in this world, which is 2 s. */
+/** Longer than the gateway client's timeout in this environment, 2 s. */
 const TOO_LATE_MS = 2_600;
-/** Postgres's code of a lock that did not come in time. */
+/** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let payments: Payments;
 
-/** How often a charge's activity dies: before its work, or after it. */
-const deaths = { before: 0, after: 0 };
+/** How many of the next charge activities fail, before their work or after it. */
+const crashes = { before: 0, after: 0 };
 
 beforeAll(async () => {
   server = await connectDevServer();
-  world = await createWorld(server, { wrap: mortal, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
+  world = await createWorld(server, { wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
   payments = paymentsIn(world);
 });
 
 afterEach(async () => {
-  Object.assign(deaths, { before: 0, after: 0 });
+  Object.assign(crashes, { before: 0, after: 0 });
   await world.control('DELETE', '/control/faults');
 });
 
@@ -41,17 +41,17 @@ afterAll(async () => {
   await server.close();
 });
 
-function mortal(activities: Activities): Activities {
+function crashing(activities: Activities): Activities {
   return {
     ...activities,
     chargePayment: async (input) => {
-      if (deaths.before > 0) {
-        deaths.before -= 1;
+      if (crashes.before > 0) {
+        crashes.before -= 1;
         throw new Error('the process died before the work');
       }
       const outcome = await activities.chargePayment(input);
-      if (deaths.after > 0) {
-        deaths.after -= 1;
+      if (crashes.after > 0) {
+        crashes.after -= 1;
         throw new Error('the process died after the work');
       }
       return outcome;
@@ -75,8 +75,8 @@ async function expectPaidOnce(ref: IntentRef, book = ['succeeded 5000 x1']): Pro
   expect(await payments.story(ref.intentId)).toEqual(PAID_ONCE);
 }
 
-describe('a hundred at once', () => {
-  test('who ask for one charge get one, all the same answer [D-36, D-40]', async () => {
+describe('concurrent requests', () => {
+  test('lead to one charge and one answer when 100 ask for the same charge [D-36, D-40]', async () => {
     const ref = await payments.tokenised();
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, () => world.payments.pay(direct(ref))),
@@ -85,7 +85,7 @@ describe('a hundred at once', () => {
     await expectPaidOnce(ref);
   });
 
-  test('with ten cards on one page: one card is charged [D-40]', async () => {
+  test('charge one card once when 100 come from one page with ten cards [D-40]', async () => {
     const ref = await payments.payment('hosted');
     const cards = await Promise.all(Array.from({ length: 10 }, () => payments.card()));
     const outcomes = await Promise.all(
@@ -103,7 +103,7 @@ describe('a hundred at once', () => {
     await expectPaidOnce(ref);
   }, 60_000);
 
-  test('activities of one attempt, with no workflow between: one charge [D-40]', async () => {
+  test('make one charge when ten activities of one attempt run without a workflow [D-40]', async () => {
     const ref = await payments.tokenised();
     await fault({ fault: 'delay', delayMs: 300, count: 10 });
     const input = { ...direct(ref), nowAt: Date.now() };
@@ -117,21 +117,21 @@ describe('a hundred at once', () => {
   });
 });
 
-describe('an answer that we did not hear', () => {
+describe('a lost answer of the gateway', () => {
   test.each([
     ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
     ['the gateway charged and answered 500', { fault: 'error_500' }],
     ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
-    ['the gateway charged after we had given up', { fault: 'delay', delayMs: TOO_LATE_MS }],
-  ])('%s: one charge [D-40]', async (_, what) => {
+    ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
+  ])('leads to one charge when %s [D-40]', async (_, what) => {
     const ref = await payments.tokenised();
     await fault(what);
     expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
     await expectPaidOnce(ref);
   });
 
-  test('of the token stays a chance to pay with it [D-40]', async () => {
+  test('leaves the card token usable when the exchange of the token was lost [D-40]', async () => {
     const ref = await payments.payment('hosted');
     await fault({ operation: 'methods', fault: 'lose_answer' });
     const order = { ...ref, token: await payments.card() };
@@ -141,8 +141,8 @@ describe('an answer that we did not hear', () => {
   });
 });
 
-describe('an outcome that stays unknown', () => {
-  test('lets no other card be charged, and a late success is booked once [D-40]', async () => {
+describe('an unknown outcome', () => {
+  test('blocks other cards until the late success is booked once [D-40]', async () => {
     const ref = await payments.payment('hosted');
     await fault({ fault: 'lose_answer' });
     await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
@@ -167,7 +167,7 @@ describe('an outcome that stays unknown', () => {
     await expectPaidOnce(ref);
   }, 60_000);
 
-  test('is taken up by the sweep when its workflow is gone [D-40]', async () => {
+  test('is resolved by the sweep when the workflow was terminated [D-40]', async () => {
     const ref = await payments.payment('hosted');
     await fault({ fault: 'lose_answer' });
     await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
@@ -176,7 +176,7 @@ describe('an outcome that stays unknown', () => {
       timeout: 20_000,
       interval: 100,
     });
-    // The step inside the workflow task gave up after 3 s; the queue's own try must be over, too.
+    // The local activity timed out after 3 s; the activity on the queue must have ended, too.
     await vi.waitFor(
       async () => {
         const { raw } = await handleOf(ref).describe();
@@ -199,9 +199,9 @@ describe('an outcome that stays unknown', () => {
     await expectPaidOnce(ref);
   }, 60_000);
 
-  test('with a key too old to resend is never sent again [D-40]', async () => {
+  test('goes to manual review when the key is too old to resend [D-40]', async () => {
     const ref = await payments.tokenised();
-    const forgetful = createPaymentActivities({
+    const withShortKeyLifetime = createPaymentActivities({
       db: world.db,
       payments: world.payments,
       wakeStream: async () => undefined,
@@ -215,9 +215,12 @@ describe('an outcome that stays unknown', () => {
     await fault({ fault: 'lose_answer', effect: 'none', count: 1_000 });
     await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
     const input = { ...direct(ref), nowAt: Date.now() };
-    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending' });
+    expect(await withShortKeyLifetime.chargePayment(input)).toEqual({ kind: 'pending' });
     await world.control('DELETE', '/control/faults');
-    expect(await forgetful.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
+    expect(await withShortKeyLifetime.chargePayment(input)).toEqual({
+      kind: 'pending',
+      needsPerson: true,
+    });
     expect(await payments.book(ref)).toEqual([]);
     const [attempt] = await world.db
       .select()
@@ -230,23 +233,26 @@ describe('an outcome that stays unknown', () => {
   }, 60_000);
 });
 
-describe('a process that dies', () => {
+describe('a crashed process', () => {
   test.each([
     ['before its work', 'before'],
     ['after its work', 'after'],
-  ] as const)('%s: one charge, told once [D-40]', async (_, when) => {
-    const ref = await payments.payment('hosted');
-    deaths[when] = 2;
-    const order = { ...ref, token: await payments.card() };
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
-    expect(deaths).toEqual({ before: 0, after: 0 });
-    await expectPaidOnce(ref);
-    // And nothing further happens.
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
-    await expectPaidOnce(ref);
-  });
+  ] as const)(
+    'leads to one charge and one set of events when it crashed %s [D-40]',
+    async (_, when) => {
+      const ref = await payments.payment('hosted');
+      crashes[when] = 2;
+      const order = { ...ref, token: await payments.card() };
+      expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+      expect(crashes).toEqual({ before: 0, after: 0 });
+      await expectPaidOnce(ref);
+      // A repeated call changes nothing.
+      expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+      await expectPaidOnce(ref);
+    },
+  );
 
-  test('between the charge and its record: the charge is found, not repeated [D-40]', async () => {
+  test('does not repeat the charge when it crashed before the charge was recorded [D-40]', async () => {
     const ref = await payments.tokenised();
     await fault({ fault: 'delay', delayMs: 800 });
     const sql = postgres(world.databaseUrl, { max: 1 });
@@ -268,7 +274,7 @@ describe('a process that dies', () => {
     await expectPaidOnce(ref);
   });
 
-  test('with every worker, in the middle of a charge: one charge [D-40]', async () => {
+  test('leads to one charge when every worker stops in the middle of it [D-40]', async () => {
     const ref = await payments.tokenised();
     await fault({ fault: 'delay', delayMs: 1_000 });
     const paying = world.payments.pay(direct(ref));

@@ -16,17 +16,17 @@ let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let payments: Payments;
 
-/** How often a refund's activity dies after its work. */
-const deaths = { after: 0 };
+/** How many of the next refund activities fail after their work. */
+const crashes = { after: 0 };
 
 beforeAll(async () => {
   server = await connectDevServer();
-  world = await createWorld(server, { wrap: mortal });
+  world = await createWorld(server, { wrap: crashing });
   payments = paymentsIn(world);
 });
 
 afterEach(async () => {
-  deaths.after = 0;
+  crashes.after = 0;
   await world.control('DELETE', '/control/faults');
 });
 
@@ -35,13 +35,13 @@ afterAll(async () => {
   await server.close();
 });
 
-function mortal(activities: Activities): Activities {
+function crashing(activities: Activities): Activities {
   return {
     ...activities,
     refundPayment: async (input) => {
       const outcome = await activities.refundPayment(input);
-      if (deaths.after > 0) {
-        deaths.after -= 1;
+      if (crashes.after > 0) {
+        crashes.after -= 1;
         throw new Error('the process died after the work');
       }
       return outcome;
@@ -57,7 +57,7 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('of all gives everything back, once, however often it is asked for [D-40, D-§7]', async () => {
+  test('without an amount refunds the whole payment once for three calls [D-40, D-§7]', async () => {
     const paid = await payments.paid({ receiptId: 'order-7', metadata: { shoe: 'left' } });
     const { ref, kind } = await payments.refund(paid);
     expect(kind).toBe('inserted');
@@ -81,7 +81,7 @@ describe('a refund', () => {
     expect(events[1]).not.toHaveProperty('refundId');
   });
 
-  test('in parts never exceeds what was paid [D-40, D-§7]', async () => {
+  test('is refused when the parts would exceed the paid amount [D-40, D-§7]', async () => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     expect(await world.payments.refund(first.ref)).toEqual({ kind: 'refunded' });
@@ -93,7 +93,7 @@ describe('a refund', () => {
       refused('No more than 30.00 USD is left to refund.'),
     );
     const second = await payments.refund(paid, 1_000);
-    // One that is on its way counts.
+    // A refund that is not decided yet counts.
     expect(await payments.refund(paid, 2_001)).toMatchObject(
       refused('No more than 20.00 USD is left to refund.'),
     );
@@ -113,7 +113,7 @@ describe('a refund', () => {
     ]);
   });
 
-  test('asked for twice at once, all of it: one goes back [D-40]', async () => {
+  test('happens once when two full refunds are requested at once [D-40]', async () => {
     const paid = await payments.paid();
     const both = await Promise.all([payments.refund(paid), payments.refund(paid)]);
     expect(both.map(({ kind }) => kind).toSorted()).toEqual(['inserted', 'refused']);
@@ -123,7 +123,7 @@ describe('a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('is only of a payment that was made, and of the merchant’s own [D-21, D-§7]', async () => {
+  test('is refused for an unpaid and for an unknown payment [D-21, D-§7]', async () => {
     const unpaid = await payments.payment('hosted');
     expect(await payments.refund(unpaid)).toMatchObject(
       refused('Only a payment that was made is refunded.'),
@@ -132,26 +132,26 @@ describe('a refund', () => {
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
-  test('with the same id is the first one [D-17]', async () => {
+  test('is the first one when its id is sent again [D-17]', async () => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     const again = await payments.refund(paid, 2_000, first.ref.refundId);
     expect(again).toEqual(first);
   });
 
-  test('of a clocked cycle happens at its clock and is told in its stream [D-52, D-60]', async () => {
+  test('on a test clock has the clock’s time and the subscription’s sequence [D-52, D-60]', async () => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await world.createClock(createdAt);
-    const life = await world.create({ createdAt, testClockId: clock });
-    await world.workflows.execute(life, checkoutCommand(await world.token()));
+    const subscription = await world.create({ createdAt, testClockId: clock });
+    await world.workflows.execute(subscription, checkoutCommand(await world.token()));
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
     await world.advance(clock, laterAt);
-    const before = await world.state(life);
-    const [created] = await payments.told(life.subscriptionId);
+    const before = await world.state(subscription);
+    const [created] = await payments.told(subscription.subscriptionId);
     const paid = { merchantId: world.merchantId, intentId: String(created?.['intentId']) };
     const { ref } = await payments.refund(paid, 500);
     expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
-    expect((await payments.told(life.subscriptionId)).at(-1)).toMatchObject({
+    expect((await payments.told(subscription.subscriptionId)).at(-1)).toMatchObject({
       sequence: 6,
       eventType: 'intent.refunded',
       eventTime: laterAt,
@@ -159,13 +159,13 @@ describe('a refund', () => {
       amount: 1_999,
       refundedAmount: 500,
     });
-    expect(await world.state(life)).toEqual(before);
+    expect(await world.state(subscription)).toEqual(before);
 
-    // While the clock advances, where it was last is known late: no event lies before another.
+    // While a clock advances, clock_reached_at lags behind: eventTime must never decrease.
     await world.db.execute(raw`update subscription set clock_reached_at = created_at`);
     const again = await payments.refund(paid, 100);
     expect(await world.payments.refund(again.ref)).toEqual({ kind: 'refunded' });
-    expect((await payments.told(life.subscriptionId)).at(-1)).toMatchObject({
+    expect((await payments.told(subscription.subscriptionId)).at(-1)).toMatchObject({
       sequence: 7,
       eventTime: laterAt,
       refundedAmount: 100,
@@ -173,12 +173,12 @@ describe('a refund', () => {
   });
 });
 
-describe('a refund whose answer was lost', () => {
+describe('a lost answer to a refund', () => {
   test.each([
-    ['after the money went back', { fault: 'lose_answer' }],
-    ['after an error 500 that gave it back', { fault: 'error_500' }],
-    ['before anything went back', { fault: 'lose_answer', effect: 'none' }],
-  ])('%s: gives back once [D-40]', async (_, what) => {
+    ['the gateway refunded and the connection broke', { fault: 'lose_answer' }],
+    ['the gateway refunded and answered 500', { fault: 'error_500' }],
+    ['the connection broke before it refunded', { fault: 'lose_answer', effect: 'none' }],
+  ])('leads to one refund when %s [D-40]', async (_, what) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 2_000);
     await fault(what);
@@ -190,17 +190,17 @@ describe('a refund whose answer was lost', () => {
     ]);
   });
 
-  test('in our own process after its record: told once [D-40]', async () => {
+  test('leads to one event when our process crashed after its record [D-40]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    deaths.after = 2;
+    crashes.after = 2;
     expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
-    expect(deaths.after).toBe(0);
+    expect(crashes.after).toBe(0);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('for long stays open, keeps its amount, and the sweep carries it on [D-40]', async () => {
+  test('keeps the refund open until the sweep completes it when the workflow is gone [D-40]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     await fault({ fault: 'lose_answer', count: 1_000 });
@@ -226,7 +226,7 @@ describe('a refund whose answer was lost', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   }, 60_000);
 
-  test('with a key too old is not sent again [D-40]', async () => {
+  test('sends the refund to manual review when the key is too old to resend [D-40]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     const old = Date.now() - 600_000;
@@ -234,7 +234,7 @@ describe('a refund whose answer was lost', () => {
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: old })
       .where(eq(refunds.id, ref.refundId));
-    const forgetful = createRefundActivities({
+    const withShortKeyLifetime = createRefundActivities({
       db: world.db,
       wakeStream: async () => undefined,
       gateway: {
@@ -244,8 +244,8 @@ describe('a refund whose answer was lost', () => {
     });
     const input = { ...ref, nowAt: Date.now() };
     const needsPerson = { kind: 'pending', needsPerson: true };
-    expect(await forgetful.refundPayment(input)).toEqual(needsPerson);
-    expect(await forgetful.refundPayment(input)).toEqual(needsPerson);
+    expect(await withShortKeyLifetime.refundPayment(input)).toEqual(needsPerson);
+    expect(await withShortKeyLifetime.refundPayment(input)).toEqual(needsPerson);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
     expect(await payments.refundRow(ref)).toMatchObject({
       state: 'REVIEW',
@@ -254,8 +254,8 @@ describe('a refund whose answer was lost', () => {
   });
 });
 
-describe('a refund that is not carried out', () => {
-  test('because the gateway refuses frees its amount and tells nobody [D-§7]', async () => {
+describe('a refund that did not happen', () => {
+  test('frees its amount and emits no event when the gateway refuses it [D-§7]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     await world.db
@@ -272,7 +272,7 @@ describe('a refund that is not carried out', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
   });
 
-  test('because it was withdrawn never goes back [D-17]', async () => {
+  test('is never sent when it was voided before [D-17]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     expect(await withdrawRefund(world.db, ref)).toBe(true);

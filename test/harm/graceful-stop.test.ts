@@ -22,10 +22,9 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
- * SIGTERM, as every orchestrator sends it, to real processes at work: what they have begun they
- * finish, and the rest is done by others. Nothing is sent twice, the gateway is never asked what
- * became of a charge, and no sweep finds anything. The tests run side by side, each in a world of its
- * own.
+ * SIGTERM to real processes under load. Each process finishes the work it has begun; other processes
+ * do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair.
+ * The tests run concurrently, each in its own test environment.
  */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
@@ -45,15 +44,15 @@ type Order = Awaited<ReturnType<typeof order>>;
 const SOON = { timeout: 60_000, interval: 20 };
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** Lives in a world of its own, whose processes end with it. */
-async function inWorld(
+/** Runs a test in its own environment and stops every process that it registers with `keep`. */
+async function inOwnWorld(
   options: Parameters<typeof createWorld>[1],
-  live: (world: World, keep: <P extends OurProcess>(started: Promise<P>) => Promise<P>) => unknown,
+  run: (world: World, keep: <P extends OurProcess>(started: Promise<P>) => Promise<P>) => unknown,
 ): Promise<void> {
   const world = await createWorld(server, options);
   const started: Promise<OurProcess>[] = [];
   try {
-    await live(world, (process) => {
+    await run(world, (process) => {
       started.push(process);
       return process;
     });
@@ -65,14 +64,14 @@ async function inWorld(
   }
 }
 
-/** Sends SIGTERM; all is closed in time. */
+/** Sends SIGTERM and expects exit code 0. */
 async function expectStops(process: OurProcess): Promise<void> {
   await process.stop();
   const { output, ...end } = await process.gone;
   expect(end, output).toEqual({ code: 0, signal: null });
 }
 
-/** To charge a card that was saved before. */
+/** A request that charges a saved card. */
 async function order(world: World) {
   const payments = paymentsIn(world);
   const { customerId, ...session } = await payments.setup();
@@ -83,7 +82,7 @@ async function order(world: World) {
   return { key: randomUUID(), body };
 }
 
-/** From now on a charge takes its time at the gateway, and look-ups are counted. */
+/** Delays every further charge at the gateway by `delayMs`; counts look-ups. */
 async function slowGateway({ control }: World, delayMs: number): Promise<void> {
   const delay = { fault: 'delay', count: 100_000, match: {} };
   await control('POST', '/control/faults', { ...delay, operation: 'charge', delayMs });
@@ -97,7 +96,7 @@ async function attempts({ db }: World): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ state, number }) => [state, number]));
 }
 
-/** Each of `count` charges was sent once, nobody asked for one, and nothing waits for a sweep. */
+/** Each of `count` charges was sent once, none was looked up, and the sweep has no work. */
 async function expectSentOnce(world: World, count: number): Promise<void> {
   const { db, control } = world;
   expect(await attempts(world)).toEqual({ SUCCEEDED: count });
@@ -110,7 +109,7 @@ async function expectSentOnce(world: World, count: number): Promise<void> {
   };
   expect(faults.map(({ operation, hits }) => [operation, hits])).toContainEqual(['lookup', 0]);
   expect([...(await db.execute(sql`select * from sweep_count`))]).toEqual([]);
-  // As if it had been lying there for a minute.
+  // Makes every pending delivery look overdue by a minute.
   await db
     .update(webhookDeliveries)
     .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
@@ -118,9 +117,9 @@ async function expectSentOnce(world: World, count: number): Promise<void> {
   expect(await repairsOf(world, 60_000)).toEqual({});
 }
 
-describe.concurrent('a process that is told to stop', () => {
-  test('as a worker finishes its charges and deliveries; its successor does the rest [D-40, D-54]', () =>
-    inWorld({ runsActivities: false }, async (world, keep) => {
+describe.concurrent('after SIGTERM', () => {
+  test('a worker finishes its charges and deliveries, and its successor does the rest [D-40, D-54]', () =>
+    inOwnWorld({ runsActivities: false }, async (world, keep) => {
       const shop = await openShop(world);
       const { merchant, receiver } = shop;
       const startWorker = () => keep(startOurProcess('worker.ts', world.environment));
@@ -129,7 +128,7 @@ describe.concurrent('a process that is told to stop', () => {
       const orders = await Promise.all([order(world), order(world), order(world)]);
       await slowGateway(world, 1_500);
 
-      // Three charges and a renewal are at the gateway, and a webhook is at its receiver.
+      // Three charges and a renewal wait for the gateway, and a webhook waits for its receiver.
       const answer = gate();
       receiver.onReceive(() => answer.isOpen);
       const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
@@ -147,7 +146,7 @@ describe.concurrent('a process that is told to stop', () => {
       answer.open();
       const successor = startWorker();
       await stopped;
-      // It recorded what it had sent: nobody else could by now.
+      // The worker itself recorded these outcomes: its successor is not ready yet.
       expect(await attempts(world)).toEqual({ SUCCEEDED: 5 });
 
       await successor;
@@ -156,21 +155,21 @@ describe.concurrent('a process that is told to stop', () => {
       expect(await advanced).toMatchObject({ status: 'READY' });
       await shop.expectAllDelivered(subscriptionId);
       await shop.expectAllDelivered(renewed.subscriptionId);
-      const told = ({ intentId }: Json) =>
+      const eventTypes = ({ intentId }: Json) =>
         receiver.received
           .filter(({ event }) => event['intentId'] === intentId)
           .map(({ event }) => event.eventType);
       for (const intent of intents) {
         const all = ['intent.created', 'intent.success'];
-        await vi.waitFor(() => expect(told(intent)).toEqual(all), SOON);
+        await vi.waitFor(() => expect(eventTypes(intent)).toEqual(all), SOON);
       }
       await expectStops(await successor);
       await expectSentOnce(world, 5);
       await shop.close();
     }));
 
-  test('as an API answers what it has begun, takes nothing new and leaves the keys to its successor [D-17, D-40]', () =>
-    inWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
+  test('an API answers its open requests, refuses new ones and leaves its keys usable [D-17, D-40]', () =>
+    inOwnWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
       const processes = await apiProcesses(world);
       const { authorization } = processes;
       const api = await keep(processes.start());
@@ -178,7 +177,7 @@ describe.concurrent('a process that is told to stop', () => {
       const [slow, ...quick] = orders;
       await slowGateway(world, 1_000);
 
-      // Two charges are at the gateway, one is being sent to us, and two connections are quiet.
+      // Two charges wait for the gateway, one request arrives slowly, and two connections are idle.
       const silent = await connectTo(api);
       const idle = await connectTo(api);
       idle.write('GET /health HTTP/1.1\r\nHost: api\r\n\r\n');
@@ -194,10 +193,10 @@ describe.concurrent('a process that is told to stop', () => {
         `Idempotency-Key: ${slow.key}`,
         'Expect: 100-continue',
       ];
-      let heard = '';
-      sender.setEncoding('utf8').on('data', (chunk: string) => (heard += chunk));
+      let received = '';
+      sender.setEncoding('utf8').on('data', (chunk: string) => (received += chunk));
       sender.write(`${head.join('\r\n')}\r\n\r\n`);
-      await vi.waitFor(() => expect(heard).toBe('HTTP/1.1 100 Continue\r\n\r\n'), SOON);
+      await vi.waitFor(() => expect(received).toBe('HTTP/1.1 100 Continue\r\n\r\n'), SOON);
       const answers = quick.map(async ({ key, body }) => {
         const response = await fetch(api.url + CHARGE, {
           method: 'POST',
@@ -215,16 +214,16 @@ describe.concurrent('a process that is told to stop', () => {
       await vi.waitFor(() => expectRefuses(api), SOON);
       sender.write(text);
       await Promise.all(closed);
-      expect(heard).toContain('HTTP/1.1 200 OK\r\n');
-      expect(heard).toContain('\r\nConnection: close\r\n');
-      const answered = [JSON.parse(heard.split('\r\n\r\n')[2] ?? '') as Json];
+      expect(received).toContain('HTTP/1.1 200 OK\r\n');
+      expect(received).toContain('\r\nConnection: close\r\n');
+      const answered = [JSON.parse(received.split('\r\n\r\n')[2] ?? '') as Json];
       for (const { status, connection, answer } of await Promise.all(answers)) {
         expect([status, connection]).toEqual([200, 'close']);
         answered.push(answer);
       }
       await stopped;
 
-      // Another API has the same answers, and nothing to do.
+      // Another API replays the same answers and sends nothing.
       const shop = await openShop(world);
       for (const [index, { key, body }] of orders.entries()) {
         const { intentId } = answered[index] ?? {};
@@ -235,8 +234,8 @@ describe.concurrent('a process that is told to stop', () => {
       await shop.close();
     }));
 
-  test('as one worker after the other, and an API, while clients charge all the time: each charge is made once [D-17, D-40]', () =>
-    inWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
+  test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', () =>
+    inOwnWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
       const processes = await apiProcesses(world);
       const port = await freePort();
       const startApi = () => keep(processes.start({ port }));
@@ -252,14 +251,14 @@ describe.concurrent('a process that is told to stop', () => {
       await slowGateway(world, 1_000);
       const load = startLoad(orders, { apiUrl: api.url, ...processes });
       for (const worker of workers) {
-        await load.goesOn();
+        await load.completesAnother();
         await expectStops(worker);
       }
-      await load.goesOn();
+      await load.completesAnother();
       const stopped = expectStops(api);
       await vi.waitFor(() => expectRefuses(api), SOON);
       const [successor] = await Promise.all([startApi(), stopped]);
-      await load.goesOn();
+      await load.completesAnother();
       const charged = await load.end();
       await expectStops(successor);
       await expectSentOnce(world, charged);
@@ -280,7 +279,7 @@ const TERMS = {
   cycleCount: 12,
 };
 
-/** On a test clock of its own; its first month is paid and told. */
+/** On its own test clock; its first month is paid and its events are delivered. */
 async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: NOW,
@@ -293,7 +292,7 @@ async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   return { testClockId, subscriptionId };
 }
 
-/** Clients that charge again and again, each time under a new key until the answer is definite. */
+/** Clients that charge in a loop; each charge keeps its key until its answer is definite. */
 function startLoad(
   orders: readonly Order[],
   api: { apiUrl: string; keyId: string; secret: string },
@@ -310,12 +309,12 @@ function startLoad(
   };
   const clients = Promise.all(orders.map(client));
   return {
-    /** One charge more is made than there are. */
-    async goesOn(): Promise<void> {
+    /** Waits until one more charge has succeeded. */
+    async completesAnother(): Promise<void> {
       const { charged } = load;
       await vi.waitFor(() => expect(load.charged).toBeGreaterThan(charged), SOON);
     },
-    /** How many were made. */
+    /** Stops the clients and returns the number of charges. */
     async end(): Promise<number> {
       load.isOver = true;
       await clients;
@@ -328,7 +327,7 @@ async function connectTo({ url }: ApiProcess): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
-  // What was not yet taken is cut off.
+  // The stopping API resets a connection that it did not accept yet.
   socket.on('error', () => socket.destroy());
   return socket;
 }

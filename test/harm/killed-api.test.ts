@@ -17,8 +17,8 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
- * The API's rows of the crash table in docs/architecture.md. Each: a process of its own that dies at
- * the named point, and then the same request, with the same key, to one that lives.
+ * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at
+ * the named point; then the same request with the same key goes to a second, running API.
  */
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
@@ -27,18 +27,18 @@ let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let payments: Payments;
 let processes: Awaited<ReturnType<typeof apiProcesses>>;
-let living: ApiProcess;
+let running: ApiProcess;
 
 beforeAll(async () => {
   server = await connectDevServer();
   world = await createWorld(server);
   payments = paymentsIn(world);
   processes = await apiProcesses(world);
-  living = await processes.start();
+  running = await processes.start();
 });
 
 afterAll(async () => {
-  await living.stop();
+  await running.stop();
   await world.close();
   await server.close();
 });
@@ -64,24 +64,28 @@ async function send(api: ApiProcess, { path, body, key }: Request) {
   return { status: response.status, text, isReplayed };
 }
 
-/** The process dies at the point while it serves the request, and the client gets no answer. */
-async function dieAt(point: Failpoint, request: Request): Promise<void> {
+/** Kills an API process at the point while it serves the request; the client gets no answer. */
+async function crashAt(point: Failpoint, request: Request): Promise<void> {
   const api = await processes.start({ failpoint: point });
   await expect(send(api, request)).rejects.toThrow('fetch failed');
   expect(await api.gone).toMatchObject({ code: null, signal: 'SIGKILL' });
 }
 
-/** What the living one answers now, given again byte for byte to whoever asks once more. */
+/** The running API's answer; a repeat of the request must replay it byte for byte. */
 async function answerOf(request: Request): Promise<{ text: string; isReplayed: boolean }> {
-  const { status, ...answer } = await send(living, request);
+  const { status, ...answer } = await send(running, request);
   expect(status, answer.text).toBe(200);
-  expect(await send(living, request)).toEqual({ status: 200, text: answer.text, isReplayed: true });
+  expect(await send(running, request)).toEqual({
+    status: 200,
+    text: answer.text,
+    isReplayed: true,
+  });
   return answer;
 }
 
-/** While the dead one's lease runs, nobody knows that it is dead. Then it is over. */
-async function outliveLease(request: Request): Promise<void> {
-  expect(await send(living, request)).toMatchObject({
+/** The key is in use until the killed process's lease expires; this expires it. */
+async function expireLease(request: Request): Promise<void> {
+  expect(await send(running, request)).toMatchObject({
     status: 409,
     text: expect.stringContaining('idempotency_key_in_use') as string,
   });
@@ -101,7 +105,7 @@ const stateOfKey = async ({ key }: Request) => {
 
 const sweep = () => repairsOf(world);
 
-describe('an API that dies while it creates a subscription', () => {
+describe('an API that crashes while it creates a subscription', () => {
   const createRequest = (receiptId: string): Request => ({
     path: '/subscription/create',
     body: {
@@ -116,21 +120,21 @@ describe('an API that dies while it creates a subscription', () => {
     },
     key: randomUUID(),
   });
-  const made = (receiptId: string) =>
+  const created = (receiptId: string) =>
     world.db
       .select({ id: subscriptions.id, workflowStartedAt: subscriptions.workflowStartedAt })
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
-  test('before it commits has done nothing, and the repeat does it once [D-17]', async () => {
+  test('has no effect before its commit, and the repeat has one [D-17]', async () => {
     const request = createRequest('before-commit');
-    await dieAt('before_claim_commits', request);
-    expect(await made('before-commit')).toEqual([]);
+    await crashAt('before_claim_commits', request);
+    expect(await created('before-commit')).toEqual([]);
     expect(await stateOfKey(request)).toBeNull();
 
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(false);
-    const [subscription, ...others] = await made('before-commit');
+    const [subscription, ...others] = await created('before-commit');
     expect(others).toEqual([]);
     expect(JSON.parse(text)).toMatchObject({ subscriptionId: subscription?.id });
     expect(await payments.story(subscription?.id ?? '')).toEqual([
@@ -140,13 +144,15 @@ describe('an API that dies while it creates a subscription', () => {
     expect(await sweep()).toEqual({});
   });
 
-  test('before the workflow starts leaves it to the sweep; the repeat has the answer [D-17, design §5]', async () => {
+  test('after its commit leaves the workflow’s start to the sweep, and the repeat is answered [D-17]', async () => {
     const request = createRequest('after-commit');
-    await dieAt('after_commit', request);
+    await crashAt('after_commit', request);
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
     const subscriptionId = String((JSON.parse(text) as Record<string, unknown>)['subscriptionId']);
-    expect(await made('after-commit')).toEqual([{ id: subscriptionId, workflowStartedAt: null }]);
+    expect(await created('after-commit')).toEqual([
+      { id: subscriptionId, workflowStartedAt: null },
+    ]);
 
     await world.db
       .update(subscriptions)
@@ -163,7 +169,7 @@ describe('an API that dies while it creates a subscription', () => {
   });
 });
 
-describe('an API that dies while it charges a saved card', () => {
+describe('an API that crashes while it charges a saved card', () => {
   const chargeRequest = async (): Promise<Request & { customerId: string }> => {
     const { customerId, ...session } = await payments.setup();
     const saved = await world.payments.saveMethod({ ...session, ...(await payments.card()) });
@@ -177,7 +183,7 @@ describe('an API that dies while it charges a saved card', () => {
       .from(paymentIntents)
       .where(eq(paymentIntents.customerId, customerId));
 
-  /** However it came about: one intent, one attempt, one charge, one story; and it stays so. */
+  /** One intent, one attempt, one charge and one set of events, also after a sweep. */
   async function expectChargedOnce(request: Request & { customerId: string }, text: string) {
     const { intentId } = JSON.parse(text) as { intentId: string };
     expect(JSON.parse(text)).toEqual({ intentId, status: 'SUCCESS' });
@@ -197,22 +203,22 @@ describe('an API that dies while it charges a saved card', () => {
     ['before_hand_over', 'its intent is written', ['CREATED']],
     ['before_answer_stored', 'it was paid', ['SUCCESS']],
   ] as const)(
-    'at %s: %s, the key is held for 45 s, and the repeat charges once [D-17, D-40]',
+    'at %s leaves the key in use for 45 s when %s, and the repeat charges once [D-17, D-40]',
     async (point, _, left) => {
       const request = await chargeRequest();
-      await dieAt(point, request);
+      await crashAt(point, request);
       expect((await intentsOf(request)).map(({ status }) => status)).toEqual(left);
       expect(await stateOfKey(request)).toBe('IN_FLIGHT');
-      await outliveLease(request);
+      await expireLease(request);
       const { text, isReplayed } = await answerOf(request);
       expect(isReplayed).toBe(false);
       await expectChargedOnce(request, text);
     },
   );
 
-  test('after the answer is kept: the repeat has it at once [D-17]', async () => {
+  test('after it stored the answer has the repeat answered at once [D-17]', async () => {
     const request = await chargeRequest();
-    await dieAt('after_answer_stored', request);
+    await crashAt('after_answer_stored', request);
     expect(await stateOfKey(request)).toBe('DONE');
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
@@ -220,21 +226,21 @@ describe('an API that dies while it charges a saved card', () => {
   });
 });
 
-describe('an API that dies while it passes a command on', () => {
+describe('an API that crashes while it passes a command to the workflow', () => {
   test.each([
     ['before_hand_over', 'ACTIVE'],
     ['before_answer_stored', 'ENDED'],
   ] as const)(
-    'at %s: the subscription is %s, and the repeat cancels once [D-16, D-17]',
+    'at %s leaves the subscription %s, and the repeat cancels once [D-16, D-17]',
     async (point, left) => {
       const ref = await world.create({ createdAt: Date.now() });
       await world.workflows.execute(ref, checkoutCommand(await world.token()));
       const { subscriptionId } = ref;
       const path = '/subscription/merchant/cancel';
       const request = { path, body: { subscriptionId }, key: randomUUID() };
-      await dieAt(point, request);
+      await crashAt(point, request);
       expect((await world.state(ref)).status).toBe(left);
-      await outliveLease(request);
+      await expireLease(request);
       expect((await answerOf(request)).isReplayed).toBe(false);
       expect((await world.state(ref)).status).toBe('ENDED');
       expect(await payments.story(subscriptionId)).toEqual([

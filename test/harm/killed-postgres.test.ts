@@ -17,15 +17,15 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
- * Postgres of its own, durable, killed in the middle of charging: a trigger holds the transaction
- * open where money is written, and while it stands there its backend is killed with SIGKILL, on which
- * Postgres throws every connection out and recovers from its log. POSTGRES_KILLS=50 for the long run.
+ * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds each
+ * transaction open where it writes a charge; SIGKILL hits its backend there. Postgres then drops every
+ * connection and recovers from its log. POSTGRES_KILLS=50 makes the long run.
  */
 
-/** Each takes about 2.5 s on a quiet machine, so the usual run has a few. */
+/** A kill takes about 2.5 s on an idle machine, so the usual run has 8. */
 const KILLS = Number(process.env['POSTGRES_KILLS'] ?? 8);
 const SUBSCRIPTIONS = 8;
-/** Only against waiting for ever: a busy machine takes several times as long as a quiet one. */
+/** A bound against endless waiting: a busy machine takes several times as long as an idle one. */
 const KILLING_FOR_MS = 60_000 + KILLS * 20_000;
 const HELD_OPEN_MS = 60;
 const NOTICED_WITHIN_S = 60;
@@ -63,8 +63,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Where a charge's transactions are held: its opening, its settling, the row behind it, its events. */
-const PLACES = ['payment_attempt', 'payment_intent', 'subscription', 'outbox_event'] as const;
+/** The tables in whose writes a charge's transactions are held open. */
+const TABLES = ['payment_attempt', 'payment_intent', 'subscription', 'outbox_event'] as const;
 
 const HOLD = `
   create function hold_open() returns trigger language plpgsql as $$
@@ -72,19 +72,19 @@ const HOLD = `
     perform pg_sleep(${HELD_OPEN_MS / 1_000});
     return new;
   end $$;
-  ${PLACES.map(
+  ${TABLES.map(
     (table) => `create trigger hold_open after insert or update on ${table}
       for each row execute function hold_open();`,
   ).join('\n')}`;
-const LET_GO = 'drop function hold_open cascade';
+const RELEASE = 'drop function hold_open cascade';
 
-/** How often it was killed: at each place in turn, as far as something stands there. */
+/** Kills backends at each table in turn, where one is writing; returns the number of kills. */
 async function killWhileCharging(): Promise<number> {
   const until = performance.now() + KILLING_FOR_MS;
   let kills = 0;
-  for (let turn = 0; kills < KILLS && performance.now() < until; turn += 1) {
-    const place = PLACES[turn % PLACES.length] ?? PLACES[0];
-    const isKilled = await killAt(place).catch(() => sleep(50, false));
+  for (let round = 0; kills < KILLS && performance.now() < until; round += 1) {
+    const table = TABLES[round % TABLES.length] ?? TABLES[0];
+    const isKilled = await killAt(table).catch(() => sleep(50, false));
     if (!isKilled) continue;
     kills += 1;
     await execute('select 1');
@@ -93,8 +93,8 @@ async function killWhileCharging(): Promise<number> {
 }
 
 /**
- * Kills a backend that stands in the middle of a transaction, writing a row of that table, if there is
- * one, and waits until Postgres noticed: it serves for a moment more before it throws everyone out.
+ * Kills a backend that is writing a row of that table, if there is one. Then waits until Postgres has
+ * dropped our connection: it still serves for a moment after the kill.
  */
 async function killAt(table: string): Promise<boolean> {
   const sql = postgres(world.databaseUrl, {
@@ -111,12 +111,12 @@ async function killAt(table: string): Promise<boolean> {
           and query ~ ${`(insert into|update) "?${table}"? `}
         limit 1`;
       if (row) {
-        const thrownOut = sql`select pg_sleep(${NOTICED_WITHIN_S})`.then(
+        const isDropped = sql`select pg_sleep(${NOTICED_WITHIN_S})`.then(
           () => false,
           () => true,
         );
         process.kill(row.pid, 'SIGKILL');
-        return await thrownOut;
+        return await isDropped;
       }
       await sleep(5);
     }
@@ -130,7 +130,7 @@ async function execute(statement: string): Promise<void> {
   await retried((sql) => sql.unsafe(statement));
 }
 
-/** On a new connection each time, until it goes well. */
+/** Repeats the work, each time on a new connection, until it succeeds. */
 async function retried(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -150,7 +150,7 @@ async function retried(work: (sql: postgres.Sql) => Promise<unknown>): Promise<v
 }
 
 test(
-  `Postgres killed ${KILLS} times in the middle of charging: every cycle is charged once [D-40, design §4]`,
+  `every cycle is charged once when Postgres is killed ${KILLS} times in the middle of charges [D-40]`,
   async ({ onTestFailed }) => {
     onTestFailed(() => {
       process.stderr.write(readFileSync(join(folder, 'postgres.log'), 'utf8').slice(-8_000));
@@ -166,10 +166,10 @@ test(
     await world.sendClock(clock, targetAt);
 
     const killed = await killWhileCharging();
-    await execute(LET_GO);
+    await execute(RELEASE);
     expect(killed).toBe(KILLS);
 
-    // Seen twice, not understood: after the recovery a query was refused as if that were still going on.
+    // After the recovery a query may still be refused as during it; seen twice, cause unknown.
     await vi.waitFor(() => world.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: world.databaseUrl,
@@ -181,7 +181,7 @@ test(
     await books.close();
     expect(verdicts.flatMap(({ wrong }) => wrong)).toEqual([]);
     const { charges } = await world.control('GET', '/control/charges');
-    // 13 months of each: once and no more.
+    // 13 months of each subscription, each charged once.
     expect(charges.map(({ outcome }) => outcome)).toEqual(
       Array.from({ length: 13 * SUBSCRIPTIONS }, () => 'succeeded'),
     );

@@ -79,9 +79,9 @@ async function call(path: string, body?: object) {
 }
 
 it(
-  'a start that was killed is cleaned up after by the next one, which has all its data',
+  'npm start stops the servers that a killed start left behind, and keeps its data',
   async () => {
-    // given a running start with something in it
+    // Given a running start with a customer in its database
     const first = await start();
     const customerDetails = { name: 'Ada', email: 'ada@example.com' };
     const created = await call('/customer/create', { customerDetails });
@@ -89,7 +89,7 @@ it(
     const credentials = demo();
     expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
 
-    // when it is killed, so that Postgres and the Temporal server live on
+    // When it is killed, so that Postgres and the Temporal server keep running
     const names = ['postgres', 'temporal', 'gateway', 'api', 'worker'];
     const ours = names.slice(2).map((name) => identify(pidOf(name))!);
     const orphans = [pidOf('postgres'), pidOf('temporal')];
@@ -99,7 +99,7 @@ it(
     expect(orphans.map((pid) => identify(pid)?.pid)).toEqual(orphans);
     const second = await start();
 
-    // then it says what it found, and goes on where the first one was
+    // Then the second start names both servers, and continues with the first one's data
     for (const [index, name] of ['postgres', 'temporal'].entries()) {
       expect(second.output()).toContain(
         `stopping ${name} (pid ${orphans[index]}), left behind by an earlier start that was killed`,
@@ -112,7 +112,7 @@ it(
     const read = await call(`/customer/${String(created.body['customerId'])}`);
     expect(read.body).toEqual({ customerId: created.body['customerId'], customerDetails });
 
-    // and one that is interrupted leaves nothing running and every port free
+    // And an interrupted start leaves nothing running and every port free
     expect(await interrupt(second.child)).toBe(0);
     expect(running()).toEqual([]);
     await requireFreePorts(

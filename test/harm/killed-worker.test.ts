@@ -10,9 +10,9 @@ import type { WorkerLife } from '../support/worker-life.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 
 /**
- * The worker's rows of the crash tables in docs/architecture.md. Each: a merchant's request over
- * HTTP, a worker process that dies at the named point while it carries it out, and another worker
- * that goes on. Rows run side by side, each in a world of its own.
+ * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a
+ * request over HTTP; the worker process is killed at the named point while it executes the request;
+ * another worker continues. The rows run concurrently, each in its own test environment.
  */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
@@ -27,13 +27,13 @@ afterAll(async () => {
 
 type Json = Record<string, unknown>;
 
-async function inLife(
-  live: (life: WorkerLife) => Promise<void>,
+async function withWorkers(
+  run: (life: WorkerLife) => Promise<void>,
   options: { isWhole?: boolean } = {},
 ): Promise<void> {
   const life = await openWorkerLife(server, options);
   try {
-    await live(life);
+    await run(life);
   } finally {
     await life.close();
   }
@@ -41,7 +41,7 @@ async function inLife(
 
 const KILLED = { code: null, signal: 'SIGKILL' };
 
-/** A card that was saved before, and its owner. */
+/** A saved card and its customer. */
 async function savedCard({ world, payments }: WorkerLife) {
   const { customerId, ...session } = await payments.setup();
   const order = { ...session, ...(await payments.card()), nowAt: Date.now() };
@@ -50,8 +50,8 @@ async function savedCard({ world, payments }: WorkerLife) {
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
-/** A sweep when the dead process's claims have ended and its events have waited for a while. */
-async function sweepLater({ world }: WorkerLife): Promise<Record<string, number>> {
+/** A sweep after the killed worker's leases expired and its events are 1 min overdue. */
+async function sweepAfterLease({ world }: WorkerLife): Promise<Record<string, number>> {
   await world.db
     .update(webhookDeliveries)
     .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
@@ -59,7 +59,7 @@ async function sweepLater({ world }: WorkerLife): Promise<Record<string, number>
   return repairsOf(world);
 }
 
-describe.concurrent('a worker that dies while it charges a saved card', () => {
+describe.concurrent('a worker that crashes while it charges a saved card', () => {
   test.each([
     ['before_opening', [], []],
     ['after_opening', ['1 CREATED'], []],
@@ -68,18 +68,18 @@ describe.concurrent('a worker that dies while it charges a saved card', () => {
     ['before_settling_commits', ['1 SENDING'], ['succeeded 2500 x1']],
     ['after_settling', ['1 SUCCEEDED'], ['succeeded 2500 x1']],
   ] as const)(
-    '%s leaves %j and in the book %j; it is charged and told once [D-40, D-54]',
+    'at %s leaves the attempts %j and the charges %j; the next worker charges once [D-40, D-54]',
     (point, attempts, book) =>
-      inLife(async (life) => {
+      withWorkers(async (life) => {
         const { world, shop, payments, merchantId } = life;
         const { setupMethodId, ...card } = await savedCard(life);
         const body = { ...card, currency: 'USD', amount: 2_500 };
         const key = randomUUID();
-        const mortal = await life.startMortal(point);
-        // A worker that dies while it delivers the card's event keeps that stream's lease for 45 s.
+        const crashing = await life.startMortal(point);
+        // The card's event goes first: a delivery open at the kill holds the stream's lease for 45 s.
         await life.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
         const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
-        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await crashing.gone).toMatchObject(KILLED);
         const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
           sql`select id from payment_intent`,
         )) as unknown as [{ id: string }];
@@ -94,9 +94,9 @@ describe.concurrent('a worker that dies while it charges a saved card', () => {
         expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
         expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
 
-        // Its events wait for no sweep.
-        const told = ['1 intent.created', '2 intent.success'];
-        await life.expectTold('intentId', intentId, told);
+        // Its events are delivered without a sweep.
+        const events = ['1 intent.created', '2 intent.success'];
+        await life.expectTold('intentId', intentId, events);
         expect(await repairsOf(world)).toEqual({});
       }),
   );
@@ -104,15 +104,15 @@ describe.concurrent('a worker that dies while it charges a saved card', () => {
 
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** A renewal on a test clock, whose worker dies at `point`, and another that goes on. */
-async function renewalOfDyingWorker(
+/** Kills the worker of a test clock's renewal at `point`; then another worker continues. */
+async function renewalOfCrashedWorker(
   life: WorkerLife,
   point: string,
   left: { attempts: readonly string[]; charges: number },
 ): Promise<void> {
   const { world, shop, merchantId } = life;
-  // The first charge is paid by the same process, which dies at the second.
-  const mortal = await life.startMortal(point);
+  // The same worker makes the first charge and is killed at the second.
+  const crashing = await life.startMortal(point);
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: Date.parse('2027-01-31T09:30:00Z'),
   });
@@ -127,7 +127,7 @@ async function renewalOfDyingWorker(
   const body = { testClockId, to: Date.parse('2027-03-01T00:00:00Z') };
   const key = randomUUID();
   const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
-  expect(await mortal.gone).toMatchObject(KILLED);
+  expect(await crashing.gone).toMatchObject(KILLED);
   expect(await attemptStates(life)).toEqual(left.attempts);
   expect(await world.book(ref)).toHaveLength(left.charges);
 
@@ -157,23 +157,23 @@ async function renewalOfDyingWorker(
   expect(await repairsOf(world)).toEqual({});
 }
 
-describe.concurrent('a worker that dies while it charges a renewal from the queue', () => {
+describe.concurrent('a worker that crashes while it charges a renewal as a queued activity', () => {
   test.each([
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
-    // The first is its card's.
+    // The failpoint's first pass is the saving of the card.
     ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
-    '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
+    'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
     async (point, attempts, charges) => {
-      const live = (life: WorkerLife) => renewalOfDyingWorker(life, point, { attempts, charges });
-      await expect(inLife(live)).resolves.toBeUndefined();
+      const run = (life: WorkerLife) => renewalOfCrashedWorker(life, point, { attempts, charges });
+      await expect(withWorkers(run)).resolves.toBeUndefined();
     },
   );
 });
 
-describe.concurrent('a worker that dies inside the workflow task of a renewal', () => {
+describe.concurrent('a worker that crashes while it charges a renewal inside the workflow task', () => {
   test.each([
     ['before_opening:2', ['1 SUCCEEDED'], 1],
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
@@ -182,20 +182,20 @@ describe.concurrent('a worker that dies inside the workflow task of a renewal', 
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
-    '%s leaves attempts %j and %d charges; the cycle is charged once [D-40]',
+    'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
     async (point, attempts, charges) => {
-      const live = (life: WorkerLife) => renewalOfDyingWorker(life, point, { attempts, charges });
-      await expect(inLife(live, { isWhole: true })).resolves.toBeUndefined();
+      const run = (life: WorkerLife) => renewalOfCrashedWorker(life, point, { attempts, charges });
+      await expect(withWorkers(run, { isWhole: true })).resolves.toBeUndefined();
     },
   );
 });
 
-describe('a worker that dies in a workflow task of three renewals', () => {
-  test('after the third was settled: no date of the calendar is charged again [D-05, D-60]', () =>
-    inLife(
+describe('a worker that crashes in a workflow task with three renewals', () => {
+  test('charges no billing date again when the third was settled [D-05, D-60]', () =>
+    withWorkers(
       async (life) => {
         const { world, shop, merchantId } = life;
-        const mortal = await life.startMortal('after_settling:4');
+        const crashing = await life.startMortal('after_settling:4');
         const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
           '/test-clock/create',
           { now: Date.parse('2027-01-31T09:30:00Z') },
@@ -209,7 +209,7 @@ describe('a worker that dies in a workflow task of three renewals', () => {
         const body = { testClockId, to: Date.parse('2027-06-15T00:00:00Z') };
         const key = randomUUID();
         const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
-        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await crashing.gone).toMatchObject(KILLED);
         expect(await world.book(ref)).toHaveLength(4);
 
         await life.goOn();
@@ -250,14 +250,14 @@ const attemptStates = async ({ world }: WorkerLife) => {
   return rows.map(({ line }) => line);
 };
 
-describe.concurrent('a worker that dies while it saves a card', () => {
+describe.concurrent('a worker that crashes while it saves a card', () => {
   test.each([
     ['after_gateway', []],
     ['after_settling', [{ status: 'LIVE' }]],
   ] as const)(
-    '%s has it saved at the gateway, and in our books %j; it is saved and told once [D-50, D-54]',
+    'at %s leaves it saved at the gateway and %j in our table; it is saved once [D-50, D-54]',
     (point, left) =>
-      inLife(async (life) => {
+      withWorkers(async (life) => {
         const { world, shop } = life;
         const { merchant } = shop;
         const { setupMethodId, fwdUrl } = await merchant.post<Record<string, string>>(SETUP, {
@@ -271,9 +271,9 @@ describe.concurrent('a worker that dies while it saves a card', () => {
         const atGateway = async () => [
           ...(await world.db.execute(sql`select last_four from sandbox_gateway.method`)),
         ];
-        const mortal = await life.startMortal(point);
+        const crashing = await life.startMortal(point);
         const page = payOnPage(String(fwdUrl));
-        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await crashing.gone).toMatchObject(KILLED);
         expect(await atGateway()).toEqual([{ last_four: '4242' }]);
         expect(await ours()).toEqual(left);
 
@@ -288,33 +288,33 @@ describe.concurrent('a worker that dies while it saves a card', () => {
         );
         expect(await ours()).toEqual([{ status: 'LIVE' }]);
         expect(await atGateway()).toEqual([{ last_four: '4242' }]);
-        const told = ['1 setup_method.success'];
-        await life.expectTold('setupMethodId', String(setupMethodId), told);
+        const events = ['1 setup_method.success'];
+        await life.expectTold('setupMethodId', String(setupMethodId), events);
         expect(await repairsOf(world)).toEqual({});
       }),
   );
 });
 
-describe.concurrent('a worker that dies', () => {
+describe.concurrent('a worker that crashes', () => {
   test.each([
     ['after_gateway', 'SENDING'],
     ['after_settling', 'SUCCEEDED'],
   ] as const)(
-    '%s of a refund leaves it %s; it is given back and told once [D-40, D-54]',
+    'at %s of a refund leaves the refund %s; it is refunded and emitted once [D-40, D-54]',
     (point, left) =>
-      inLife(async (life) => {
+      withWorkers(async (life) => {
         const { world, shop, payments, merchantId } = life;
         const ref = await payments.payment('hosted');
         const token = await payments.card();
         await world.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
         const body = { xIntentId: ref.intentId, amount: 900 };
         const key = randomUUID();
-        const mortal = await life.startMortal(point);
-        // What it was delivering when it died would wait for its lease to run out.
+        const crashing = await life.startMortal(point);
+        // The payment's events go first: a delivery open at the kill waits until its lease expires.
         const paid = ['1 intent.created', '2 intent.success'];
         await life.expectTold('intentId', ref.intentId, paid);
         const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);
-        expect(await mortal.gone).toMatchObject(KILLED);
+        expect(await crashing.gone).toMatchObject(KILLED);
         const refundStates = () =>
           world.db.execute(sql`select state, amount_minor::int as amount from refund`);
         expect([...(await refundStates())]).toEqual([{ state: left, amount: 900 }]);
@@ -333,8 +333,8 @@ describe.concurrent('a worker that dies', () => {
       }),
   );
 
-  test('after a cancel is recorded has it answered from the record, and told [D-16, D-17, D-54]', () =>
-    inLife(async (life) => {
+  test('after it recorded a cancel leaves answer and event to the next one [D-16, D-17, D-54]', () =>
+    withWorkers(async (life) => {
       const { world, shop, payments } = life;
       const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
         '/subscription/create',
@@ -342,10 +342,10 @@ describe.concurrent('a worker that dies', () => {
       );
       const body = { subscriptionId };
       const key = randomUUID();
-      const mortal = await life.startMortal('after_transition');
+      const crashing = await life.startMortal('after_transition');
       await shop.expectAllDelivered(subscriptionId);
       const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
-      expect(await mortal.gone).toMatchObject(KILLED);
+      expect(await crashing.gone).toMatchObject(KILLED);
       const ref = { merchantId: life.merchantId, subscriptionId };
       expect((await world.state(ref)).status).toBe('ENDED');
 
@@ -362,10 +362,10 @@ describe.concurrent('a worker that dies', () => {
       expect(await repairsOf(world)).toEqual({});
     }));
 
-  test('after a receiver got an event sends it once more, the same bytes, in order [D-54]', () =>
-    inLife(async (life) => {
+  test('after it delivered an event has the same bytes sent once more, in order [D-54]', () =>
+    withWorkers(async (life) => {
       const { shop } = life;
-      const mortal = await life.startMortal('after_delivery');
+      const crashing = await life.startMortal('after_delivery');
       const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
         '/subscription/create',
         TERMS,
@@ -374,11 +374,11 @@ describe.concurrent('a worker that dies', () => {
         merchantId: life.merchantId,
         streamId: subscriptionId,
       });
-      expect(await mortal.gone).toMatchObject(KILLED);
+      expect(await crashing.gone).toMatchObject(KILLED);
       expect(life.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
 
       await life.goOn();
-      expect(await sweepLater(life)).toEqual({ stalledStreams: 1 });
+      expect(await sweepAfterLease(life)).toEqual({ stalledStreams: 1 });
       await vi.waitFor(
         () =>
           expect(life.received('subscriptionId', subscriptionId)).toEqual([

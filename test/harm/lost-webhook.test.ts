@@ -45,8 +45,8 @@ const received = () =>
     ({ event, answered }) => `${event.sequence} ${event.eventType} ${answered}`,
   );
 
-/** Created and paid on a clock that stands still: five events. */
-async function paidLife() {
+/** A subscription created and paid on a test clock: five events. */
+async function paidSubscription() {
   const clock = await world.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };
   const ref = await world.create({ createdAt: CREATED_AT, testClockId: clock, terms });
@@ -54,12 +54,12 @@ async function paidLife() {
   return { ref, clock };
 }
 
-describe('an endpoint', () => {
-  test('whose acknowledgement is lost gets the event again, the same to the byte, and then the rest [D-52, D-54]', async () => {
-    // Given a receiver that took the first event and whose answer never arrived
+describe('a webhook endpoint', () => {
+  test('gets the same bytes again when its acknowledgement was lost [D-52, D-54]', async () => {
+    // Given a receiver that takes the first event and closes the connection without an answer
     receiver.answerNext('close');
     // When
-    await paidLife();
+    await paidSubscription();
     await receiver.waitFor(6);
     // Then
     expect(received()).toEqual([
@@ -76,9 +76,9 @@ describe('an endpoint', () => {
     expect(again?.isStandardSignatureValid && again.isXpaySignatureValid).toBe(true);
   });
 
-  test('that fails does not hold up the money, and hears of everything in order [D-54]', async () => {
+  test('delays no charge when it fails, and gets every event in order [D-54]', async () => {
     receiver.answerNext({ status: 500 });
-    const { ref, clock } = await paidLife();
+    const { ref, clock } = await paidSubscription();
     await world.advance(clock, '2027-02-10T00:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     await receiver.waitFor(9);
@@ -96,9 +96,9 @@ describe('an endpoint', () => {
   });
 });
 
-describe('workers that are away', () => {
-  test('when something happens deliver it when they are back [design §5]', async () => {
-    // Given a subscription that was created while nobody worked
+describe('stopped workers', () => {
+  test('deliver the events of the pause when they start again', async () => {
+    // Given a subscription created while no worker runs
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
     expect((await world.events(ref)).map((event) => event['eventType'])).toEqual([
@@ -106,15 +106,15 @@ describe('workers that are away', () => {
       'subscription.created',
     ]);
     expect(received()).toEqual([]);
-    // When they come back
+    // When workers start again
     await world.startWorkers();
     // Then
     await receiver.waitFor(2);
     expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
 
-  test('from the middle of a delivery on leave it to those who come after [D-54]', async () => {
-    // Given workers that are stopped while the first event is on its way
+  test('leave an unfinished delivery to the next workers [D-54]', async () => {
+    // Given workers that stop during the delivery of the first event
     const stopping: Promise<void>[] = [];
     receiver.onReceive(() => {
       if (stopping.length === 0) stopping.push(world.stopWorkers());
@@ -122,7 +122,7 @@ describe('workers that are away', () => {
     const ref = await world.create({ createdAt: Date.now() });
     await receiver.waitFor(1);
     await Promise.all(stopping);
-    // When others start
+    // When new workers start
     await world.startWorkers();
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     // Then nothing is missing and nothing is out of order
@@ -138,15 +138,15 @@ describe('workers that are away', () => {
   });
 });
 
-describe('an event', () => {
-  test('is written with what it tells of: neither is there without the other [D-51]', async () => {
+describe('the events of a subscription', () => {
+  test('match its charges and changes of status one for one [D-51]', async () => {
     // Given a charge that is declined once, then paid
-    const { ref, clock } = await paidLife();
+    const { ref, clock } = await paidSubscription();
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
     await world.control('POST', '/control/declines', decline);
     await world.advance(clock, '2027-02-10T04:00:00Z');
-    // Then every change of status and every charge in the gateway's book has its event, once
+    // Then every change of status and every charge at the gateway has one event
     await receiver.waitFor(11);
     expect(received().slice(5)).toEqual([
       '6 intent.created 200',

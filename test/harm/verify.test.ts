@@ -13,7 +13,7 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** The judge of the books is only worth something if it condemns: every check is made to fail once. */
+/** Damages the database in one way after the other: `npm run verify` must report every damage. */
 
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   receiver = await startWebhookReceiver({ secrets: [SECRET] });
   await world.subscribe(receiver.url, SECRET);
   folder = mkdtempSync(join(tmpdir(), 'perennial-verify-'));
-  await liveAndLetLive();
+  await runTwoSubscriptions();
 });
 
 afterAll(async () => {
@@ -38,8 +38,8 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Two subscriptions until 1 April 2027: one pays every month, one is declined on 1 March for good. */
-async function liveAndLetLive(): Promise<void> {
+/** Two subscriptions until 1 April 2027: one pays every month; the other's charges fail from 1 March. */
+async function runTwoSubscriptions(): Promise<void> {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const refs = [];
@@ -99,7 +99,7 @@ const receivedLines = () =>
     isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
   }));
 
-test('books that are right are found right, and every invariant was looked at', async () => {
+test('the verifier checks every invariant and finds nothing wrong in correct books', async () => {
   const verdicts = await judge({
     receiver: book('right-webhooks', receivedLines()),
     client: book('right-answers', [
@@ -113,17 +113,17 @@ test('books that are right are found right, and every invariant was looked at', 
   expect(verdicts.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('a book that was not given is not judged', async () => {
+test('the verifier skips the invariant of a book that is not given', async () => {
   const verdicts = await judge();
   expect(
     verdicts.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
   ).toEqual([6]);
 });
 
-/** What is done to the books, how it is undone, and how the judge names it. */
+/** The SQL that damages the books, the SQL that repairs them, and the verifier's findings. */
 interface Damage {
   name: string;
-  harm: string;
+  damage: string;
   undo: string;
   found: RegExp[];
 }
@@ -145,7 +145,7 @@ const takes = (amountMinor: number) =>
 const DAMAGES: Damage[] = [
   {
     name: 'a second charge of one intent under another key',
-    harm: `insert into sandbox_gateway.charge (id, key, method_id, amount_minor, currency, merchant_id,
+    damage: `insert into sandbox_gateway.charge (id, key, method_id, amount_minor, currency, merchant_id,
         intent_id, subscription_id, payment_method_id, outcome, created_at)
       select 'ch_twice', 'charge:twice', method_id, amount_minor, currency, merchant_id, intent_id,
         subscription_id, payment_method_id, outcome, created_at - 60000
@@ -157,8 +157,8 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'a payment that was booked as declined',
-    harm: `update payment_attempt set state = 'DECLINED' where intent_id = ${SECOND_PAID}`,
+    name: 'a paid attempt that is booked as declined',
+    damage: `update payment_attempt set state = 'DECLINED' where intent_id = ${SECOND_PAID}`,
     undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: attempt charge:in_\w+:1 is DECLINED here and succeeded in the gateway's book$/,
@@ -166,21 +166,21 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'money given back that no refund knows of',
-    harm: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
+    name: 'a refunded amount without a refund',
+    damage: `update payment_intent set refunded_minor = 5 where id = ${SECOND_PAID}`,
     undo: `update payment_intent set refunded_minor = 0 where id = ${SECOND_PAID}`,
     found: [/^1: in_\w+: its row has 5 refunded, its refunds 0$/],
   },
   {
-    name: 'a refund that only the gateway knows of',
-    harm: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
+    name: 'a refund that exists only at the gateway',
+    damage: `insert into sandbox_gateway.refund (id, key, charge_id, amount_minor, created_at)
       select 're_lost', 're_lost', id, 7, 0 from sandbox_gateway.charge where intent_id = ${SECOND_PAID}`,
     undo: `delete from sandbox_gateway.refund where id = 're_lost'`,
     found: [/^1: charge:in_\w+:1: the gateway refunded 7, our refunds have 0$/],
   },
   {
-    name: 'a renewal that did not come',
-    harm: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
+    name: 'a renewal that was not charged',
+    damage: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
     undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
     found: [
       /^2: sub_\w+ is ACTIVE and cycle 5 was due at 2027-02-01 00:00:00$/,
@@ -188,26 +188,26 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'months that are skipped',
-    harm: `update subscription set state = ${STATE_OF('nextIndex', '9')} where id = ${PAYING}`,
+    name: 'billing dates that are skipped',
+    damage: `update subscription set state = ${STATE_OF('nextIndex', '9')} where id = ${PAYING}`,
     undo: `update subscription set state = ${STATE_OF('nextIndex', '4')} where id = ${PAYING}`,
     found: [/^2: sub_\w+: 4 cycles are paid, and date 9 of its calendar is next$/],
   },
   {
-    name: 'a cycle that was charged too early',
-    harm: `update payment_intent set created_at = created_at - interval '1 day' where id = ${SECOND_PAID}`,
+    name: 'a cycle that was charged before its date',
+    damage: `update payment_intent set created_at = created_at - interval '1 day' where id = ${SECOND_PAID}`,
     undo: `update payment_intent set created_at = created_at + interval '1 day' where id = ${SECOND_PAID}`,
     found: [/^2: sub_\w+: cycle 2 fell due at 2027-02-01 .* and was started at 2027-01-31 /],
   },
   {
-    name: 'a date that is not of the calendar',
-    harm: `update payment_intent set due_at = due_at - interval '3 days' where id = ${SECOND_PAID}`,
+    name: 'a due date that is not in the calendar',
+    damage: `update payment_intent set due_at = due_at - interval '3 days' where id = ${SECOND_PAID}`,
     undo: `update payment_intent set due_at = due_at + interval '3 days' where id = ${SECOND_PAID}`,
     found: [/^2: sub_\w+: cycle 2 fell due at 2027-01-29 .*, by its calendar at 2027-02-01 /],
   },
   {
-    name: 'attempts while it is paused',
-    harm: `update outbox_event set type = 'subscription.paused'
+    name: 'attempts on a paused subscription',
+    damage: `update outbox_event set type = 'subscription.paused'
       where type = 'subscription.active' and stream_id = ${PAYING}`,
     undo: `update outbox_event set type = 'subscription.active'
       where type = 'subscription.paused' and stream_id = ${PAYING}`,
@@ -218,14 +218,14 @@ const DAMAGES: Damage[] = [
     ),
   },
   {
-    name: 'a retry that did not come',
-    harm: `update subscription set state = ${STATE_OF('owed,nextRetryAt', '1804000000000')} where id = ${UNPAID}`,
+    name: 'a retry that was not made',
+    damage: `update subscription set state = ${STATE_OF('owed,nextRetryAt', '1804000000000')} where id = ${UNPAID}`,
     undo: `update subscription set state = ${STATE_OF('owed,nextRetryAt', 'null')} where id = ${UNPAID}`,
     found: [/^2: sub_\w+ is UNPAID and its retry was due at 2027-03-02 /],
   },
   {
-    name: 'a cycle that was left out',
-    harm: `update payment_intent set cycle_number = 9 where id = ${SECOND_PAID}`,
+    name: 'a gap in the cycle numbers',
+    damage: `update payment_intent set cycle_number = 9 where id = ${SECOND_PAID}`,
     undo: `update payment_intent set cycle_number = 2 where subscription_id = ${PAYING} and cycle_number = 9`,
     found: [
       /^2: sub_\w+: cycle 3 follows cycle 1$/,
@@ -235,20 +235,20 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'another amount at the gateway',
-    harm: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
+    name: 'a charge of another amount at the gateway',
+    damage: `update sandbox_gateway.charge set amount_minor = 1_999 where intent_id = ${SECOND_PAID}`,
     undo: `update sandbox_gateway.charge set amount_minor = 1_001 where intent_id = ${SECOND_PAID}`,
     found: [/^3: charge:in_\w+:1: the gateway charged 1999 USD, but 1001 USD was owed$/],
   },
   {
-    name: 'an amount that nobody agreed to, in every book',
-    harm: takes(1_999),
+    name: 'an amount that differs from the agreed one in every book',
+    damage: takes(1_999),
     undo: takes(1_001),
     found: [/^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/],
   },
   {
-    name: 'a count of cycles that nobody paid',
-    harm: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
+    name: 'a cycle count above the number of paid cycles',
+    damage: `update subscription set cycles_charged = 5 where id = ${PAYING}`,
     undo: `update subscription set cycles_charged = 4 where id = ${PAYING}`,
     found: [
       /^4: sub_\w+ has 5 paid cycles in its row, 4 paid intents$/,
@@ -257,8 +257,8 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'an end without a reason',
-    harm: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
+    name: 'an ended subscription without a reason',
+    damage: `update subscription set status = 'ENDED', state = ${STATE_OF('status', '"ENDED"')} where id = ${PAYING}`,
     undo: `update subscription set status = 'ACTIVE', state = ${STATE_OF('status', '"ACTIVE"')} where id = ${PAYING}`,
     found: [
       /^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/,
@@ -266,14 +266,14 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'an event number that was used for nothing',
-    harm: `update event_stream set last_sequence = last_sequence + 1 where id = ${PAYING}`,
+    name: 'a sequence number without an event',
+    damage: `update event_stream set last_sequence = last_sequence + 1 where id = ${PAYING}`,
     undo: `update event_stream set last_sequence = last_sequence - 1 where id = ${PAYING}`,
     found: [/^5: sub_\w+ has \d+ events, numbered 1 to \d+, and counts \d+$/],
   },
   {
-    name: 'a payment that nobody was told of',
-    harm: `update outbox_event set type = 'intent.created' where type = 'intent.success'
+    name: 'a payment without its event',
+    damage: `update outbox_event set type = 'intent.created' where type = 'intent.success'
       and body::json->>'intentId' = ${SECOND_PAID}`,
     undo: `update outbox_event set type = 'intent.success' where type = 'intent.created'
       and body::json->>'eventType' = 'intent.success'`,
@@ -283,8 +283,8 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'an event that nobody is to deliver',
-    harm: `update webhook_config set updated_at = updated_at - interval '1 hour';
+    name: 'an event without a delivery',
+    damage: `update webhook_config set updated_at = updated_at - interval '1 hour';
       create table kept as select * from webhook_delivery where ${FIRST_EVENT};
       delete from webhook_delivery where ${FIRST_EVENT}`,
     undo: `insert into webhook_delivery select * from kept; drop table kept;
@@ -292,8 +292,8 @@ const DAMAGES: Damage[] = [
     found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
-    name: 'an attempt that stays open',
-    harm: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours'
+    name: 'an attempt that is unknown for more than a day',
+    damage: `update payment_attempt set state = 'UNKNOWN', last_sent_at = now() - interval '27 hours'
       where intent_id = ${SECOND_PAID}`,
     undo: `update payment_attempt set state = 'SUCCEEDED' where intent_id = ${SECOND_PAID}`,
     found: [
@@ -302,16 +302,16 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'a late charge that nobody gives back',
-    harm: `insert into late_charge (merchant_id, attempt_id, gateway_charge_id, amount_minor, currency)
+    name: 'a late charge without a refund',
+    damage: `insert into late_charge (merchant_id, attempt_id, gateway_charge_id, amount_minor, currency)
       select merchant_id, id, 'ch_late', amount_minor, currency from payment_attempt
       where intent_id = ${SECOND_PAID}`,
     undo: `delete from late_charge`,
     found: [/^1: late charge ch_late of attempt charge:in_\w+:1 has no refund$/],
   },
   {
-    name: 'a decision that nobody books',
-    harm: `insert into payment_review (merchant_id, subject_id, reason, outcome, decided_at)
+    name: 'a manual review whose decision is not booked',
+    damage: `insert into payment_review (merchant_id, subject_id, reason, outcome, decided_at)
       select merchant_id, id, 'why', 'not_charged', now() - interval '1 hour' from payment_attempt
       where intent_id = ${SECOND_PAID};
       update payment_attempt set state = 'REVIEW' where intent_id = ${SECOND_PAID}`,
@@ -323,21 +323,21 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'an event that nobody delivers',
-    harm: `update webhook_delivery set state = 'PENDING', next_attempt_at = now() - interval '1 hour'
+    name: 'an overdue delivery',
+    damage: `update webhook_delivery set state = 'PENDING', next_attempt_at = now() - interval '1 hour'
       where ${FIRST_EVENT}`,
     undo: `update webhook_delivery set state = 'DELIVERED' where sequence = 1`,
     found: [/^7: event evt_\w+ for whc_\w+ was due at /],
   },
   {
-    name: 'a subscription whose workflow was never started',
-    harm: `update subscription set workflow_started_at = null, inserted_at = now() - interval '1 hour' where id = ${PAYING}`,
+    name: 'a subscription without a workflow',
+    damage: `update subscription set workflow_started_at = null, inserted_at = now() - interval '1 hour' where id = ${PAYING}`,
     undo: `update subscription set workflow_started_at = now(), inserted_at = now() where id = ${PAYING}`,
     found: [/^7: sub_\w+ has no confirmed workflow since /],
   },
   {
-    name: 'a subscription that does not follow its clock',
-    harm: `update subscription set clock_reached_at = clock_reached_at - interval '1 minute',
+    name: 'a subscription that lags behind its test clock',
+    damage: `update subscription set clock_reached_at = clock_reached_at - interval '1 minute',
       updated_at = now() - interval '1 hour' where id = ${PAYING}`,
     undo: `update subscription set clock_reached_at = clock_reached_at + interval '1 minute',
       updated_at = now() where id = ${PAYING}`,
@@ -346,8 +346,8 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
-    name: 'a status that the rules do not lead to',
-    harm: `update outbox_event set body = replace(body, '"status":"ACTIVE"', '"status":"PAUSED"')
+    name: 'a forbidden change of status',
+    damage: `update outbox_event set body = replace(body, '"status":"ACTIVE"', '"status":"PAUSED"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
     undo: `update outbox_event set body = replace(body, '"status":"PAUSED"', '"status":"ACTIVE"')
       where type = 'subscription.active' and stream_id = ${PAYING}`,
@@ -358,9 +358,9 @@ const DAMAGES: Damage[] = [
   },
 ];
 
-describe('is found:', () => {
-  test.each(DAMAGES)('$name', async ({ harm, undo, found }) => {
-    await rows(harm);
+describe('the verifier reports', () => {
+  test.each(DAMAGES)('$name', async ({ damage, undo, found }) => {
+    await rows(damage);
     try {
       const wrong = wrongOf(await judge());
       expect(wrong).toHaveLength(found.length);
@@ -371,7 +371,7 @@ describe('is found:', () => {
     expect(wrongOf(await judge())).toEqual([]);
   });
 
-  test('an event that the receiver did not take, one it should not have got, one badly signed', async () => {
+  test('an event the receiver did not accept, an unknown event and a bad signature', async () => {
     const [first, second, ...rest] = receivedLines();
     const lines = [
       { ...first!, isAcknowledged: false },
@@ -388,7 +388,7 @@ describe('is found:', () => {
     ]);
   });
 
-  test('a key that was answered in two ways', async () => {
+  test('an idempotency key that got two different answers', async () => {
     const client = book('wrong-answers', [
       { key: 'a', status: 200, body: '{"n":1}' },
       { key: 'a', status: 200, body: '{"n":2}' },
