@@ -8,7 +8,7 @@ import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** The pages that take a card, from the form through the real tokeniser and workflows and back. */
+/** The hosted pages with a card form, with the real tokeniser and workflows. */
 
 let env: TestWorkflowEnvironment;
 let world: World;
@@ -58,7 +58,7 @@ async function subscribe(card = cardOf('4242 4242 4242 4242')) {
   return { subscriptionId, read };
 }
 
-test('a hosted payment: a refused form, a declined card, then one that pays, once [D-§7, D-40, D-44]', async () => {
+test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]', async () => {
   const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
     '/payments/create-intent',
     {
@@ -83,7 +83,7 @@ test('a hosted payment: a refused form, a declined card, then one that pays, onc
   });
 });
 
-test('a card is saved by a setup session, after one that is declined when it is checked [IF-4.13, D-44]', async () => {
+test('a setup session saves a card after it declined another one [IF-4.13, D-44]', async () => {
   const { setupMethodId, fwdUrl } = await shop.merchant.post<{
     setupMethodId: string;
     fwdUrl: string;
@@ -101,7 +101,7 @@ test('a card is saved by a setup session, after one that is declined when it is 
   expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
 });
 
-test('another card during the trial is checked and replaces the first, nothing is charged [D-33]', async () => {
+test('a new card replaces the first one without a charge during the trial [D-33]', async () => {
   const { subscriptionId, read } = await subscribe();
   const { updatePaymentMethodLink } = await read();
   const refused = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 0002'));
@@ -119,7 +119,7 @@ test('another card during the trial is checked and replaces the first, nothing i
   expect((await openPage(updatePaymentMethodLink)).title).toBe('Your card was replaced');
 });
 
-test('in UNPAID a card whose charge is declined is kept, and the next one pays what is owed [D-30, D-33]', async () => {
+test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]', async () => {
   const { subscriptionId, read } = await subscribe(LATER_DECLINED);
   const ref = { merchantId: world.merchantId, subscriptionId };
   await env.sleep(7 * DAY_MS + 60_000);

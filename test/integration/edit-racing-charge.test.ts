@@ -6,7 +6,7 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** An edit over HTTP and a charge of the same subscription at the same time, on a real Temporal. */
+/** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
@@ -40,21 +40,24 @@ async function active() {
   };
 }
 
-test('an edit while a charge is on its way changes the next one, not this one [D-15, D-32]', async () => {
-  const life = await active();
+test('an edit changes only the next charge when a charge is in flight [D-15, D-32]', async () => {
+  const subscription = await active();
   await world.control('POST', '/control/faults', {
     operation: 'charge',
     fault: 'delay',
     delayMs: 1_000,
     count: 1,
-    match: { subscriptionId: life.ref.subscriptionId },
+    match: { subscriptionId: subscription.ref.subscriptionId },
   });
-  const february = life.goTo('2027-02-10');
-  await vi.waitFor(async () => expect((await world.state(life.ref)).openAttempt).not.toBeNull(), {
-    timeout: 20_000,
-    interval: 10,
-  });
-  const edited = await life.edit({
+  const february = subscription.goTo('2027-02-10');
+  await vi.waitFor(
+    async () => expect((await world.state(subscription.ref)).openAttempt).not.toBeNull(),
+    {
+      timeout: 20_000,
+      interval: 10,
+    },
+  );
+  const edited = await subscription.edit({
     newAmount: 9_900,
     newCycleCount: 4,
     newNextPaymentDate: Date.parse('2027-02-20T00:00:00Z'),
@@ -63,11 +66,11 @@ test('an edit while a charge is on its way changes the next one, not this one [D
   });
   await february;
   expect(edited).toEqual({});
-  expect(await life.amounts()).toEqual([1_999, 1_999]);
+  expect(await subscription.amounts()).toEqual([1_999, 1_999]);
 
-  await life.goTo('2027-03-31');
-  expect(await life.amounts()).toEqual([1_999, 1_999, 9_900, 9_900]);
-  const charged = (await world.events(life.ref)).filter(
+  await subscription.goTo('2027-03-31');
+  expect(await subscription.amounts()).toEqual([1_999, 1_999, 9_900, 9_900]);
+  const charged = (await world.events(subscription.ref)).filter(
     (event) => event['eventType'] === 'subscription.cycle_charged',
   );
   expect(charged.map((event) => new Date(Number(event['eventTime'])).toISOString())).toEqual([
@@ -76,20 +79,23 @@ test('an edit while a charge is on its way changes the next one, not this one [D
     '2027-02-20T00:00:00.000Z',
     '2027-02-27T00:00:00.000Z',
   ]);
-  expect(await world.state(life.ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+  expect(await world.state(subscription.ref)).toMatchObject({
+    status: 'ENDED',
+    endReason: 'completed',
+  });
 });
 
-test('whoever comes first, what was requested is what is charged, once a month [D-15, D-32]', async () => {
-  const life = await active();
+test('a month is charged once, at its intent’s amount, when edits come too [D-15, D-32]', async () => {
+  const subscription = await active();
   for (const day of ['2027-02-10', '2027-03-10', '2027-04-10', '2027-05-10']) {
     await Promise.all([
-      life.goTo(day),
-      ...[2_001, 2_002, 2_003].map((newAmount) => life.edit({ newAmount })),
+      subscription.goTo(day),
+      ...[2_001, 2_002, 2_003].map((newAmount) => subscription.edit({ newAmount })),
     ]);
   }
-  const requested = (await world.events(life.ref))
+  const requested = (await world.events(subscription.ref))
     .filter((event) => event['eventType'] === 'intent.created')
     .map((event) => event['amount']);
   expect(requested).toHaveLength(5);
-  expect(await life.amounts()).toEqual(requested);
+  expect(await subscription.amounts()).toEqual(requested);
 });

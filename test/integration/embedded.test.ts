@@ -47,7 +47,7 @@ const pidOf = (name: string): number =>
     .running()
     .find((record) => record.name === name)!.pid;
 
-/** A program of ours that says it is ready, unless its folder holds a file named `broken`. */
+/** A program that reports readiness, or exits with code 3 if its folder has a file `broken`. */
 function program(name: string, body = ''): Service {
   const file = join(folder, `${name}.mjs`);
   writeFileSync(
@@ -73,7 +73,7 @@ function program(name: string, body = ''): Service {
 }
 
 describe('a supervised program', () => {
-  it('is started again when it dies, with a line that says so', async () => {
+  it('is started again, with a report, when it crashes', async () => {
     await run(program('worker')).start();
     const first = pidOf('worker');
     process.kill(first, 'SIGKILL');
@@ -85,7 +85,7 @@ describe('a supervised program', () => {
     expect(pidOf('worker')).not.toBe(first);
   });
 
-  it('is started less and less often while it keeps dying', async () => {
+  it('is started after doubling delays while it keeps crashing', async () => {
     await run(program('worker')).start();
     writeFileSync(join(folder, 'broken'), '');
     process.kill(pidOf('worker'), 'SIGKILL');
@@ -100,47 +100,47 @@ describe('a supervised program', () => {
     ]);
   });
 
-  it('that does not come up is an error with the end of its log', async () => {
+  it('fails with the end of its log when it does not become ready', async () => {
     writeFileSync(join(folder, 'broken'), '');
     await expect(run(program('api')).start()).rejects.toThrow(
       /^api ended with code 3.*it is broken/s,
     );
   });
 
-  describe('that is not ours', () => {
+  describe('from a third party', () => {
     const launches = () => readFileSync(join(folder, 'launches'), 'utf8').length;
 
-    /** Ends as a program in Go does whose port was taken, the first `deaths` times. */
-    const foreign = (deaths: number): Service => ({
+    /** Exits like a Go program without a free port, the first `crashes` times. */
+    const foreign = (crashes: number): Service => ({
       ...program('temporal'),
       program: () => ({
         command: '/bin/sh',
         args: [
           '-c',
           `cd ${folder}; printf . >> launches
-           test $(wc -c < launches) -gt ${deaths} && exec sleep 60
+           test $(wc -c < launches) -gt ${crashes} && exec sleep 60
            echo 'panic: failed assigning ephemeral port'; seq 20; exit 2`,
         ],
       }),
-      isReady: async () => existsSync(join(folder, 'launches')) && launches() > deaths,
+      isReady: async () => existsSync(join(folder, 'launches')) && launches() > crashes,
       isOurProgram: false,
     });
 
-    it('is launched again when it dies before it serves', async () => {
+    it('is launched again when it exits before it is ready', async () => {
       await run(foreign(2)).start();
-      const said =
+      const reported =
         /^temporal ended with code 2\..*\n  panic: failed assigning ephemeral port\n  …\n  9\n.*  20\nstarting temporal once more$/s;
-      expect(lines).toEqual([expect.stringMatching(said), expect.stringMatching(said)]);
+      expect(lines).toEqual([expect.stringMatching(reported), expect.stringMatching(reported)]);
       expect(launches()).toBe(3);
     });
 
-    it('is given up after three launches', async () => {
+    it('is abandoned after three failed launches', async () => {
       await expect(run(foreign(9)).start()).rejects.toThrow(/^temporal ended with code 2\./);
       expect(launches()).toBe(3);
     });
   });
 
-  it('is gone and stays gone after stop, also when it takes no notice of SIGTERM', async () => {
+  it('is stopped by stop(), also when it ignores SIGTERM', async () => {
     const service = run({
       ...program(
         'worker',
@@ -193,7 +193,7 @@ describe('the embedded Postgres', () => {
     isDurable: false,
   });
 
-  /** Runs one statement on a database of its own. */
+  /** Runs one statement on its own connection. */
   async function query(url: string, statement: string) {
     const sql = postgres(url, { max: 1, onnotice: () => undefined });
     try {
@@ -203,7 +203,7 @@ describe('the embedded Postgres', () => {
     }
   }
 
-  it('keeps its data over a stop and a start', async () => {
+  it('keeps its data when it is stopped and started again', async () => {
     const server = await settings();
     const url = postgresUrl(server, 'perennial');
     const first = run(postgresService(server, report));
@@ -217,7 +217,7 @@ describe('the embedded Postgres', () => {
     expect(lines).toEqual(['creating the database folder']);
   });
 
-  it('that a killed start left running is stopped by the next one, which has its data', async () => {
+  it('is stopped, and its data kept, when a killed start left it running', async () => {
     const server = await settings();
     const url = postgresUrl(server, 'perennial');
     const { command, args, ...account } = await startedOnce(server);
@@ -238,22 +238,22 @@ describe('the embedded Postgres', () => {
     expect([...(await query(url, 'select n from kept'))]).toEqual([{ n: 8 }]);
   });
 
-  it('starts in spite of the lock file of a killed one whose pid a stranger has now', async () => {
+  it('starts when the pid in a killed server’s lock file belongs to another program', async () => {
     const server = await settings();
     await startedOnce(server);
-    const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
-    toKill.push(stranger.pid!);
+    const otherProgram = spawn('sleep', ['600'], { stdio: 'ignore' });
+    toKill.push(otherProgram.pid!);
     const lockFile = join(server.dataFolder, 'postmaster.pid');
     writeFileSync(
       lockFile,
-      `${stranger.pid}\n${server.dataFolder}\n1\n${server.port}\n\n127.0.0.1\n`,
+      `${otherProgram.pid}\n${server.dataFolder}\n1\n${server.port}\n\n127.0.0.1\n`,
     );
     await run(postgresService(server, report)).start();
     expect(lines).toEqual(['removing the lock file of a Postgres that was killed']);
-    expect(identify(stranger.pid!)).toBeDefined();
+    expect(identify(otherProgram.pid!)).toBeDefined();
   });
 
-  /** Makes the data folder and forgets what was reported; returns how the server is run. */
+  /** Makes the data folder and clears the report; returns the server's command. */
   async function startedOnce(server: Awaited<ReturnType<typeof settings>>) {
     const service = postgresService(server, report);
     const supervised = run(service);
@@ -264,14 +264,14 @@ describe('the embedded Postgres', () => {
   }
 });
 
-describe('what an earlier start left behind', () => {
-  it('is stopped, but never a stranger that has got its pid', async () => {
+describe('a process of an earlier start', () => {
+  it('is stopped unless another program has its pid now', async () => {
     const table = openProcessTable(join(folder, 'processes.json'));
     const left = spawn('sleep', ['600'], { stdio: 'ignore' });
-    const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
-    toKill.push(left.pid!, stranger.pid!);
+    const otherProgram = spawn('sleep', ['600'], { stdio: 'ignore' });
+    toKill.push(left.pid!, otherProgram.pid!);
     table.add('temporal', left.pid!);
-    table.add('api', stranger.pid!);
+    table.add('api', otherProgram.pid!);
     const file = join(folder, 'processes.json');
     const content = JSON.parse(readFileSync(file, 'utf8')) as { processes: ProcessRecord[] };
     const processes = content.processes.map((record) =>
@@ -285,7 +285,7 @@ describe('what an earlier start left behind', () => {
       `stopping temporal (pid ${left.pid}), left behind by an earlier start that was killed`,
     ]);
     expect(identify(left.pid!)).toBeUndefined();
-    expect(identify(stranger.pid!)).toBeDefined();
+    expect(identify(otherProgram.pid!)).toBeDefined();
   });
 });
 
@@ -314,7 +314,7 @@ describe('the cache', () => {
     return child;
   };
 
-  it('is filled once when two processes ask at the same time', async () => {
+  it('is filled once when two processes need it at the same time', async () => {
     const both = [start('build'), start('build')];
     const codes = await Promise.all(both.map(async (child) => (await once(child, 'close'))[0]));
     expect(codes).toEqual([0, 0]);
@@ -322,7 +322,7 @@ describe('the cache', () => {
     expect(existsSync(join(folder, 'cache/tool-1/program'))).toBe(true);
   });
 
-  it('never shows what a killed process half made, and lets the next one make it', async () => {
+  it('has no partial entry when its builder is killed, and the next process builds it', async () => {
     const killed = start('hang');
     await once(killed.stdout, 'data');
     killed.kill('SIGKILL');
@@ -343,8 +343,8 @@ describe('the cache', () => {
   });
 });
 
-describe('ports', () => {
-  it('that are taken are named with what they are for and the variable that moves them', async () => {
+describe('the check of ports', () => {
+  it('names the purpose and the variable of a port when it is in use', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
@@ -362,8 +362,8 @@ describe('ports', () => {
   });
 });
 
-describe('secrets', () => {
-  it('are made once, kept, and readable by their owner only', async () => {
+describe('the secrets file', () => {
+  it('is made once, kept, and readable by its owner only', async () => {
     const file = join(folder, 'data', 'secrets.json');
     const made = loadOrMakeSecrets(file);
     expect(loadOrMakeSecrets(file)).toEqual(made);

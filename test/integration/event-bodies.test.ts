@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.close();
 });
 
-test('a payment is told of with everything that is known of it, and no more [D-45, D-52]', async () => {
+test('the events of a payment carry every field of their type and no other [D-45, D-52]', async () => {
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: NOW,
   });

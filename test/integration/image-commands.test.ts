@@ -8,8 +8,8 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
- * The image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs, so
- * these tests start each program as the image does.
+ * The image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs;
+ * these tests start each program with the image's command.
  */
 
 const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true }) as {

@@ -12,7 +12,7 @@ afterEach(async () => {
   await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
 });
 
-/** Connected to a server that answers what it understands, and says nothing to anything else. */
+/** A socket to a server that answers only the text `question`. */
 async function connected(silenceMsMax: number): Promise<LastingSocket> {
   server = createServer((peer) => {
     peer.on('error', () => undefined);
@@ -26,20 +26,20 @@ async function connected(silenceMsMax: number): Promise<LastingSocket> {
   return socket;
 }
 
-test('a server that says nothing to what it was sent is lost [design §6]', async () => {
+test('a socket is destroyed with ETIMEDOUT when the server does not answer in time', async () => {
   const silent = await connected(50);
   silent.on('data', () => expect.fail('there is no answer'));
-  silent.write('what it does not understand');
+  silent.write('a text without an answer');
   const [error] = (await once(silent, 'error').catch((thrown: unknown) => [thrown])) as [unknown];
   expect(error).toMatchObject({ code: 'ETIMEDOUT', message: 'Postgres does not answer' });
   expect(silent.destroyed).toBe(true);
 });
 
-test('one that has answered may be quiet for as long as it likes [design §6]', async () => {
+test('a socket stays open for any idle time when no answer is outstanding', async () => {
   const quiet = await connected(10_000);
   quiet.write('question');
   expect(String(await once(quiet, 'data'))).toBe('answer');
-  // Idle for as long as a question may wait, twice.
+  // Two idle timeouts.
   for (let idle = 0; idle < 2; idle += 1) {
     quiet.setTimeout(50);
     await once(quiet, 'timeout');

@@ -12,7 +12,7 @@ import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** Links from the API to the gateway's own book, and a checkout's expiry in Temporal's time. */
+/** Links from the API to the gateway; checkouts expire in the time of a time-skipping Temporal. */
 
 const DAY = 86_400_000;
 
@@ -57,7 +57,7 @@ async function rowOf(shortUrl: string) {
   return row!;
 }
 
-/** A payer opens the link, says who they are, and has the card form before them. */
+/** A payer opens the link, enters name and e-mail, and gets the card form. */
 async function begin(shortUrl: string): Promise<Page> {
   const page = await openPage(shortUrl);
   return submitForm(page, page.forms[0]!, {
@@ -66,7 +66,7 @@ async function begin(shortUrl: string): Promise<Page> {
   });
 }
 
-/** The last subscription that came of a link. */
+/** The newest subscription of a link. */
 async function lastSoldBy(shortUrl: string) {
   const { id } = await rowOf(shortUrl);
   const sold = await world.db.select().from(subscriptions).where(eq(subscriptions.linkId, id));
@@ -76,7 +76,7 @@ async function lastSoldBy(shortUrl: string) {
   return { merchantId, subscriptionId };
 }
 
-test('a payer who opens a link, tells who they are and pays has a subscription like any other [IF-4.4, D-37, D-44]', async () => {
+test('a link creates and charges a subscription when its payer pays [IF-4.4, D-37, D-44]', async () => {
   const shortUrl = await makeLink({ callbackUrl: 'https://shop.example/thanks', receiptId: 'r-7' });
   const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
   expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
@@ -92,8 +92,8 @@ test('a payer who opens a link, tells who they are and pays has a subscription l
       ['succeeded', 1_999],
     ],
   );
-  const told = await shop.news(ref.subscriptionId, 7);
-  expect(told.map((line) => line.split(' ').slice(2, 4).join(' '))).toEqual([
+  const events = await shop.news(ref.subscriptionId, 7);
+  expect(events.map((line) => line.split(' ').slice(2, 4).join(' '))).toEqual([
     'intent.created CREATED',
     'subscription.created CREATED',
     'intent.checkout_opened CREATED',
@@ -106,7 +106,7 @@ test('a payer who opens a link, tells who they are and pays has a subscription l
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
-test('cancelled while a payment is on its way, a use is given back once that is declined [D-37, D-§4]', async () => {
+test('a link’s use is released when its cancelled checkout is not paid [D-37, D-§4]', async () => {
   const shortUrl = await makeLink();
   const form = await begin(shortUrl);
   const ref = await lastSoldBy(shortUrl);
@@ -114,8 +114,8 @@ test('cancelled while a payment is on its way, a use is given back once that is 
   const match = { subscriptionId };
   const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
   await world.control('POST', '/control/faults', lose);
-  const deaf = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
-  await world.control('POST', '/control/faults', deaf);
+  const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
+  await world.control('POST', '/control/faults', failingLookup);
   const waiting = await payOn(form, cardOf('4000 0000 0000 0002'));
   expect(waiting.title).toBe('Your payment is being processed');
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
@@ -131,7 +131,7 @@ test('cancelled while a payment is on its way, a use is given back once that is 
   expect((await rowOf(shortUrl)).uses).toBe(1);
 });
 
-test('a checkout that nobody pays in a day gives its use back to the next payer [D-37]', async () => {
+test('a link’s use is released when its checkout expires after a day [D-37]', async () => {
   const shortUrl = await makeLink();
   const left = await begin(shortUrl);
   expect(left.forms.map(({ button }) => button)).toEqual(['Pay 19.99 USD']);
@@ -143,7 +143,7 @@ test('a checkout that nobody pays in a day gives its use back to the next payer 
   expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
   expect((await openPage(left.url)).title).toBe('This checkout has expired');
 
-  // The API's time did not jump: a checkout that began now would be over for Temporal.
+  // Only Temporal's time has skipped: it would expire a checkout of now at once, so none begins.
   expect((await openPage(shortUrl)).forms.map(({ button }) => button)).toEqual(['Continue']);
   expect(await world.book(ref)).toEqual([]);
 });

@@ -28,8 +28,8 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
- * A row is changed, its workflow runs and sleeps, and whoever changed the row dies before telling it:
- * no signal is sent. A sweep finds each, once, and nothing is charged twice.
+ * A process changes a row and crashes before it signals the row's sleeping workflow. A sweep must find
+ * each such row once, and nothing may be charged twice.
  */
 
 const DAY = 24 * 3_600_000;
@@ -57,14 +57,14 @@ async function counts(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
 }
 
-/** What one sweep repaired, as it says and as it counted. */
+/** The repairs that one sweep reports; they must equal the growth of the stored counts. */
 async function sweep(): Promise<Record<string, number>> {
   const before = await counts();
   const repaired = await repairsOf(world);
-  const grown = Object.entries(await counts())
+  const increases = Object.entries(await counts())
     .map(([kind, count]): [string, number] => [kind, count - (before[kind] ?? 0)])
     .filter(([, count]) => count > 0);
-  expect(Object.fromEntries(grown)).toEqual(repaired);
+  expect(Object.fromEntries(increases)).toEqual(repaired);
   return repaired;
 }
 
@@ -91,8 +91,8 @@ const attemptOf = async (intentId: string) => {
   return attempt;
 };
 
-/** Charges what an attempt was to charge, on another route than the attempt's. */
-async function chargeBeside(attempt: Awaited<ReturnType<typeof attemptOf>>, key: string) {
+/** Charges an attempt's amount at the gateway, outside the attempt's own call. */
+async function chargeOutside(attempt: Awaited<ReturnType<typeof attemptOf>>, key: string) {
   const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
   const { merchantId } = world;
   const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
@@ -111,7 +111,7 @@ const SUBSCRIBED = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-test('a row moved on under a sleeping subscription, and its cycle is due: charged once [design §5, D-40]', async () => {
+test('the sweep charges a due cycle once when its workflow missed a signal [D-40]', async () => {
   const ref = await world.create({ createdAt: Date.now() });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const state = await world.state(ref);
@@ -141,14 +141,14 @@ test('a row moved on under a sleeping subscription, and its cycle is due: charge
   expect(await charges(ref)).toHaveLength(2);
 });
 
-test('a late charge was booked in the row of a sleeping subscription: it goes back, and the next cycle is charged once [design §4, §5]', async () => {
+test('the sweep refunds a late charge when the subscription’s workflow missed it', async () => {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const [{ intentId }] = (await world.events(ref)) as [{ intentId: string }];
   const attempt = await attemptOf(intentId);
-  const gatewayChargeId = await chargeBeside(attempt, `${attempt.gatewayKey}:late`);
+  const gatewayChargeId = await chargeOutside(attempt, `${attempt.gatewayKey}:late`);
   const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
   await world.db
     .update(refunds)
@@ -163,7 +163,7 @@ test('a late charge was booked in the row of a sleeping subscription: it goes ba
     'succeeded 1999 x1 back 1999',
   ]);
 
-  // Its workflow has not read the row since, and does so before it charges anything.
+  // The workflow has not read the row since; it must read the row before it charges the next cycle.
   await world.advance(clock, '2027-02-10T00:00:00Z');
   expect(await charges(ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
   expect((await world.state(ref)).log.map(({ what }) => what)).toContain(
@@ -174,7 +174,7 @@ test('a late charge was booked in the row of a sleeping subscription: it goes ba
 
 const BY_ADA = { code: null, by: 'Ada', note: 'asked the gateway on the phone' };
 
-/** A person's decision, and then that process dies: nobody is told. A minute passes. */
+/** Records a decision without a signal to the workflow; a minute passes. */
 async function decide(id: string, decision: Pick<Decision, 'outcome' | 'gatewayId'>) {
   expect(await decideReview(world.db, id, { ...BY_ADA, ...decision })).toMatchObject({ ok: true });
   await passMinute(id);
@@ -186,7 +186,7 @@ const passMinute = (id: string) =>
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(paymentReviews.subjectId, id));
 
-/** A payment whose workflow waits for a person: the gateway refused the request itself. */
+/** A payment in manual review, because the gateway rejected the request. */
 async function paymentInReview() {
   const saved = await payments.saved();
   const setMethod = (gatewayMethodId: string) =>
@@ -208,9 +208,9 @@ async function paymentInReview() {
   return { ref, attempt: { ...attempt, gatewayMethodId } };
 }
 
-test('a person found that a payment was made, and its workflow was not told: booked once, charged no more [design §4, §5]', async () => {
+test('the sweep books a payment once when a review found it paid and no signal was sent', async () => {
   const { ref, attempt } = await paymentInReview();
-  const gatewayId = await chargeBeside(attempt, `${attempt.gatewayKey}:by-phone`);
+  const gatewayId = await chargeOutside(attempt, `${attempt.gatewayKey}:by-phone`);
   await decide(attempt.id, { outcome: 'paid', gatewayId });
   expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
   expect(await statusOf(paymentWorkflowId(ref.intentId))).toBe('RUNNING');
@@ -230,7 +230,7 @@ test('a person found that a payment was made, and its workflow was not told: boo
   expect(await payments.story(ref.intentId)).toHaveLength(2);
 });
 
-test('a person found that a payment was not made, and nobody was told: it is booked, watched, and what comes late goes back [design §4, §5]', async () => {
+test('the sweep books a decline and starts a late-charge watch when a review found no charge', async () => {
   const { ref, attempt } = await paymentInReview();
   await decide(attempt.id, { outcome: 'not_charged', gatewayId: null });
 
@@ -241,14 +241,14 @@ test('a person found that a payment was not made, and nobody was told: it is boo
   expect((await watch.describe()).status.name).toBe('RUNNING');
   await passMinute(attempt.id);
   expect(await sweep()).toEqual({});
-  // The watch is lost, and the next sweep starts it again.
+  // The watch is terminated; the next sweep starts it again.
   await watch.terminate('lost');
   await passMinute(attempt.id);
   expect(await sweep()).toEqual({ decidedReviews: 1 });
   await passMinute(attempt.id);
   expect(await sweep()).toEqual({});
 
-  await chargeBeside(attempt, attempt.gatewayKey);
+  await chargeOutside(attempt, attempt.gatewayKey);
   await watch.signal(poke);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await vi.waitFor(
@@ -260,10 +260,10 @@ test('a person found that a payment was not made, and nobody was told: it is boo
   expect(await sweep()).toEqual({});
 });
 
-test('a person gave a refund back by hand, and its workflow was not told: booked once, sent no more [design §4, §5]', async () => {
+test('the sweep books a refund once when a review found it made and no signal was sent', async () => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 1_200);
-  // Sent so long ago that its key is not honoured any more.
+  // First sent 366 days ago: the gateway does not honour its key any more.
   await world.db
     .update(refunds)
     .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
@@ -275,24 +275,25 @@ test('a person gave a refund back by hand, and its workflow was not told: booked
   expect(await sweep()).toEqual({ decidedReviews: 1 });
   const refunding = world.client.workflow.getHandle(refundWorkflowId(ref.refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
-  const told = [
+  const expectedEvents = [
     'intent.created CREATED',
     'intent.success SUCCESS',
     'intent.refunded PARTIALLY_REFUNDED',
   ];
-  expect(await payments.story(paid.intentId)).toEqual(told);
+  expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 
   await passMinute(ref.refundId);
   expect(await sweep()).toEqual({});
   expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
-  expect(await payments.story(paid.intentId)).toEqual(told);
+  expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 });
 
-test('an event came while its endpoint queue sleeps until the next attempt of another stream: it is delivered, once [D-54]', async () => {
+test('the sweep wakes an endpoint queue once when the signal for a new event was lost [D-54]', async () => {
   const secret = 'whsec_YWxpdmU=';
   const receiver = await startWebhookReceiver({ secrets: [secret] });
-  const told = () => receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`);
+  const received = () =>
+    receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`);
   const configId = await world.subscribe(receiver.url, secret);
   const endpoint = { merchantId: world.merchantId, configId };
   const next = (streamId: string, nextAttemptAt: number | SQL, attempts: number) =>
@@ -319,13 +320,16 @@ test('an event came while its endpoint queue sleeps until the next attempt of an
   const order = { ...ref, token: await payments.card(), nowAt: Date.now() };
   expect(await createPaymentActivities(deps).chargePayment(order)).toEqual({ kind: 'succeeded' });
   await next(ref.intentId, minutesAgo(1), 0);
-  expect(told()).toEqual([]);
+  expect(received()).toEqual([]);
 
   expect(await sweep()).toEqual({ stalledStreams: 1 });
-  await vi.waitFor(() => expect(told()).toEqual(['1 intent.created', '2 intent.success']), SOON);
+  await vi.waitFor(
+    () => expect(received()).toEqual(['1 intent.created', '2 intent.success']),
+    SOON,
+  );
   expect(await sweep()).toEqual({});
   expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   expect((await queue.describe()).status.name).toBe('RUNNING');
-  expect(told()).toHaveLength(2);
+  expect(received()).toHaveLength(2);
   await receiver.close();
 });

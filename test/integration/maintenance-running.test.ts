@@ -38,7 +38,7 @@ afterEach(async () => {
 const maintenance = () =>
   world.client.workflow.getHandle(maintenanceWorkflowId(world.taskQueuePrefix));
 
-/** As a worker process does. `checks` says how often it found or started the workflow. */
+/** Runs a worker's check. `checks` counts how often it found or started the workflow. */
 function keepRunning(connection = world.client.connection) {
   let checks = 0;
   let isChecking = false;
@@ -86,7 +86,7 @@ const repairs = () =>
 const statusOf = async (workflowId: string) =>
   (await world.client.workflow.getHandle(workflowId).describe()).status.name;
 
-/** Every run there ever was, oldest first. */
+/** The statuses of all runs, oldest first. */
 async function runs(): Promise<string[]> {
   const found: { at: number; status: string }[] = [];
   const query = `WorkflowId = '${maintenanceWorkflowId(world.taskQueuePrefix)}'`;
@@ -96,7 +96,7 @@ async function runs(): Promise<string[]> {
   return found.toSorted((a, b) => a.at - b.at).map(({ status }) => status);
 }
 
-test('the sweeps run once, however many workers look after them [design §5]', async () => {
+test('the maintenance workflow runs once when several workers ensure it', async () => {
   const subscriptionId = await neverStarted();
   const [first, second] = [keepRunning(), keepRunning()];
   await vi.waitFor(
@@ -112,13 +112,13 @@ test('the sweeps run once, however many workers look after them [design §5]', a
   expect(failures).toEqual([]);
 });
 
-test('sweeps that an operator terminated run again, once, and do their work [design §5]', async () => {
+test('the maintenance workflow is started again once when an operator terminated it', async () => {
   const keepers = [keepRunning(), keepRunning()];
   await vi.waitFor(() => expect(keepers[0]?.checks()).toBeGreaterThan(0), SOON);
   const { runId } = await maintenance().describe();
-  // Nobody is there to do a sweep: what is repaired below, only the second run can have repaired.
+  // Without workers no sweep can run: the repair below must come from the second run.
   await world.stopWorkers();
-  await maintenance().terminate('somebody clicked');
+  await maintenance().terminate('terminated by an operator');
   const subscriptionId = await neverStarted();
   await vi.waitFor(async () => {
     const { status, runId: nextRunId } = await maintenance().describe();
@@ -132,7 +132,7 @@ test('sweeps that an operator terminated run again, once, and do their work [des
   );
   expect(await statusOf(subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
 
-  // And nothing further happens.
+  // Further checks start nothing.
   const before = keepers.map(({ checks }) => checks());
   await vi.waitFor(
     () =>
@@ -144,7 +144,7 @@ test('sweeps that an operator terminated run again, once, and do their work [des
   expect(failures).toEqual([]);
 });
 
-/** A way to the Temporal server that can be cut. */
+/** A TCP relay to the Temporal server whose connections can be cut. */
 async function openRelay() {
   const [host, port] = inject('temporalAddress').split(':');
   const sockets = new Set<Socket>();
@@ -172,7 +172,7 @@ async function openRelay() {
   };
 }
 
-test('a start that fails is told, ends no process, and is made up for [design §5]', async () => {
+test('a failed start of the maintenance workflow is logged and repeated when Temporal is back', async () => {
   const relay = await openRelay();
   const [first, second] = [relay.address, relay.address].map((address) => {
     const connection = Connection.lazy({ address });
@@ -184,11 +184,11 @@ test('a start that fails is told, ends no process, and is made up for [design §
     SOON,
   );
   relay.cut();
-  await maintenance().terminate('somebody clicked');
+  await maintenance().terminate('terminated by an operator');
   await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
   expect(failures[0]).toBe('the maintenance workflow was not started');
 
-  // One process leaves in the middle of a check: it closes no connection under it.
+  // One process ends during a check: it waits for the check before it closes its connection.
   await vi.waitFor(() => expect(first.isChecking()).toBe(true), SOON);
   await first.end();
   await first.connection.close();

@@ -58,18 +58,18 @@ async function change(ref: SubscriptionRef, set: object): Promise<void> {
   await world.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
 }
 
-/** However long a test takes to look. */
+/** In the future, so that the row counts as new however slow the test is. */
 const justNow = sql`now() + interval '1 minute'`;
 const longAgo = sql`now() - interval '10 minutes'`;
 
 describe('a sweep', () => {
-  test('finds nothing when nothing is wrong [design §5]', async () => {
+  test('repairs nothing when nothing is wrong', async () => {
     const ref = await world.create({ createdAt: Date.now() });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     expect(await sweep()).toEqual(NOTHING);
   });
 
-  test('starts the workflow of a row that has none [design §5]', async () => {
+  test('starts the workflow of a subscription that has none', async () => {
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     await change(ref, { insertedAt: justNow });
     expect(await sweep()).toEqual(NOTHING);
@@ -79,9 +79,9 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual(NOTHING);
   });
 
-  test('starts a terminated workflow again from its row [design §3]', async () => {
+  test('starts a workflow again from its row when it was terminated', async () => {
     const ref = await world.create({ createdAt: Date.now() });
-    await handleOf(ref).terminate('somebody clicked');
+    await handleOf(ref).terminate('terminated by an operator');
     await vi.waitFor(async () => expect((await sweep()).lost).toBe(1), {
       timeout: 20_000,
       interval: 200,
@@ -90,10 +90,10 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual(NOTHING);
   });
 
-  test('wakes a subscription that should have moved and did not [design §5]', async () => {
+  test('wakes a subscription whose next step is overdue', async () => {
     const ref = await world.create({ createdAt: Date.now() });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    // Its workflow is gone without a trace that visibility could show, and its cycle is due.
+    // The workflow is terminated outside the sweep's look-back of 0 ms, and a cycle is due.
     await handleOf(ref).terminate('lost');
     const state = await world.state(ref);
     const anchorAt = Number(state.anchorAt) - 40 * 24 * HOUR;
@@ -123,17 +123,17 @@ describe('a sweep', () => {
     await change(ref, { wakeAt: null });
   });
 
-  test('tells a subscription again where its clock was sent [D-60]', async () => {
+  test('sends a subscription the target of its test clock again when it lags behind [D-60]', async () => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     const targetAt = Date.parse('2027-02-11T00:00:00Z');
-    // The target is committed, and the process that should have signalled it is dead.
+    // The target is committed without a signal to the workflow.
     const { merchantId } = world;
     await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
     await change(ref, { updatedAt: longAgo });
-    // It may be on its way.
+    // The signal may still be in flight.
     expect(await sweep()).toEqual(NOTHING);
     await world.db.update(testClocks).set({ sentAt: longAgo });
     expect(await sweep()).toEqual({ ...NOTHING, behindTheirClock: 1 });
@@ -141,10 +141,10 @@ describe('a sweep', () => {
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('wakes a stream whose events do not move [D-54]', async () => {
+  test('wakes the queue of an endpoint whose deliveries are overdue [D-54]', async () => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
-    // Written by a transaction whose process died before anybody delivered.
+    // The events are committed, and no process delivers them.
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     await change(ref, { insertedAt: justNow });
     await world.db
@@ -162,7 +162,7 @@ describe('a sweep', () => {
     expect(await world.workflows.start(ref)).toBe(true);
   });
 
-  test('has the queue deliver what a dead process had claimed, once the claim has ended [D-54]', async () => {
+  test('wakes the queue when a crashed worker’s lease on deliveries expired [D-54]', async () => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
     const ref = await world.createRowOnly({ createdAt: Date.now() });
@@ -187,12 +187,12 @@ describe('a sweep', () => {
     expect(await world.workflows.start(ref)).toBe(true);
   });
 
-  test('takes back a refund without a key whose caller died, and leaves it unsent for good [D-17]', async () => {
+  test('voids an unsent refund without an idempotency key when its caller crashed [D-17]', async () => {
     const payments = paymentsIn(world);
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 700);
     const { refundId } = ref;
-    // Nobody asked with a key that anybody could ask with again.
+    // The request had no idempotency key, so no client can repeat it.
     await world.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
@@ -207,13 +207,13 @@ describe('a sweep', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('that cannot help one helps the others, and says so [design §5]', async () => {
-    const helpless = await world.createRowOnly({ createdAt: Date.now() });
+  test('repairs the others, and counts a failure, when one repair fails', async () => {
+    const unstartable = await world.createRowOnly({ createdAt: Date.now() });
     const other = await world.createRowOnly({ createdAt: Date.now() });
-    const state = await world.state(helpless);
-    // A row that no workflow can be started from: its payload is beyond what the server takes.
+    const state = await world.state(unstartable);
+    // Its workflow cannot start: the payload exceeds the Temporal server's limit.
     const log = [{ at: 0, what: 'x'.repeat(3_000_000), why: '' }];
-    await change(helpless, { insertedAt: longAgo, state: { ...state, log } });
+    await change(unstartable, { insertedAt: longAgo, state: { ...state, log } });
     await change(other, { insertedAt: longAgo });
     const report = await sweep();
     expect({ neverStarted: report.neverStarted, failed: report.failed }).toEqual({
@@ -221,14 +221,14 @@ describe('a sweep', () => {
       failed: 1,
     });
     expect(await isRunning(other)).toBe(true);
-    await change(helpless, { state });
+    await change(unstartable, { state });
     await sweep();
-    expect(await isRunning(helpless)).toBe(true);
+    expect(await isRunning(unstartable)).toBe(true);
   });
 });
 
 describe('an Idempotency-Key', () => {
-  test('is forgotten when its 45 days are over, and not before [D-17]', async () => {
+  test('is deleted when its 45 days are over, and not before [D-17]', async () => {
     const row = (key: string, expiresAt: number) => ({
       merchantId: world.merchantId,
       route: 'POST /customer/create',

@@ -6,7 +6,7 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** Manual retries over HTTP, on a real Temporal and with the gateway's own book. */
+/** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
@@ -25,8 +25,8 @@ afterAll(async () => {
 });
 
 /**
- * UNPAID since midnight of 10 February 2027: the charge of that day is the first of `declines` that
- * are declined in a row.
+ * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
+ * row; the charge of that day is the first of them.
  */
 async function unpaid(code: string, declines: number, cycleCount = 3) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
@@ -61,66 +61,76 @@ const declinedUntil = (time: string, errorCode: string) => ({
   errorMessage: expect.any(String) as string,
 });
 
-describe('the cooldown', () => {
-  test('refuses at 3 h 59 min with the instant to wait until, allows at 4 h, and survives restarts [IF-4.9, D-31]', async () => {
-    // A stolen card: no automatic retry comes in between.
-    const life = await unpaid('stolen_card', 3);
-    expect(await life.retry()).toEqual(declinedUntil('04:00:00.000', 'stolen_card'));
-    await expect(life.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
+describe('a manual retry', () => {
+  test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31]', async () => {
+    // stolen_card is a hard decline: there are no automatic retries in between.
+    const subscription = await unpaid('stolen_card', 3);
+    expect(await subscription.retry()).toEqual(declinedUntil('04:00:00.000', 'stolen_card'));
+    await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
     await world.stopWorkers();
     await world.startWorkers();
-    await life.goTo('03:59:00');
-    await expect(life.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
-    await life.goTo('03:59:59.999');
-    await expect(life.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
-    await life.goTo('04:00:00');
-    expect(await life.retry()).toEqual(declinedUntil('08:00:00.000', 'stolen_card'));
-    expect(await life.outcomes()).toEqual(['succeeded', 'declined', 'declined', 'declined']);
+    await subscription.goTo('03:59:00');
+    await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
+    await subscription.goTo('03:59:59.999');
+    await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
+    await subscription.goTo('04:00:00');
+    expect(await subscription.retry()).toEqual(declinedUntil('08:00:00.000', 'stolen_card'));
+    expect(await subscription.outcomes()).toEqual([
+      'succeeded',
+      'declined',
+      'declined',
+      'declined',
+    ]);
   });
 
-  test('counts from the manual retry: an automatic one in between neither waits for it nor moves it [D-31, D-30]', async () => {
-    const life = await unpaid('card_declined', 3);
-    await life.goTo('02:00:00');
-    expect(await life.retry()).toEqual(declinedUntil('06:00:00.000', 'card_declined'));
-    await life.goTo('05:59:00');
-    // The automatic retry of 04:00 came all the same, and the next is 8 h after it.
-    expect(await life.outcomes()).toEqual(['succeeded', 'declined', 'declined', 'declined']);
-    expect((await world.state(life.ref)).owed?.nextRetryAt).toBe(
+  test('has the same cooldown when an automatic retry comes in between [D-31, D-30]', async () => {
+    const subscription = await unpaid('card_declined', 3);
+    await subscription.goTo('02:00:00');
+    expect(await subscription.retry()).toEqual(declinedUntil('06:00:00.000', 'card_declined'));
+    await subscription.goTo('05:59:00');
+    // The automatic retry of 04:00 was made; the next one is 8 h after it.
+    expect(await subscription.outcomes()).toEqual([
+      'succeeded',
+      'declined',
+      'declined',
+      'declined',
+    ]);
+    expect((await world.state(subscription.ref)).owed?.nextRetryAt).toBe(
       Date.parse('2027-02-10T12:00:00Z'),
     );
-    await expect(life.retry()).rejects.toMatchObject(cooldownUntil('06:00:00.000'));
-    await life.goTo('06:00:00');
-    expect(await life.retry()).toEqual({
+    await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('06:00:00.000'));
+    await subscription.goTo('06:00:00');
+    expect(await subscription.retry()).toEqual({
       success: true,
       minManualRetryDate: '2027-02-10T10:00:00.000Z',
       status: 'ACTIVE',
       errorCode: null,
       errorMessage: null,
     });
-    expect(await life.outcomes()).toHaveLength(5);
+    expect(await subscription.outcomes()).toHaveLength(5);
   });
 });
 
-describe('retries at the same moment, each with a key of its own', () => {
+describe('five concurrent manual retries with different keys', () => {
   test.each([
-    ['that are declined', 10, { success: false, status: 'UNPAID' }],
-    ['of which one pays', 1, { success: true, status: 'ACTIVE' }],
-  ])('%s make one attempt [D-31, D-32]', async (_, declines, outcome) => {
-    const life = await unpaid('card_declined', declines);
-    const answers = await Promise.allSettled(Array.from({ length: 5 }, () => life.retry()));
+    ['the charge is declined', 10, { success: false, status: 'UNPAID' }],
+    ['the charge succeeds', 1, { success: true, status: 'ACTIVE' }],
+  ])('make one attempt when %s [D-31, D-32]', async (_, declines, outcome) => {
+    const subscription = await unpaid('card_declined', declines);
+    const answers = await Promise.allSettled(Array.from({ length: 5 }, () => subscription.retry()));
     const done = answers.filter((answer) => answer.status === 'fulfilled');
     expect(done.map(({ value }) => value)).toEqual([expect.objectContaining(outcome)]);
     const refused = answers.filter((answer) => answer.status === 'rejected');
     expect(refused.map(({ reason }) => (reason as { status: number }).status)).toEqual([
       400, 400, 400, 400,
     ]);
-    expect(await life.outcomes()).toHaveLength(3);
+    expect(await subscription.outcomes()).toHaveLength(3);
   });
 });
 
-describe('a retry that', () => {
-  test('pays the last cycle answers ENDED without a date, also to its key when all is over [IF-4.9, D-10a, D-17]', async () => {
-    const life = await unpaid('card_declined', 1, 2);
+describe('the answer to a manual retry', () => {
+  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17]', async () => {
+    const subscription = await unpaid('card_declined', 1, 2);
     const ended = {
       success: true,
       minManualRetryDate: null,
@@ -128,32 +138,35 @@ describe('a retry that', () => {
       errorCode: null,
       errorMessage: null,
     };
-    expect(await life.retry('last')).toEqual(ended);
-    expect(await world.state(life.ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    expect(await life.retry('last')).toEqual(ended);
-    await expect(life.retry('one-more')).rejects.toMatchObject(
+    expect(await subscription.retry('last')).toEqual(ended);
+    expect(await world.state(subscription.ref)).toMatchObject({
+      status: 'ENDED',
+      cyclesCharged: 2,
+    });
+    expect(await subscription.retry('last')).toEqual(ended);
+    await expect(subscription.retry('one-more')).rejects.toMatchObject(
       refusal('operation_not_allowed', 'A subscription that is ENDED cannot be retried\\.'),
     );
-    expect(await life.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+    expect(await subscription.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
   });
 
-  test('is undecided is payment_outcome_pending until it is, and its key then gives the outcome [D-31, D-17]', async () => {
-    const life = await unpaid('card_declined', 1);
-    const match = { subscriptionId: life.ref.subscriptionId };
+  test('is payment_outcome_pending, also for its key, until the outcome is known [D-31, D-17]', async () => {
+    const subscription = await unpaid('card_declined', 1);
+    const match = { subscriptionId: subscription.ref.subscriptionId };
     const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
     await world.control('POST', '/control/faults', lose);
-    const deaf = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
-    await world.control('POST', '/control/faults', deaf);
-    await expect(life.retry('undecided')).rejects.toMatchObject({
+    const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
+    await world.control('POST', '/control/faults', failingLookup);
+    await expect(subscription.retry('undecided')).rejects.toMatchObject({
       status: 400,
       errorCode: 'payment_outcome_pending',
     });
-    await expect(life.retry('another')).rejects.toMatchObject({
+    await expect(subscription.retry('another')).rejects.toMatchObject({
       status: 400,
       errorCode: 'payment_outcome_pending',
     });
     await world.control('DELETE', '/control/faults');
-    const late = await vi.waitFor(() => life.retry('undecided'), {
+    const late = await vi.waitFor(() => subscription.retry('undecided'), {
       timeout: 60_000,
       interval: 250,
     });
@@ -164,6 +177,6 @@ describe('a retry that', () => {
       errorCode: null,
       errorMessage: null,
     });
-    expect(await life.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
+    expect(await subscription.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
   });
 });

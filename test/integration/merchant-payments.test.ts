@@ -6,7 +6,7 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** A merchant's own charges and refunds over HTTP, on a real Temporal and with the gateway's book. */
+/** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
@@ -28,7 +28,7 @@ type Json = Record<string, unknown>;
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
-/** Charges in the gateway's book that belong to an intent. */
+/** An intent's charges at the gateway. */
 async function booked(intentId: string): Promise<string[]> {
   const { charges } = await world.control('GET', '/control/charges');
   return charges
@@ -70,7 +70,7 @@ async function activeSubscription(): Promise<string> {
   return made.subscriptionId;
 }
 
-test('a card that was saved on its page is charged and refunded in parts [IF-4.12, IF-4.13, D-§7]', async () => {
+test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7]', async () => {
   const { merchant } = shop;
   const method = await savedCard('4242 4242 4242 4242');
   const tokens = await merchant.get<{ data: Json[] }>(
@@ -103,7 +103,7 @@ test('a card that was saved on its page is charged and refunded in parts [IF-4.1
   expect(await booked(intentId)).toEqual(['succeeded 2500 x1']);
 });
 
-test('a card that is declined later answers FAILED with its code [IF-4.12, D-42]', async () => {
+test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42]', async () => {
   const method = await savedCard('4000 0000 0000 0341');
   const charged = await shop.merchant.post<Json>('/payments/charge-tokenised-pm', {
     ...method,
@@ -118,7 +118,7 @@ test('a card that is declined later answers FAILED with its code [IF-4.12, D-42]
   expect(await booked(String(charged['intentId']))).toEqual(['declined 2500 x1']);
 });
 
-test('twenty one-time charges at once with one key are one charge of the saved method [IF-4.10, D-17]', async () => {
+test('a one-time charge is made once when 20 requests have the same key [IF-4.10, D-17]', async () => {
   const { merchant } = shop;
   const subscriptionId = await activeSubscription();
   const before = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
@@ -136,7 +136,7 @@ test('twenty one-time charges at once with one key are one charge of the saved m
     errorCode: null,
     errorMessage: null,
   });
-  // Who met the first one at work was told to ask again.
+  // Requests during the first one got 409.
   const outcomes = answers.map((answer) =>
     answer.status === 'fulfilled' ? JSON.stringify(answer.value) : statusOf(answer.reason),
   );
@@ -148,16 +148,16 @@ test('twenty one-time charges at once with one key are one charge of the saved m
   const { updatePaymentMethodLink: _, ...rest } = before;
   expect(after).toMatchObject(rest);
   await shop.expectAllDelivered(subscriptionId);
-  const told = shop.receiver.received
+  const events = shop.receiver.received
     .filter(({ event }) => event['subscriptionId'] === subscriptionId)
     .map(({ event }) => `${event.sequence} ${event.eventType} ${String(event['amount'])}`);
-  expect(told.slice(-2)).toEqual([
-    `${told.length - 1} intent.created 700`,
-    `${told.length} intent.success 700`,
+  expect(events.slice(-2)).toEqual([
+    `${events.length - 1} intent.created 700`,
+    `${events.length} intent.success 700`,
   ]);
 });
 
-test('cancelling the first intent ends the subscription, once, whoever pays later [IF-4.11, D-41]', async () => {
+test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41]', async () => {
   const { merchant } = shop;
   const { subscriptionId, fwdUrl } = await merchant.post<{
     subscriptionId: string;

@@ -8,7 +8,7 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const MINUTE_MS = 60_000;
-const BORN_AT = Date.parse('2026-01-31T12:00:00Z');
+const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
@@ -22,10 +22,10 @@ afterAll(async () => {
   await server.close();
 });
 
-/** A paying subscription on a clock of its own, and when its attempts were made. */
+/** A paid subscription on its own test clock, with the times of its declined attempts. */
 async function subscribed() {
-  const clock = await world.createClock(BORN_AT);
-  const ref = await world.create({ createdAt: BORN_AT, testClockId: clock });
+  const clock = await world.createClock(CREATED_AT);
+  const ref = await world.create({ createdAt: CREATED_AT, testClockId: clock });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   return { ref, clock, failedAt: () => failuresOf(ref) };
 }
@@ -40,7 +40,7 @@ async function failuresOf(ref: SubscriptionRef): Promise<string[]> {
 const declineAll = ({ subscriptionId }: SubscriptionRef) =>
   world.control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count: 20 });
 
-test('a new retry plan holds from the next dunning on; one that runs keeps its own [D-30]', async () => {
+test('a new retry plan applies to the next dunning when one runs already [D-30]', async () => {
   const { merchantId } = world;
   const first = await subscribed();
   await declineAll(first.ref);
@@ -73,7 +73,7 @@ test('a new retry plan holds from the next dunning on; one that runs keeps its o
   });
 });
 
-test('renewals of what is created under a jitter are charged within its window, each at its own share [D-05]', async () => {
+test('a renewal is charged at its share of the jitter when its merchant has set one [D-05]', async () => {
   const { merchantId } = world;
   const before = await subscribed();
   await changeSettings(world.db, merchantId, { jitterMs: 30 * MINUTE_MS });
@@ -89,11 +89,11 @@ test('renewals of what is created under a jitter are charged within its window, 
   const dueAt = Date.parse('2026-02-28T12:00:00Z');
   const nextAt = Date.parse('2026-03-31T12:00:00Z');
   expect(await paidAt(before.ref)).toEqual([
-    [BORN_AT, dueAt],
+    [CREATED_AT, dueAt],
     [dueAt, nextAt],
   ]);
   expect(await paidAt(after.ref)).toEqual([
-    [BORN_AT, dueAt],
+    [CREATED_AT, dueAt],
     [dueAt + shareMs, nextAt],
   ]);
 });

@@ -31,7 +31,7 @@ const DECLINED_LATER = '4000000000000341';
 const refused = (code: string, message: string) => ({ kind: 'refused', code, message });
 
 describe('a charge of a saved method', () => {
-  test('is made once, and the same order again finds it [D-36, D-40]', async () => {
+  test('is made once when the same request is repeated [D-36, D-40]', async () => {
     const ref = await payments.tokenised();
     const order = { ...ref, token: null };
     expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
@@ -44,7 +44,7 @@ describe('a charge of a saved method', () => {
     ]);
   });
 
-  test('that is declined stays so, whoever asks again [D-36, D-40]', async () => {
+  test('stays declined when the same request is repeated [D-36, D-40]', async () => {
     const ref = await payments.tokenised(DECLINED_LATER);
     const declined = { kind: 'declined', errorCode: 'card_declined' };
     expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
@@ -74,7 +74,7 @@ describe('a charge of a saved method', () => {
     });
   });
 
-  test('that was withdrawn is never made [D-40]', async () => {
+  test('is never sent when it was voided before [D-40]', async () => {
     const ref = await payments.tokenised();
     expect(await withdrawPayment(world.db, ref)).toBe(true);
     expect(await withdrawPayment(world.db, ref)).toBe(true);
@@ -84,14 +84,14 @@ describe('a charge of a saved method', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('that was made cannot be withdrawn [D-40]', async () => {
+  test('cannot be voided when it was made [D-40]', async () => {
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });
     expect(await withdrawPayment(world.db, ref)).toBe(false);
     expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('is settled once, whatever a twin that was given up for dead says later [D-40]', async () => {
+  test('stays settled when a stalled worker reports another outcome later [D-40]', async () => {
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });
     const { ref: refund } = await payments.refund(ref, 700);
@@ -103,18 +103,18 @@ describe('a charge of a saved method', () => {
       .from(paymentAttempts)
       .where(eq(paymentAttempts.intentId, ref.intentId));
     if (!attempt) throw new Error('no attempt');
-    const said = { code: 'card_declined', gatewayChargeId: null };
-    for (const twin of [
+    const decline = { code: 'card_declined', gatewayChargeId: null };
+    for (const late of [
       { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' },
-      { kind: 'declined', ...said, byPerson: true },
+      { kind: 'declined', ...decline, byPerson: true },
     ] as const) {
-      await world.db.transaction((tx) => settleAttempt(tx, attempt, twin, Date.now()));
+      await world.db.transaction((tx) => settleAttempt(tx, attempt, late, Date.now()));
       expect(await payments.intent(ref)).toEqual(settled);
     }
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   });
 
-  test('of another merchant is not there [D-21]', async () => {
+  test('is unknown to another merchant [D-21]', async () => {
     const { intentId } = await payments.tokenised();
     const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
     expect(await world.payments.pay(theirs)).toEqual(
@@ -123,8 +123,8 @@ describe('a charge of a saved method', () => {
   });
 });
 
-describe('a one-time charge of a clocked subscription', () => {
-  test('happens at its clock and is told in its stream [D-35, D-52, D-60]', async () => {
+describe('a one-time charge of a subscription on a test clock', () => {
+  test('has the clock’s time and the subscription’s sequence [D-35, D-52, D-60]', async () => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
     const clock = await world.createClock(createdAt);
@@ -157,15 +157,15 @@ describe('a one-time charge of a clocked subscription', () => {
       createdAt: laterAt,
       succeededAt: laterAt,
     });
-    // It is no cycle: the subscription does not know of it.
+    // It is no cycle: the subscription's state is unchanged.
     expect(await world.state(ref)).toEqual(before);
   });
 });
 
 describe('a hosted payment', () => {
   test.each([
-    ['keeps the method for the customer when it is to', true, 'LIVE'],
-    ['does not list the method when it is not', false, 'PENDING'],
+    ['saves the method for the customer when tokenise is true', true, 'LIVE'],
+    ['does not list the method when tokenise is false', false, 'PENDING'],
   ])('%s [D-§7]', async (_, tokenise, status) => {
     const ref = await payments.payment('hosted', { tokenise });
     const order = { ...ref, token: await payments.card() };
@@ -174,7 +174,7 @@ describe('a hosted payment', () => {
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
 
-  test('that was declined is tried again with another card, and each token once [D-40]', async () => {
+  test('takes another card, and each token once, when the first was declined [D-40]', async () => {
     const ref = await payments.payment('hosted');
     const first = { ...ref, token: await payments.card(DECLINED_LATER) };
     const second = { ...ref, token: await payments.card() };
@@ -184,7 +184,7 @@ describe('a hosted payment', () => {
       errorCode: 'card_declined',
     });
     expect(await world.payments.pay(second)).toEqual({ kind: 'succeeded' });
-    // A repeat finds its own outcome; a new card finds that all is paid.
+    // A repeat gets its own outcome; a new card is refused because the payment was made.
     expect(await world.payments.pay(first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
@@ -202,7 +202,7 @@ describe('a hosted payment', () => {
     ]);
   });
 
-  test('that expired takes no card any more [D-40]', async () => {
+  test('takes no card when its page has expired [D-40]', async () => {
     const nowAt = Date.now();
     const checkout = { id: 'cs_expired', token: 'of an expired page', expiresAt: nowAt };
     const ref = await payments.payment('hosted', { checkout });
@@ -212,7 +212,7 @@ describe('a hosted payment', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('without a card waits for its payer [D-40]', async () => {
+  test('is refused without a card token until its payer pays [D-40]', async () => {
     const ref = await payments.payment('hosted');
     expect(await world.payments.pay({ ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment waits for its payer.'),
@@ -220,11 +220,11 @@ describe('a hosted payment', () => {
   });
 });
 
-describe('cancelling a hosted payment', () => {
+describe('the cancellation of a hosted payment', () => {
   const cancel = (ref: { merchantId: string; intentId: string }, nowAt = Date.now()) =>
     world.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
 
-  test('closes it for good [D-41]', async () => {
+  test('refuses every later card [D-41]', async () => {
     const ref = await payments.payment('hosted');
     expect(await cancel(ref)).toEqual({ ok: true });
     expect(await world.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
@@ -237,7 +237,7 @@ describe('cancelling a hosted payment', () => {
     });
   });
 
-  test('is refused once it was paid, once it expired, and of any other payment [D-41]', async () => {
+  test('is refused when it was paid, when it expired, and for a saved-card charge [D-41]', async () => {
     const paid = await payments.paid();
     expect(await cancel(paid)).toEqual({ ok: false, message: 'The payment was made.' });
     const expired = await payments.payment('hosted');
@@ -253,7 +253,7 @@ describe('cancelling a hosted payment', () => {
 });
 
 describe('a setup session', () => {
-  test('stays open after a declined card and takes the next, once [D-50, D-§7]', async () => {
+  test('saves the next card once when the first was declined [D-50, D-§7]', async () => {
     const session = await payments.setup();
     const { merchantId, setupMethodId, customerId } = session;
     const order = { merchantId, setupMethodId };
@@ -292,7 +292,7 @@ describe('a setup session', () => {
     ]);
   });
 
-  test('that expired takes no card [D-§7]', async () => {
+  test('takes no card when it has expired [D-§7]', async () => {
     const { merchantId, setupMethodId, customerId } = await payments.setup(Date.now());
     const order = { merchantId, setupMethodId, ...(await payments.card()) };
     expect(await world.payments.saveMethod(order)).toEqual(
@@ -301,7 +301,7 @@ describe('a setup session', () => {
     expect(await payments.methodsOf(customerId)).toEqual([]);
   });
 
-  test('given two cards at once saves one [D-50]', async () => {
+  test('saves one card when two come at once [D-50]', async () => {
     const { merchantId, setupMethodId, customerId } = await payments.setup();
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];

@@ -9,7 +9,7 @@ let handle: DbHandle;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // One connection, so that what it keeps can be looked at.
+  // One connection, so that the test can read its prepared statements.
   handle = createDb({ url: database.url, poolSize: 1, applicationName: 'test' });
 });
 afterAll(async () => {
@@ -17,8 +17,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What the connection keeps of statements with that word. */
-async function kept(word: string): Promise<string[]> {
+/** The connection's prepared statements that contain that word. */
+async function prepared(word: string): Promise<string[]> {
   const rows = await handle.db.execute<{ statement: string }>(
     sql.raw(`select statement from pg_prepared_statements where statement like '% ${word}%'`),
   );
@@ -30,26 +30,26 @@ const increment = async (db: Db, number: number) => {
   return row?.answer;
 };
 
-test('a statement is prepared once, in a transaction of a transaction, too [design §6]', async () => {
+test('a statement is prepared once, also when a nested transaction runs it', async () => {
   expect(await increment(handle.db, 1)).toBe(2);
   await handle.db.transaction(async (tx) => {
     expect(await increment(tx, 2)).toBe(3);
     await tx.transaction(async (inner) => expect(await increment(inner, 3)).toBe(4));
   });
   expect(await increment(handle.db, 4)).toBe(5);
-  expect(await kept('as answer')).toEqual(['select $1::int + 1 as answer']);
+  expect(await prepared('as answer')).toEqual(['select $1::int + 1 as answer']);
 });
 
-test('one of many rows, whose text is another each time, is not kept [design §6]', async () => {
+test('a statement is not prepared when it has more than 100 parameters', async () => {
   const rows = Array.from({ length: 101 }, (_, number) => sql`(${number}::int)`);
   const [row] = await handle.db.execute<{ total: number }>(
     sql`select sum(n)::int as total from (values ${sql.join(rows, sql`, `)}) as many(n)`,
   );
   expect(row?.total).toBe(5_050);
-  expect(await kept('as total')).toEqual([]);
+  expect(await prepared('as total')).toEqual([]);
 });
 
-test('a transaction that fails takes back everything, and its connection goes on [design §6]', async () => {
+test('a failed transaction is rolled back, and its connection stays usable', async () => {
   const failing = handle.db.transaction(async (tx) => {
     await tx.execute(sql`create table left_behind (id int)`);
     await increment(tx, 1);
@@ -62,7 +62,7 @@ test('a transaction that fails takes back everything, and its connection goes on
   expect(row?.name).toBeNull();
 });
 
-test('a connection gives up statements, locks and transactions that nobody ends [design §6]', async () => {
+test('a connection has timeouts for statements, locks and idle transactions', async () => {
   const settings = await handle.db.execute<{ name: string; setting: string }>(
     sql`select name, setting from pg_settings where name in
       ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`,

@@ -32,13 +32,13 @@ afterAll(async () => {
   await server.close();
 });
 
-test('a process that slept through review and decision sends nothing when it wakes [design §4]', async () => {
+test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async () => {
   const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   let sent = 0;
   const activities = createPaymentActivities({
     db: world.db,
-    // The sweep looks for a late charge then.
+    // Without Temporal the sweep starts the late-charge watch.
     payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
     gateway: {
@@ -48,7 +48,7 @@ test('a process that slept through review and decision sends nothing when it wak
         return { kind: 'unknown', reason: 'no answer' };
       },
       lookup: async () => {
-        // While it waits for this answer, another process gives up and a person decides.
+        // During this look-up another process moves the attempt to review, and a person decides.
         const [attempt] = await world.db
           .update(paymentAttempts)
           .set({ state: 'REVIEW' })
@@ -74,7 +74,7 @@ test('a process that slept through review and decision sends nothing when it wak
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
 });
 
-test('a charge of another amount under the key is not taken for the payment: a person gets it [D-32]', async () => {
+test('an attempt goes to review when the gateway charged another amount [D-32]', async () => {
   const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
@@ -102,40 +102,40 @@ test('a charge of another amount under the key is not taken for the payment: a p
   expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
 });
 
-test('a charge that was sent just before another process withdrew it is looked for, one never sent is not [design §4]', async () => {
+test('a voided attempt is watched for a late charge when it was sent before, else not', async () => {
   const payments = paymentsIn(world);
   const nowAt = Date.now();
-  const withdraw = async (isSent: boolean) => {
+  const voidAttempt = async (isSent: boolean) => {
     const order = { ...(await payments.tokenised()), token: null };
-    const turn = await openPaymentAttempt(world.db, order, null, nowAt);
-    if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
-    // Both go on with the attempt as it was read, before it was sent.
-    if (isSent) await markSending(world.db, turn.attempt);
+    const opened = await openPaymentAttempt(world.db, order, null, nowAt);
+    if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
+    // Both processes hold the attempt's row as it was before the send.
+    if (isSent) await markSending(world.db, opened.attempt);
     await settlePayment(
       world.db,
-      turn.attempt,
+      opened.attempt,
       { kind: 'declined', code: 'processing_error', gatewayChargeId: null, isWithdrawn: true },
       nowAt,
     );
-    expect(await markSending(world.db, turn.attempt)).toBe(false);
+    expect(await markSending(world.db, opened.attempt)).toBe(false);
     return world.db
       .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
       .from(paymentReviews)
-      .where(eq(paymentReviews.subjectId, turn.attempt.id));
+      .where(eq(paymentReviews.subjectId, opened.attempt.id));
   };
-  expect(await withdraw(true)).toEqual([{ outcome: 'not_charged', closedAt: null }]);
-  expect(await withdraw(false)).toEqual([]);
+  expect(await voidAttempt(true)).toEqual([{ outcome: 'not_charged', closedAt: null }]);
+  expect(await voidAttempt(false)).toEqual([]);
 });
 
-test('a charge that a person found pays for one thing only, also before that is booked [design §4]', async () => {
+test('a gateway charge settles one attempt only, also when its review is not booked yet', async () => {
   const payments = paymentsIn(world);
   const nowAt = Date.now();
   const openReview = async () => {
     const order = { ...(await payments.tokenised()), token: null };
-    const turn = await openPaymentAttempt(world.db, order, null, nowAt);
-    if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
-    await settlePayment(world.db, turn.attempt, { kind: 'review', reason: REASON }, nowAt);
-    return turn.attempt.id;
+    const opened = await openPaymentAttempt(world.db, order, null, nowAt);
+    if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
+    await settlePayment(world.db, opened.attempt, { kind: 'review', reason: REASON }, nowAt);
+    return opened.attempt.id;
   };
   const decide = (id: string, gatewayId: string) =>
     decideReview(world.db, id, { outcome: 'paid', gatewayId, code: null, by: 'Ada', note: 'none' });
@@ -158,7 +158,7 @@ test('a charge that a person found pays for one thing only, also before that is 
   });
 });
 
-test('a run that stood still settles nothing once its subscription has gone on without it [D-32, design §4]', async () => {
+test('a stalled run settles nothing when its subscription was cancelled meanwhile [D-32]', async () => {
   const { ref } = await unpaidIn(world);
   const state = await world.state(ref);
   const nowAt = Date.parse('2027-02-10T00:30:00Z');
@@ -189,13 +189,13 @@ test('a run that stood still settles nothing once its subscription has gone on w
       ...world.gateway,
       charge: async (request) => {
         const answer = await world.gateway.charge(request);
-        // It stands still with the answer; the subscription is cancelled, and another run goes on.
+        // This run stalls with the answer; the subscription is cancelled, and another run continues.
         const change = { change: cancelled, command: null, nowAt };
         await recordTransition(world.db, {
           ...change,
           transitionId: `${ref.subscriptionId}:cancel`,
         });
-        goesOn = live.chargeAttempt({ ...times, state: cancelled.state, opening: null });
+        continued = live.chargeAttempt({ ...times, state: cancelled.state, opening: null });
         await asked.isOpen;
         return answer;
       },
@@ -207,7 +207,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
     wakeStream: (stream) => world.webhooks.wakeStream(stream),
     gateway: {
       ...world.gateway,
-      // Asked before the charge was made, and answered when the other has woken.
+      // The look-up misses the charge; its answer arrives after the stalled run has returned.
       lookup: async () => {
         asked.open();
         await isLateOver;
@@ -215,7 +215,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
       },
     },
   });
-  let goesOn!: ReturnType<typeof live.chargeAttempt>;
+  let continued!: ReturnType<typeof live.chargeAttempt>;
   const times = { nowAt, realNowAt: Date.now() };
   const isLateOver = late.chargeAttempt({ ...times, state: opening.state, opening: opened });
 
@@ -224,7 +224,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
     state: { status: 'ENDED' },
     result: null,
   });
-  expect(await goesOn).toMatchObject({ kind: 'settled', outcome: { kind: 'declined' } });
+  expect(await continued).toMatchObject({ kind: 'settled', outcome: { kind: 'declined' } });
   const attempts = await world.db
     .select({ state: paymentAttempts.state, decidedBy: paymentReviews.decidedBy })
     .from(paymentAttempts)
@@ -232,7 +232,7 @@ test('a run that stood still settles nothing once its subscription has gone on w
     .leftJoin(paymentReviews, eq(paymentReviews.subjectId, paymentAttempts.id))
     .where(eq(paymentIntents.subscriptionId, ref.subscriptionId))
     .orderBy(paymentAttempts.createdAt);
-  // The charge that was made all the same is watched for, and will be given back.
+  // A late-charge watch covers the charge that was made; it will be refunded.
   expect(attempts).toEqual([
     { state: 'SUCCEEDED', decidedBy: null },
     { state: 'DECLINED', decidedBy: null },

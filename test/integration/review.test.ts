@@ -20,7 +20,7 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
-/** Nothing listens there. */
+/** An address without a listener. */
 const NOWHERE = '127.0.0.1:9';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Runs `npm run review -- …` on the world. */
+/** Runs `npm run review -- …` in the test environment. */
 async function review(args: string[], temporalAddress = inject('temporalAddress')) {
   const run = promisify(execFile)(
     process.execPath,
@@ -66,7 +66,7 @@ interface Listed {
 const list = async (...args: string[]) =>
   JSON.parse((await review(['list', '--json', ...args])).stdout) as Listed[];
 
-/** What the gateway knows the card by is wrong, so that it refuses the request itself. */
+/** Sets the card's id at the gateway. With an empty one the gateway rejects the request. */
 const setMethod = (gatewayMethodId: string, paymentMethodId: string) =>
   world.db
     .update(paymentMethods)
@@ -80,7 +80,7 @@ const execute = (ref: SubscriptionRef, kind: string, fields: object = {}) =>
     commandId: `${kind}:${ref.subscriptionId}:${Math.random()}`,
   } as Parameters<World['workflows']['execute']>[1]);
 
-/** Its second cycle was declined, and the manual retry needs a person. */
+/** A subscription whose second cycle was declined and whose manual retry is in manual review. */
 async function inReview() {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);
@@ -111,10 +111,10 @@ async function inReview() {
 const timeline = async (ref: SubscriptionRef) =>
   ((await world.workflows.timeline(ref)) ?? []).map(({ what, why }) => `${what}: ${why}`);
 
-const toldSince = async (ref: SubscriptionRef, before: number) =>
+const eventsSince = async (ref: SubscriptionRef, before: number) =>
   (await world.events(ref)).slice(before).map((event) => event['eventType']);
 
-async function judged() {
+async function verified() {
   const books = await openBooks({
     databaseUrl: world.databaseUrl,
     gateway: world.gatewayPlace,
@@ -130,9 +130,9 @@ async function judged() {
 }
 
 describe('a payment in review', () => {
-  test('is listed with its reason, settled once as not charged, and both are in the timeline [design §4]', async () => {
+  test('is listed, settled once as not charged, and shown in the timeline', async () => {
     const { ref, id } = await inReview();
-    expect(await judged()).toEqual({
+    expect(await verified()).toEqual({
       wrong: [],
       forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* needs manual review since`))],
     });
@@ -158,7 +158,7 @@ describe('a payment in review', () => {
       },
     ]);
     expect((await review(['list'])).stdout).toContain(`${ref.subscriptionId}, cycle 2, in_`);
-    // Everything goes on meanwhile but a second attempt.
+    // Meanwhile an edit is accepted, and a second attempt is refused.
     const done = { kind: 'result', result: { kind: 'done' } };
     expect(await execute(ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
     expect(await execute(ref, 'manualRetry')).toMatchObject({ code: 'payment_outcome_pending' });
@@ -171,7 +171,7 @@ describe('a payment in review', () => {
       openAttempt: null,
       owed: { lastDeclineCode: 'processing_error', nextRetryAt: Date.parse('2027-02-10T04:00Z') },
     });
-    expect(await toldSince(ref, before)).toEqual(['intent.failed']);
+    expect(await eventsSince(ref, before)).toEqual(['intent.failed']);
     const lines = await timeline(ref);
     expect(lines).toContain(`a payment needs a person: ${REASON}`);
     expect(lines.at(-1)).toBe(
@@ -188,10 +188,10 @@ describe('a payment in review', () => {
     expect(await list()).toEqual([]);
     const [kept] = (await list('--settled')).filter((one) => one.id === id);
     expect(kept?.settled).toMatchObject({ by: 'Ada', note: 'asked the gateway on the phone' });
-    expect(await judged()).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified()).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('that was paid goes on as if the gateway had said so, without Temporal by the sweep [design §4]', async () => {
+  test('is booked as paid by the sweep when Temporal was away at the decision', async () => {
     const { ref, id } = await inReview();
     const before = (await world.events(ref)).length;
     const settle = ['settle', id, '--paid', `ch_by_phone_${id}`, ...BY_ADA];
@@ -199,7 +199,7 @@ describe('a payment in review', () => {
     expect(settled.stdout).toContain('It is not booked yet');
     expect((await review(settle)).stderr).toContain('was settled already: paid by Ada');
     expect((await world.state(ref)).status).toBe('UNPAID');
-    // A minute later.
+    // More than a minute passes.
     await world.db
       .update(paymentReviews)
       .set({ updatedAt: sql`now() - interval '61 seconds'` })
@@ -207,18 +207,18 @@ describe('a payment in review', () => {
     const report = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(report).toMatchObject({ decidedReviews: 1, failed: 0 });
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 10_000);
-    expect(await toldSince(ref, before)).toEqual([
+    expect(await eventsSince(ref, before)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',
     ]);
-    expect(await judged()).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified()).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('that was charged by a second route is booked, told of and given back, once [design §4]', async () => {
+  test('is refunded once when its charge arrives after it was settled as not charged', async () => {
     const { ref, clock, method, attempt, id } = await inReview();
     await review(['settle', id, '--not-charged', ...BY_ADA]);
-    // The cycle is paid by the next retry, and then the lost request arrives.
+    // The next retry pays the cycle; then the lost request arrives.
     await world.advance(clock, '2027-02-10T04:00:00Z');
     expect((await world.state(ref)).cyclesCharged).toBe(2);
     await world.gateway.charge({
@@ -247,10 +247,10 @@ describe('a payment in review', () => {
     expect(await payments.intent(attempt)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     await world.advance(clock, '2027-03-10T00:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
-    expect(await judged()).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified()).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is settled by a gateway that knows better than a person [design §4]', async () => {
+  test('is settled as paid when the gateway has the charge, against a person’s decision', async () => {
     const { ref, method, attempt, id } = await inReview();
     await world.gateway.charge({
       key: attempt.gatewayKey,
@@ -261,16 +261,16 @@ describe('a payment in review', () => {
     });
     await review(['settle', id, '--not-charged', ...BY_ADA]);
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect(await judged()).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified()).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 });
 
 describe('a refund in review', () => {
-  test('waits for a person and is settled by the same command [D-§7]', async () => {
+  test('is settled by the same command, and its amount is free again [D-§7]', async () => {
     const payments = paymentsIn(world);
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
-    // Sent so long ago that its key is not honoured any more.
+    // First sent 366 days ago: the gateway does not honour its key any more.
     await world.db
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
@@ -288,13 +288,13 @@ describe('a refund in review', () => {
     expect(settled.stdout).toContain('It is booked.');
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
-    // Its amount is free again.
+    // The whole amount can be refunded again.
     const second = await payments.refund(paid, 5_000);
     expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
   }, 60_000);
 });
 
-test('what never was in review cannot be settled [design §4]', async () => {
+test('an attempt cannot be settled when it was never in review', async () => {
   expect(await review(['settle', 'att_nobody', '--not-charged', ...BY_ADA])).toMatchObject({
     code: 1,
     stdout: '',

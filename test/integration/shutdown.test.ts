@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 const folder = mkdtempSync(join(tmpdir(), 'perennial-shutdown-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Runs a program that calls onShutdown with these closers and says "up" when it has. */
+/** Runs a program that calls onShutdown with these closers and then prints "up". */
 async function startProgram(
   closers: string,
   environment: Record<string, string> = {},
@@ -39,17 +39,20 @@ async function startProgram(
 const closer = (name: string, body: string, timeoutMs = 5_000): string =>
   `{ name: '${name}', timeoutMs: ${timeoutMs}, close: async () => { ${body} } }`;
 
-describe('a process that is told to stop', () => {
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('closes in order on %s', async (signal) => {
-    const slow = "await new Promise((r) => setTimeout(r, 50)); say('first');";
-    const { child, ended } = await startProgram(
-      [closer('a', slow), closer('b', "say('second');")].join(','),
-    );
-    child.kill(signal);
-    expect(await ended).toEqual({ code: 0, lines: ['up', 'first', 'second'] });
-  });
+describe('a process with closers', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'runs its closers in order on %s',
+    async (signal) => {
+      const slow = "await new Promise((r) => setTimeout(r, 50)); say('first');";
+      const { child, ended } = await startProgram(
+        [closer('a', slow), closer('b', "say('second');")].join(','),
+      );
+      child.kill(signal);
+      expect(await ended).toEqual({ code: 0, lines: ['up', 'first', 'second'] });
+    },
+  );
 
-  it('goes on after a closer that never ends or throws, and exits with 1', async () => {
+  it('runs the next closer, and exits with 1, when one hangs or throws', async () => {
     const { child, ended } = await startProgram(
       [
         closer('stuck', 'await new Promise(() => undefined);', 100),
@@ -69,7 +72,7 @@ describe('a process that is told to stop', () => {
     });
   });
 
-  it('gives all closers together no longer than they have', async () => {
+  it('cuts its closers off when their common time is over', async () => {
     const stuck = (name: string) => closer(name, 'await new Promise(() => undefined);');
     const { child, ended } = await startProgram(
       [stuck('first'), stuck('second'), closer('last', "say('last');")].join(','),
@@ -87,7 +90,7 @@ describe('a process that is told to stop', () => {
     ]);
   });
 
-  it('takes the second of two signals at once, as npm sends them, for the first', async () => {
+  it('closes once when two signals come at once, as npm sends them', async () => {
     const { child, ended } = await startProgram(
       closer('a', "say('closing'); await new Promise((r) => setTimeout(r, 100)); say('closed');"),
     );
@@ -96,7 +99,7 @@ describe('a process that is told to stop', () => {
     expect(await ended).toEqual({ code: 0, lines: ['up', 'closing', 'closed'] });
   });
 
-  it('stops when its stdin ends, if it is to end with its parent', async () => {
+  it('stops when its stdin ends and PERENNIAL_EXIT_WITH_PARENT is set', async () => {
     const { child, ended } = await startProgram(closer('a', "say('closed');"), {
       PERENNIAL_EXIT_WITH_PARENT: '1',
     });

@@ -30,16 +30,16 @@ const handleOf = (ref: SubscriptionRef) =>
 const eventTypes = async (ref: SubscriptionRef) =>
   (await world.events(ref)).map((event) => event['eventType']);
 
-describe('two manual retries at the same moment', () => {
-  test('make one attempt, and the next cycle is not charged early [D-31, D-32]', async () => {
+describe('concurrent manual retries', () => {
+  test('make one attempt, and do not charge the next cycle, when two come at once [D-31, D-32]', async () => {
     const { ref } = await unpaidIn(world);
     const retry = async () => {
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
       const send = () => world.workflows.execute(ref, command);
-      // A worker that takes longer than 5 s to be there again: sent again, as a merchant would.
+      // The send fails if no worker is back within 5 s; the merchant's repeat is the second send.
       return send().catch(send);
     };
-    // Both wait at the server, so that one workflow task accepts both: each passes the validator.
+    // Both wait at the server: one workflow task validates both before it runs either.
     await world.stopWorkers();
     const sent = [retry(), retry()];
     await world.startWorkers();
@@ -57,7 +57,7 @@ describe('two manual retries at the same moment', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('with one command id are one command, repeated after it ended too [D-32]', async () => {
+  test('have one effect when they share a command id, also after the end [D-32]', async () => {
     const { ref } = await unpaidIn(world);
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answers = await Promise.all([1, 2, 3].map(() => world.workflows.execute(ref, command)));
@@ -68,8 +68,8 @@ describe('two manual retries at the same moment', () => {
   });
 });
 
-describe('a command that arrives', () => {
-  test('while a payment is on its way is served right after it, and changes nothing of it [D-15]', async () => {
+describe('a command', () => {
+  test('waits for a charge in flight and does not change it [D-15]', async () => {
     const { ref } = await unpaidIn(world);
     await world.control('POST', '/control/faults', {
       operation: 'charge',
@@ -94,7 +94,7 @@ describe('a command that arrives', () => {
     expect((await world.state(ref)).terms.amountMinor).toBe(9_900);
   });
 
-  test('while webhooks are being delivered does not wait for them [design §5]', async () => {
+  test('does not wait when a webhook delivery hangs', async () => {
     const { ref } = await unpaidIn(world);
     const receiver = await startWebhookReceiver({ secrets: ['whsec_c2VjcmV0'] });
     receiver.answerWith('hang');
@@ -103,7 +103,7 @@ describe('a command that arrives', () => {
       world.workflows.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor });
     await world.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
     await receiver.waitFor(1);
-    // The first event hangs at its receiver; commands are served all the same.
+    // The first event hangs at its receiver; commands are still served.
     expect(await edit(300)).toMatchObject({ kind: 'result' });
     expect(await edit(400)).toMatchObject({ kind: 'result' });
     expect((await world.state(ref)).terms.amountMinor).toBe(400);
@@ -112,7 +112,7 @@ describe('a command that arrives', () => {
     await receiver.close();
   });
 
-  test('as a signal while the run ends is not dropped, and one with junk harms nothing [D-32]', async () => {
+  test('sent as a signal is executed after signals with invalid arguments [D-32]', async () => {
     const { ref } = await unpaidIn(world);
     const handle = handleOf(ref);
     await handle.signal('edit', 'not an object');
@@ -124,7 +124,7 @@ describe('a command that arrives', () => {
     expect((await handle.describe()).status.name).toBe('RUNNING');
   });
 
-  test('as a signal or an update with junk from the Web UI leaves the subscription alive [design §3]', async () => {
+  test('from the Web UI leaves the workflow running when its arguments are invalid', async () => {
     const { ref, clock } = await unpaidIn(world);
     const handle = handleOf(ref);
     await handle.signal('advanceClock');
@@ -136,7 +136,7 @@ describe('a command that arrives', () => {
     await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2250, 0, 1) });
     expect(await handle.query('upcoming')).toEqual([]);
     expect((await world.state(ref)).status).toBe('PAUSED');
-    // An operator's update has no command id; it is carried out all the same.
+    // An operator's update without a command id is executed, too.
     const newNextPaymentAt = Date.parse('2027-03-15T00:00:00Z');
     expect(await handle.executeUpdate('unpause', { args: [{ newNextPaymentAt }] })).toEqual({
       kind: 'done',
@@ -147,7 +147,7 @@ describe('a command that arrives', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
-  test('again and again makes runs at most one a second, and none is lost', async () => {
+  test('is never lost when continue-as-new is delayed to one run a second', async () => {
     const { ref } = await unpaidIn(world);
     for (let amount = 201; amount <= 212; amount += 1) {
       const answer = await world.workflows.execute(ref, {
@@ -160,7 +160,7 @@ describe('a command that arrives', () => {
     expect((await world.state(ref)).terms.amountMinor).toBe(212);
   });
 
-  test('after the end is refused by the rules, not by a missing workflow [D-§4]', async () => {
+  test('is refused with operation_not_allowed when the subscription has ended [D-§4]', async () => {
     const { ref } = await unpaidIn(world);
     const cancel = {
       kind: 'cancel',
@@ -180,8 +180,8 @@ describe('a command that arrives', () => {
   });
 });
 
-describe('the Web UI', () => {
-  test('cancelling the workflow is the cancel command [D-§4]', async () => {
+describe('a subscription workflow', () => {
+  test('ends its subscription when it is cancelled in the Web UI [D-§4]', async () => {
     const { ref } = await unpaidIn(world);
     const handle = handleOf(ref);
     await handle.cancel();
@@ -190,9 +190,9 @@ describe('the Web UI', () => {
     expect((await eventTypes(ref)).at(-1)).toBe('subscription.ended');
   });
 
-  test('terminating it loses nothing: it goes on from its row [design §3]', async () => {
+  test('continues from its row when it was terminated in the Web UI', async () => {
     const { ref, clock } = await unpaidIn(world);
-    await handleOf(ref).terminate('somebody clicked');
+    await handleOf(ref).terminate('terminated by an operator');
     await vi.waitFor(
       async () => expect(await world.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
       { timeout: 20_000, interval: 200 },
@@ -208,7 +208,7 @@ describe('the Web UI', () => {
     ]);
   });
 
-  test('terminating it in the middle of a charge charges once [D-32]', async () => {
+  test('charges once when it is terminated in the middle of a charge [D-32]', async () => {
     const { ref } = await unpaidIn(world);
     await world.control('POST', '/control/faults', {
       operation: 'charge',
@@ -220,7 +220,7 @@ describe('the Web UI', () => {
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answer = world.workflows.execute(ref, command).catch((error: unknown) => error);
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).not.toBeNull());
-    await handleOf(ref).terminate('somebody clicked');
+    await handleOf(ref).terminate('terminated by an operator');
     await answer;
     await world.workflows.ensureRunning(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 30_000);

@@ -38,8 +38,8 @@ const handleOf = (ref: SubscriptionRef) =>
 const eventTypes = async (ref: SubscriptionRef) =>
   (await world.events(ref)).map((event) => event['eventType']);
 
-describe('a gateway', () => {
-  test('that charges and loses its answer has charged once [D-40]', async () => {
+describe('a charge', () => {
+  test('is made once when the gateway’s answer is lost [D-40]', async () => {
     const { ref } = await unpaidIn(world);
     const match = { subscriptionId: ref.subscriptionId };
     const lose = { operation: 'charge', fault: 'lose_answer', count: 1, match };
@@ -59,7 +59,7 @@ describe('a gateway', () => {
 
   test.each([
     [
-      'when cancelled meanwhile and the gateway had the charge, its late success is booked and told',
+      'is booked as paid when cancelled meanwhile and the gateway had made it',
       {
         order: { kind: 'cancel', reason: 'cancelled' } as const,
         status: 'ENDED',
@@ -71,7 +71,7 @@ describe('a gateway', () => {
       },
     ],
     [
-      'when cancelled meanwhile and the gateway had not got it, it does not get it any more',
+      'is never sent again when cancelled meanwhile and the gateway had not received it',
       {
         order: { kind: 'cancel', reason: 'cancelled' } as const,
         status: 'ENDED',
@@ -88,7 +88,7 @@ describe('a gateway', () => {
       },
     ],
     [
-      'when paused meanwhile and the gateway had not got it, nothing is charged while paused',
+      'is never sent again when paused meanwhile and the gateway had not received it',
       {
         order: { kind: 'pause' } as const,
         status: 'PAUSED',
@@ -100,7 +100,7 @@ describe('a gateway', () => {
       },
     ],
   ])(
-    'that is away leaves the subscription open to commands; %s [D-31, D-§4]',
+    'of unknown outcome lets commands through and %s [D-31, D-§4]',
     async (_what, { order, status, effect, cyclesCharged, told, result, booked }) => {
       const { ref, clock } = await unpaidIn(world);
       const match = { subscriptionId: ref.subscriptionId };
@@ -115,7 +115,7 @@ describe('a gateway', () => {
       }
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
       expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
-      // The state says so, the same command stays pending, another is refused, the order is served.
+      // The same command stays pending, another manual retry is refused, cancel or pause is executed.
       expect((await world.state(ref)).openAttempt?.lookups).toBe(1);
       expect(await world.workflows.execute(ref, command)).toEqual({ kind: 'pending' });
       const other = { ...command, commandId: `retry:${randomUUID()}` };
@@ -135,7 +135,7 @@ describe('a gateway', () => {
       expect(await world.state(ref)).toMatchObject({ status, cyclesCharged });
       expect((await eventTypes(ref)).slice(-3)).toEqual(told);
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
-      // What did not arrive may still be on its way: the gateway is watched for it.
+      // A request that the gateway has not received may still arrive: a late-charge watch covers it.
       const watched = await world.db
         .select({ attemptId: paymentAttempts.id, decidedBy: paymentReviews.decidedBy })
         .from(paymentReviews)
@@ -161,7 +161,7 @@ describe('a gateway', () => {
 });
 
 describe('a card token', () => {
-  test('that was used in one checkout pays no other, whoever comes with it [D-21, D-36]', async () => {
+  test('pays no other subscription when one checkout has used it [D-21, D-36]', async () => {
     const payment = checkoutCommand(await world.token());
     const first = await world.create({ createdAt: Date.now() });
     expect(await world.workflows.execute(first, payment)).toMatchObject({
@@ -181,7 +181,7 @@ describe('a card token', () => {
 });
 
 describe('a new payment method', () => {
-  test('given while UNPAID charges the owed cycle at once, one that is declined is kept [D-30, D-33]', async () => {
+  test('charges the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async () => {
     const { ref } = await unpaidIn(world, 'stolen_card');
     expect((await world.state(ref)).owed?.retriesStopped).toBe(true);
     const declined = await world.token('4000000000000341');
@@ -204,8 +204,8 @@ describe('a new payment method', () => {
   });
 });
 
-describe('workers that are away', () => {
-  test('at the creation: nothing is lost, and billing starts when they are back [design §5]', async () => {
+describe('a subscription', () => {
+  test('is billed when workers are back after they were away at its creation', async () => {
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());
@@ -218,7 +218,7 @@ describe('workers that are away', () => {
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('or a workflow that was never started: any command starts it [design §5]', async () => {
+  test('gets its workflow from any command when none was started', async () => {
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
@@ -227,7 +227,7 @@ describe('workers that are away', () => {
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('for two months: both cycles are charged, in order, each with its own due date [D-05]', async () => {
+  test('is charged two cycles in order after two months of outage [D-05]', async () => {
     const ref = await world.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     await handleOf(ref).terminate('everything is down');

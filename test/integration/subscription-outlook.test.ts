@@ -13,12 +13,12 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** The next charges and the timeline, asked of workflows on a real Temporal. */
+/** The next charges and the timeline, from workflows on a real Temporal server. */
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
 let shop: Shop;
-/** Takes connections and never says anything: worse than one that is down. */
+/** Accepts connections and never answers. */
 const silent = createServer();
 
 beforeAll(async () => {
@@ -76,16 +76,16 @@ const HISTORY = {
   ],
 };
 
-test('a running workflow answers, and an answered edit shows [D-§7]', async () => {
-  const life = await active();
-  expect(await life.upcoming()).toEqual(CHARGES);
-  expect(await life.timeline()).toEqual(HISTORY);
-  const { subscriptionId } = life;
+test('the next charges and the timeline show an edit when it is answered [D-§7]', async () => {
+  const subscription = await active();
+  expect(await subscription.upcoming()).toEqual(CHARGES);
+  expect(await subscription.timeline()).toEqual(HISTORY);
+  const { subscriptionId } = subscription;
   await shop.merchant.post('/subscription/edit', { subscriptionId, newAmount: 2_500 });
-  expect(await life.upcoming()).toEqual({
+  expect(await subscription.upcoming()).toEqual({
     data: CHARGES.data.map((charge) => ({ ...charge, amount: 2_500 })),
   });
-  expect(await life.timeline()).toEqual({
+  expect(await subscription.timeline()).toEqual({
     data: [
       ...HISTORY.data,
       { date: JAN_10, what: 'edited: amount 2500', why: 'the merchant asked for it' },
@@ -93,8 +93,8 @@ test('a running workflow answers, and an answered edit shows [D-§7]', async () 
   });
 });
 
-describe('while no worker runs', () => {
-  test('one that runs is 503, one that has ended is read from its record [D-§7, D-§8]', async () => {
+describe('the next charges and the timeline', () => {
+  test('are 503 without a worker unless the subscription has ended [D-§7, D-§8]', async () => {
     const running = await active();
     const ended = await active();
     await world.advance(ended.clock, '2027-04-01T00:00:00Z');
@@ -126,7 +126,7 @@ describe('while no worker runs', () => {
   });
 });
 
-test('without a workflow its record answers with what one would begin from [D-§7]', async () => {
+test('the next charges and the timeline come from the row when there is no workflow [D-§7]', async () => {
   const ref = await world.createRowOnly({ createdAt: JAN_10 });
   const { subscriptionId } = ref;
   expect(await world.workflows.timeline(ref)).toBeNull();
@@ -140,24 +140,27 @@ test('without a workflow its record answers with what one would begin from [D-§
 test.each([
   ['refuses connections', () => '127.0.0.1:1'],
   [
-    'takes them and never answers',
+    'accepts connections and never answers',
     () => {
       const address = silent.address();
       return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
     },
   ],
-])('a Temporal that %s is service_unavailable, not a wait [D-§8]', async (_, address) => {
-  const life = await active();
-  const connection = Connection.lazy({ address: address() });
-  const away = createSubscriptionWorkflows({
-    client: new Client({ connection }),
-    rows: subscriptionRows(world.db),
-    taskQueuePrefix: world.taskQueuePrefix,
-    logger: createLogger({ name: 'away', level: 'silent' }),
-  });
-  const unavailable = new DomainError('service_unavailable');
-  const asked = [away.upcoming(life.ref, 12), away.timeline(life.ref)];
-  const answers = await Promise.allSettled<unknown>(asked);
-  expect(answers).toEqual(asked.map(() => ({ status: 'rejected', reason: unavailable })));
-  await connection.close();
-});
+])(
+  'the next charges and the timeline are service_unavailable when Temporal %s [D-§8]',
+  async (_, address) => {
+    const subscription = await active();
+    const connection = Connection.lazy({ address: address() });
+    const away = createSubscriptionWorkflows({
+      client: new Client({ connection }),
+      rows: subscriptionRows(world.db),
+      taskQueuePrefix: world.taskQueuePrefix,
+      logger: createLogger({ name: 'away', level: 'silent' }),
+    });
+    const unavailable = new DomainError('service_unavailable');
+    const reads = [away.upcoming(subscription.ref, 12), away.timeline(subscription.ref)];
+    const answers = await Promise.allSettled<unknown>(reads);
+    expect(answers).toEqual(reads.map(() => ({ status: 'rejected', reason: unavailable })));
+    await connection.close();
+  },
+);

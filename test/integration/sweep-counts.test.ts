@@ -27,7 +27,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** As `npm run verify` shows it. */
+/** The counts that `npm run verify` shows. */
 async function counted(): Promise<Record<string, number>> {
   const { databaseUrl } = world;
   const books = await openBooks({
@@ -44,14 +44,14 @@ async function counted(): Promise<Record<string, number>> {
   }
 }
 
-test('a healthy life adds nothing to the counts of repairs [design §5]', async () => {
+test('the counts of repairs stay empty when nothing needs a repair', async () => {
   const ref = await world.create({ createdAt: Date.now() });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   expect(await repairsOf(world)).toEqual({});
   expect(await counted()).toEqual({});
 });
 
-test('each repair is counted once, and the counts add up over sweeps [design §5]', async () => {
+test('the counts of repairs grow by one for each repair over several sweeps', async () => {
   const startLost = async () => {
     const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
     await world.db
@@ -68,7 +68,7 @@ test('each repair is counted once, and the counts add up over sweeps [design §5
   expect(await counted()).toEqual({ neverStarted: 3 });
 });
 
-test('a test clock waits for a payment in doubt without a repair, unless nobody asks for it [D-60, design §5]', async () => {
+test('a lagging test clock counts as a repair only when its unknown payment is overdue [D-60]', async () => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
@@ -112,7 +112,7 @@ test('a test clock waits for a payment in doubt without a repair, unless nobody 
   ]);
 });
 
-test('a refund that was never handed over is given back by the sweep, once, and counted [D-40]', async () => {
+test('a refund is made and counted once by the sweep when its workflow never started [D-40]', async () => {
   const payments = paymentsIn(world);
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 700);
@@ -127,7 +127,7 @@ test('a refund that was never handed over is given back by the sweep, once, and 
   expect(await counted()).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
 });
 
-test('a late charge goes back although its refund was not handed over, and nobody asked for it [design §4]', async () => {
+test('a late charge is refunded by the sweep when its refund’s workflow never started', async () => {
   const payments = paymentsIn(world);
   const { customerId, paymentMethodId } = await payments.saved();
   const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
@@ -145,7 +145,7 @@ test('a late charge goes back although its refund was not handed over, and nobod
     reference: { ...paid, subscriptionId: null, paymentMethodId },
   });
   if (late.kind !== 'succeeded') throw new Error('not charged');
-  // And then the process dies, or Temporal is away, for longer than a sweep waits.
+  // No workflow is started for the refund, and it is older than the sweep's minute.
   const { gatewayChargeId } = late;
   const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
   await world.db

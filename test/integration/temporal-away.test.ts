@@ -23,7 +23,7 @@ import type { World } from '../support/world.ts';
 
 let server: Awaited<ReturnType<typeof connectDevServer>>;
 let world: World;
-/** Takes connections and never says anything: worse than one that is down. */
+/** Accepts connections and never answers. */
 const silent = createServer();
 
 beforeAll(async () => {
@@ -40,13 +40,13 @@ afterAll(async () => {
   await server.close();
 });
 
-function portOf(): number {
+function silentPort(): number {
   const address = silent.address();
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-/** The way to workflows as the API has it, with nobody at the other end. */
-function towards(address: string): {
+/** The API's clients of workflows, connected to this address. */
+function clientsOf(address: string): {
   workflows: SubscriptionWorkflows;
   payments: PaymentWorkflows;
   webhooks: WebhookQueues;
@@ -74,10 +74,10 @@ function towards(address: string): {
 
 describe.each([
   ['refuses connections', () => '127.0.0.1:1'],
-  ['takes them and never answers', () => `127.0.0.1:${portOf()}`],
+  ['accepts connections and never answers', () => `127.0.0.1:${silentPort()}`],
 ])('a Temporal that %s', (_, address) => {
-  test('does not hold up a create, and the subscription starts when it is back [design §5]', async () => {
-    const away = towards(address());
+  test('does not delay a create, and the subscription’s workflow starts when it is back', async () => {
+    const away = clientsOf(address());
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
@@ -88,8 +88,8 @@ describe.each([
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('makes a command a 503 that may be repeated, and it is carried out once [D-17]', async () => {
-    const away = towards(address());
+  test('makes a command a 503, and its repeat is executed once [D-17]', async () => {
+    const away = clientsOf(address());
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
@@ -102,8 +102,8 @@ describe.each([
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('makes a charge a 503; the repeat or the sweep makes it, once [D-17, D-40]', async () => {
-    const away = towards(address());
+  test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async () => {
+    const away = clientsOf(address());
     const payments = paymentsIn(world);
     const repeated = await payments.tokenised();
     const swept = await payments.tokenised();
@@ -126,8 +126,8 @@ describe.each([
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('keeps no charge that was withdrawn: no sweep makes it [D-17]', async () => {
-    const away = towards(address());
+  test('leaves a charge to no sweep when it was voided [D-17]', async () => {
+    const away = clientsOf(address());
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
@@ -145,10 +145,10 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('leaves a charge without a key, whose caller died with it, uncharged for good [D-17]', async () => {
+  test('has the sweep void a charge without an idempotency key [D-17]', async () => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
-    // Nobody asked with a key that anybody could ask with again.
+    // The request had no idempotency key, so no client can repeat it.
     await world.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
@@ -165,7 +165,7 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('leaves a charge without a key alone that a workflow has in hand [D-17, D-40]', async () => {
+  test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async () => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.db
@@ -187,8 +187,8 @@ describe.each([
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('does not keep a repeat from an outcome that is recorded [D-17, D-40]', async () => {
-    const away = towards(address());
+  test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async () => {
+    const away = clientsOf(address());
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });

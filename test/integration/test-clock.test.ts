@@ -24,7 +24,7 @@ afterAll(async () => {
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
-  test('wakes a run whose history became long while it slept [D-60]', async () => {
+  test('wakes a subscription that continued as new while it slept [D-60]', async () => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
@@ -48,7 +48,7 @@ describe('a test clock', () => {
     ]);
   });
 
-  test('sent a year ahead goes through every due instant in order [D-60]', async () => {
+  test('goes through every due instant in order when it advances a year [D-60]', async () => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({
@@ -109,7 +109,7 @@ describe('a test clock', () => {
     expect(await world.events(ref)).toHaveLength(events.length);
   });
 
-  test('stands still between advances, and the workflow survives many of them [D-60]', async () => {
+  test('stands still between advances, also when a subscription continues as new [D-60]', async () => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
@@ -120,14 +120,14 @@ describe('a test clock', () => {
     expect(await paid()).toBe(1);
     await world.advance(clock, '2027-04-30T00:00:00Z');
     expect(await paid()).toBe(2);
-    // Long enough for several runs: the history of one is bounded.
+    // Enough cycles for several runs: each run's history is bounded.
     await world.advance(clock, '2035-06-30T00:00:00Z');
     expect(await paid()).toBe(100);
     expect((await world.state(ref)).status).toBe('ENDED');
     expect(await world.book(ref)).toHaveLength(100);
   });
 
-  test('is READY also when its target is a due date and the run was full just then [D-60]', async () => {
+  test('is READY when a run continues as new exactly at its target [D-60]', async () => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({
@@ -136,7 +136,7 @@ describe('a test clock', () => {
       terms: { cycleCount: 200, interval: 'DAY' },
     });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    // Exactly on a date, over and over: sooner or later a run ends at one of them.
+    // Each target is a due date; a run continues as new at one of them.
     for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
       await world.advance(clock, createdAt + days * 86_400_000);
       expect((await world.state(ref)).cyclesCharged).toBe(days + 1);
@@ -144,7 +144,7 @@ describe('a test clock', () => {
     expect(await world.book(ref)).toHaveLength(77);
   });
 
-  test('whose subscription lost its workflow on the way goes on from there, not from where it set out [D-60]', async () => {
+  test('continues from the time it reached when a subscription lost its workflow [D-60]', async () => {
     const { ref, clock } = await unpaidIn(world);
     const { subscriptionId } = ref;
     for (const operation of ['charge', 'lookup']) {
@@ -163,7 +163,7 @@ describe('a test clock', () => {
       reachedAt: Date.parse('2027-02-10T00:00:00Z'),
     });
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
-    await handle.terminate('somebody clicked');
+    await handle.terminate('terminated by an operator');
     await world.control('DELETE', '/control/faults');
     expect(await world.workflows.ensureRunning(ref)).toBe(true);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 60_000);

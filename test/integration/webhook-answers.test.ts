@@ -17,8 +17,8 @@ const sequences = (receiver: WebhookReceiver) =>
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
 
-describe('an answer', () => {
-  it.each([200, 201, 204, 299])('of %i counts as delivered [D-54]', async (status) => {
+describe('a webhook delivery', () => {
+  it.each([200, 201, 204, 299])('succeeds when the endpoint answers %i [D-54]', async (status) => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -27,7 +27,7 @@ describe('an answer', () => {
     expect(await world().progress(configId)).toEqual(['1 DELIVERED 1']);
   });
 
-  it('that redirects is a failure, and is not followed [D-54]', async () => {
+  it('fails when the endpoint redirects, and does not follow [D-54]', async () => {
     const [receiver, target] = [await startReceiver(), await startReceiver()];
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -37,7 +37,7 @@ describe('an answer', () => {
     expect(target.received).toEqual([]);
   });
 
-  it('that never ends or is huge is read no further than 64 kB; its status counts [D-54]', async () => {
+  it('succeeds by its status when the answer’s body is larger than 64 kB [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000, 2_000);
@@ -46,7 +46,7 @@ describe('an answer', () => {
     expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
-  it('that asks to wait is heeded [D-54]', async () => {
+  it('waits as long as the endpoint’s Retry-After says [D-54]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -60,7 +60,7 @@ describe('an answer', () => {
     expect(answers(receiver)).toEqual(['1: 429', '1: 200']);
   });
 
-  it('that does not come because the connection broke is a failure [D-54]', async () => {
+  it('fails when the connection breaks before the answer [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -72,8 +72,8 @@ describe('an answer', () => {
   });
 });
 
-describe('a configuration', () => {
-  it('that answers 410 is deactivated, and what was pending for it dropped [D-54]', async () => {
+describe('a webhook configuration', () => {
+  it('is deactivated, and its deliveries dropped, when its endpoint answers 410 [D-54]', async () => {
     const [gone, other] = [await startReceiver(), await startReceiver()];
     const goneId = await world().addConfig({ url: gone.url });
     const otherId = await world().addConfig({ url: other.url });
@@ -97,7 +97,7 @@ describe('a configuration', () => {
     ]);
   });
 
-  it('that failed for five days without a success is deactivated [D-54]', async () => {
+  it('is deactivated when its endpoint failed for five days without a success [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     receiver.answerWith({ status: 500 });
@@ -118,7 +118,7 @@ describe('a configuration', () => {
     expect(await world().progress(configId)).toEqual(['1 DROPPED 3']);
   });
 
-  it('that succeeds once has its days counted anew [D-54]', async () => {
+  it('has its five days counted anew after a success [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world()
@@ -133,7 +133,7 @@ describe('a configuration', () => {
     expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
   });
 
-  it('that was deleted or switched off gets nothing more, whenever the event was stored [D-54]', async () => {
+  it('gets nothing more when it was deleted or switched off [D-54]', async () => {
     const receiver = await startReceiver();
     const deletedId = await world().addConfig({ url: receiver.url });
     const offId = await world().addConfig({ url: receiver.url });
@@ -144,7 +144,7 @@ describe('a configuration', () => {
       at: Date.now(),
     });
     expect(await world().progress(deletedId)).toEqual(['1 DROPPED 0']);
-    // As a transaction leaves it that stored an event while the configuration was switched off.
+    // The row that is left when an event is stored while the configuration is being switched off.
     await world()
       .db.update(webhookConfigs)
       .set({ isActive: false })
@@ -154,7 +154,7 @@ describe('a configuration', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('whose secret cannot be opened holds up no other, and loses nothing [D-55]', async () => {
+  it('blocks no other one and loses no event when its secret cannot be decrypted [D-55]', async () => {
     const [broken, alive] = [await startReceiver(), await startReceiver()];
     const brokenId = await world().addConfig({ url: broken.url });
     const aliveId = await world().addConfig({ url: alive.url });
@@ -168,7 +168,7 @@ describe('a configuration', () => {
     expect(await world().progress(aliveId)).toEqual(['1 DELIVERED 1']);
     expect(await world().progress(brokenId)).toEqual(['1 PENDING 0']);
 
-    // The merchant gives the secret anew; the one that nobody can read is not listed beside it.
+    // The merchant sets the secret again; the unreadable one signs nothing.
     await updateWebhookConfig(world().db, {
       merchantId: world().merchantId,
       configId: brokenId,

@@ -9,7 +9,7 @@ const streamIds = (count: number) => Array.from({ length: count }, (_, index) =>
 const drain = (configId: string, nowAt: number) =>
   world().activities.drainEndpoint({ merchantId: world().merchantId, configId, nowAt });
 
-/** A drain at the time that the last one gave, as the queue's workflow does it. */
+/** A drain, with the time of the next one, as the endpoint queue's workflow computes it. */
 async function drainNext(configId: string, nowAt: number) {
   const startedAt = performance.now();
   const { remaining, nextDelayMs, pausedMs } = await drain(configId, nowAt);
@@ -20,8 +20,8 @@ async function drainNext(configId: string, nowAt: number) {
   };
 }
 
-describe('a dead endpoint', () => {
-  it('with 50 streams costs one request per pause once the breaker is open [D-54]', async () => {
+describe('a failing endpoint', () => {
+  it('gets one request per pause for all its 50 streams when its breaker is open [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     receiver.answerWith({ status: 500 });
@@ -34,7 +34,7 @@ describe('a dead endpoint', () => {
     expect(opened).toBeLessThanOrEqual(12);
     expect(next.pausedMs).toBeGreaterThan(3_000);
 
-    // A look before the pause is over costs nothing.
+    // A drain before the end of the pause sends nothing.
     const early = await drain(configId, startedAt + 1_000);
     expect(receiver.received).toHaveLength(opened);
     expect(early.pausedMs).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ describe('a dead endpoint', () => {
     expect((await world().config(configId)).consecutiveFailures).toBe(11);
   });
 
-  it('that is back gets everything in order, with 1, 2, 4 and then 8 requests in flight [D-54]', async () => {
+  it('gets everything in order, by 1, 2, 4 and then 8 requests, when it is back [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     receiver.answerWith({ status: 503 });
@@ -74,7 +74,7 @@ describe('a dead endpoint', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       inFlight -= 1;
     });
-    // By then the retries of those that were tried are due, too.
+    // 5 s later the retries of the failed deliveries are due, too.
     const back = await drain(configId, down.nextAt + 5_000);
     expect(back).toEqual({ remaining: 0, nextDelayMs: null, pausedMs: 0 });
     expect(await world().config(configId)).toMatchObject({
@@ -95,7 +95,7 @@ describe('a dead endpoint', () => {
     }
   });
 
-  it('is sent to at once after its configuration was changed [D-55]', async () => {
+  it('gets deliveries at once when its configuration was changed [D-55]', async () => {
     const [dead, alive] = [await startReceiver(), await startReceiver()];
     const configId = await world().addConfig({ url: dead.url });
     dead.answerWith({ status: 500 });
@@ -116,7 +116,7 @@ describe('a dead endpoint', () => {
   });
 });
 
-describe('a silent endpoint', () => {
+describe('an endpoint without answers', () => {
   it('does not delay another endpoint of the same merchant [D-54]', async () => {
     const [silent, alive] = [await startReceiver(), await startReceiver()];
     silent.answerWith('hang');
@@ -127,7 +127,7 @@ describe('a silent endpoint', () => {
     const { merchantId, dispatcher } = world();
     for (const streamId of ids) dispatcher.submit({ merchantId, streamId, nowAt: Date.now() });
     await silent.waitFor(8);
-    // No request to the silent one has ended yet.
+    // No request to the silent endpoint has ended yet.
     expect((await drain(aliveId, Date.now())).remaining).toBeLessThanOrEqual(8);
     await alive.waitFor(30);
     expect(silent.received).toHaveLength(8);
@@ -136,7 +136,7 @@ describe('a silent endpoint', () => {
 });
 
 describe('failures of one event among successes', () => {
-  it('open no breaker, and the event keeps its own schedule [D-54]', async () => {
+  it('keep the event’s own schedule and open no breaker [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emitTo('sub_bad');

@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
-/** Within ±20 % of a wait; upper bound with a second of run time. */
+/** ±20 % of a delay; the lower bound allows 1 s of run time. */
 const about = (baseMs: number) => ({
   atLeast: baseMs * 0.8 - 1_000,
   atMost: baseMs * 1.2,
@@ -24,8 +24,8 @@ const sequences = (receiver: WebhookReceiver) =>
 const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
 
-describe('what is sent', () => {
-  it('carries both signatures over the exact bytes that are sent [D-53]', async () => {
+describe('a delivered event', () => {
+  it('carries both signatures over the exact bytes of its body [D-53]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     await world().emit(1_999);
@@ -46,7 +46,7 @@ describe('what is sent', () => {
     expect(verified).toEqual(webhook?.event);
   });
 
-  it('stays the same, byte for byte and with the same id, in every attempt [D-52]', async () => {
+  it('has the same bytes and the same id in every attempt [D-52]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     await world().emit(1_999);
@@ -102,8 +102,8 @@ describe('what is sent', () => {
   });
 });
 
-describe('order', () => {
-  it('is that of the sequence, over several rounds and more events than one batch [D-54]', async () => {
+describe('an event', () => {
+  it('is delivered in the order of the sequence when there are more than one batch [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(...Array.from({ length: 60 }, (_, index) => 1_000 + index));
@@ -116,7 +116,7 @@ describe('order', () => {
     expect(receiver.received).toHaveLength(62);
   });
 
-  it('holds back later events for three failures of one, then lets them pass [D-54]', async () => {
+  it('holds back later events until its third failure [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000, 2_000);
@@ -149,7 +149,7 @@ describe('order', () => {
     expect(receiver.received).toHaveLength(5);
   });
 
-  it('gives an event up after its tenth failure [D-54]', async () => {
+  it('is marked FAILED after its tenth failure [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -162,15 +162,15 @@ describe('order', () => {
     }
     expect(await world().deliver({ laterMs })).toEqual(NOTHING_LEFT);
     expect(await world().progress(configId)).toEqual(['1 FAILED 10']);
-    // Its own jitter apart, the schedule spans 75.6 h: less than the five days that deactivate.
+    // Without jitter the schedule spans 75.6 h, less than the five days before a deactivation.
     expect((await world().config(configId)).isActive).toBe(true);
     expect(await world().deliver({ laterMs: laterMs + 2 * DAY_MS })).toEqual(NOTHING_LEFT);
     expect(receiver.received).toHaveLength(10);
   });
 });
 
-describe('a configuration among others', () => {
-  it('gets only what it subscribed to, with the gaps in the sequence that follow [D-50]', async () => {
+describe('a webhook configuration', () => {
+  it('gets no event of a type that it did not subscribe to [D-50]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url, eventTypes: ['intent.success'] });
     await world().emit(1_000);
@@ -178,7 +178,7 @@ describe('a configuration among others', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('is not held up by many events that wait for late attempts [D-54]', async () => {
+  it('gets a new event at once when 60 others wait for later attempts [D-54]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     await world().emit(...Array.from({ length: 60 }, () => 1_000));
@@ -190,7 +190,7 @@ describe('a configuration among others', () => {
   });
 });
 
-describe('two drains of one endpoint', () => {
+describe('concurrent drains of one endpoint', () => {
   it('send each event once, in order [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
@@ -202,7 +202,7 @@ describe('two drains of one endpoint', () => {
     expect(receiver.received).toHaveLength(8);
   });
 
-  it('leave no event behind that was committed while the first was sending [D-54]', async () => {
+  it('leave no event behind when it was committed during a send [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -210,7 +210,7 @@ describe('two drains of one endpoint', () => {
     receiver.onReceive(async ({ event }) => {
       if (event.sequence > 1) return;
       await world().emit(2_000);
-      // Finds the stream claimed, and leaves it.
+      // The second drain finds the stream claimed and skips it.
       second.push(world().deliver());
       await second[0];
     });
@@ -221,7 +221,7 @@ describe('two drains of one endpoint', () => {
     expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
-  it('wait for a claim of a dead process, and no longer [D-54]', async () => {
+  it('skip a crashed process’s claim until it expires [D-54]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     await world().emit(1_000, 2_000);
@@ -237,12 +237,12 @@ describe('two drains of one endpoint', () => {
     expect(sequences(receiver)).toEqual([1, 2]);
   });
 
-  it('record an attempt once, also when the first comes late [D-54]', async () => {
+  it('record a delivery once when an answer arrives after its claim has expired [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
     receiver.answerNext({ status: 500 });
-    // While the first is at the receiver its claim ends, and another process sends the event.
+    // During the first request its claim expires, and another process sends the event.
     receiver.onReceive(async () => {
       if (receiver.received.length > 1) return;
       await world()

@@ -8,7 +8,7 @@ import { webhookWorlds } from '../support/webhook-world.ts';
 
 const { startReceiver, world } = webhookWorlds();
 
-/** Bound of a wait, not an expectation. */
+/** An upper bound for waits, not an expected duration. */
 const SOON = { timeout: 30_000, interval: 10 };
 
 const sequences = (receiver: WebhookReceiver) =>
@@ -20,7 +20,7 @@ const pending = async () =>
   (await world().db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING')
     .length;
 
-/** The database, and how many statements were sent to it. */
+/** The database with a count of the statements sent to it. */
 function counting(db: Db) {
   const count = { statements: 0 };
   const execute = (...args: Parameters<Db['execute']>) => {
@@ -32,7 +32,7 @@ function counting(db: Db) {
 }
 
 describe('the first delivery of a stream', () => {
-  it('takes two statements for all its events and endpoints [D-54]', async () => {
+  it('needs two SQL statements for all its events and endpoints [D-54]', async () => {
     const [one, two] = [await startReceiver(), await startReceiver()];
     await world().addConfig({ url: one.url });
     await world().addConfig({ url: two.url });
@@ -61,7 +61,7 @@ describe('the first delivery of a stream', () => {
     expect(world().woken).toEqual([]);
   });
 
-  it('leaves a failed event, and those behind it, to the queue [D-54]', async () => {
+  it('leaves a failed event and later ones to the endpoint queue [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000, 2_000);
@@ -75,7 +75,7 @@ describe('the first delivery of a stream', () => {
     expect(sequences(receiver)).toEqual([1, 1, 2]);
   });
 
-  it('does not wait for another endpoint that hangs, also with events that come meanwhile [D-54]', async () => {
+  it('does not wait for another endpoint that hangs, also when more events come [D-54]', async () => {
     const [dead, alive] = [await startReceiver(), await startReceiver()];
     dead.answerWith('hang');
     const deadId = await world().addConfig({ url: dead.url });
@@ -113,7 +113,7 @@ describe('the first delivery of a stream', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('does nothing at an endpoint whose breaker is open, and wakes its queue after the pause [D-54]', async () => {
+  it('is left to the endpoint queue when the endpoint’s breaker is open [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(1_000);
@@ -131,7 +131,7 @@ describe('the first delivery of a stream', () => {
 });
 
 describe('the delivery window of an endpoint', () => {
-  it('has eight requests in flight at most; the queue gets the rest, woken once [D-54]', async () => {
+  it('has eight requests in flight at most, and leaves the rest to the queue [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     receiver.answerWith('hang');
@@ -156,7 +156,7 @@ describe('the delivery window of an endpoint', () => {
 });
 
 describe('two processes', () => {
-  it('never send the same delivery at once, and send each once [D-54]', async () => {
+  it('send each delivery once when both dispatch the same streams [D-54]', async () => {
     const receiver = await startReceiver();
     await world().addConfig({ url: receiver.url });
     const underWay = new Set<string>();
@@ -211,7 +211,7 @@ describe('two processes', () => {
     expect(receiver.received).toHaveLength(33);
   });
 
-  it('lose no event that one commits while the other still sends: the queue is woken [D-54]', async () => {
+  it('wake the queue when one commits an event while the other is sending [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     const answer = gate();
@@ -230,7 +230,7 @@ describe('two processes', () => {
 });
 
 describe('a process that stops', () => {
-  it('finishes what is in flight, begins nothing, and leaves the rest to the queue [D-54]', async () => {
+  it('finishes its requests in flight and leaves the rest to the queue [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     const answer = gate();

@@ -29,10 +29,10 @@ const connectThrough = async (host: string, allowLoopback: boolean): Promise<num
   }
 };
 
-/** Every spelling of a way to this machine: names go through the look-up, literals do not. */
+/** Spellings of loopback: names go through DNS, literal addresses do not. */
 const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
 
-describe('guarded connection', () => {
+describe('the guarded connector', () => {
   it.each(SPELLINGS)('refuses %s in production before anything is sent [D-55]', async (host) => {
     const before = receiver.received.length;
     await expect(connectThrough(host, false)).rejects.toMatchObject({ code: 'EBLOCKED' });
@@ -47,11 +47,11 @@ describe('guarded connection', () => {
   );
 });
 
-describe('webhook sender', () => {
+describe('the webhook sender', () => {
   const send = (url: string, allowLoopback: boolean) =>
     createWebhookSender({ allowLoopback })({ url, headers: {}, body: Buffer.from('{}') });
 
-  it('does not send to an address that the rules have come to refuse [D-55]', async () => {
+  it('sends nothing when the endpoint’s URL is not allowed any more [D-55]', async () => {
     const before = receiver.received.length;
     expect(await send(receiver.url, false)).toEqual({
       kind: 'failed',
@@ -64,7 +64,7 @@ describe('webhook sender', () => {
     expect(receiver.received).toHaveLength(before);
   });
 
-  it('says in a word what kept it from an answer [D-54]', async () => {
+  it('reports the error code when the connection fails [D-54]', async () => {
     receiver.answerNext('close');
     expect(await send(receiver.url, true)).toEqual({ kind: 'failed', error: 'UND_ERR_SOCKET' });
     const closed = await startWebhookReceiver({ secrets: [] });

@@ -48,8 +48,8 @@ const subscriptions = async () => {
   return rows.map((row) => `${row.configId} ${row.type} ${row.state}`);
 };
 
-describe('outbox', () => {
-  it('numbers events from 1 over all types, and stores the text that is sent [D-52]', async () => {
+describe('the outbox', () => {
+  it('numbers events from 1 over all types, and stores the body as it is sent [D-52]', async () => {
     await append('sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
     await append('sub_1', event('intent.success'), event('subscription.cycle_charged'));
     await append('sub_2', event('intent.created'));
@@ -69,7 +69,7 @@ describe('outbox', () => {
     expect(first?.occurredAt).toBe(OCCURRED_AT);
   });
 
-  it('keeps sequence order the order of commits, without gaps, when many write at once [D-52]', async () => {
+  it('numbers events without gaps in commit order when 20 transactions write at once [D-52]', async () => {
     await Promise.all(
       Array.from({ length: 20 }, () =>
         append('sub_1', event('intent.created'), event('intent.success')),
@@ -84,7 +84,7 @@ describe('outbox', () => {
     );
   });
 
-  it('leaves nothing behind when the transaction of the cause fails [D-51]', async () => {
+  it('stores nothing when the transaction fails [D-51]', async () => {
     await world.addConfig({ url: URL, eventTypes: ['intent.created'] });
     const failing = world.db.transaction(async (tx) => {
       await appendEvents(tx, { merchantId: world.merchantId, streamId: 'sub_1' }, [
@@ -99,7 +99,7 @@ describe('outbox', () => {
     expect((await stored()).map((row) => row.sequence)).toEqual([1]);
   });
 
-  it('owes each event to every active configuration of the merchant that subscribed to its type [D-50]', async () => {
+  it('creates a delivery for each active configuration with the event’s type [D-50]', async () => {
     const both = await world.addConfig({
       url: URL,
       eventTypes: ['intent.created', 'intent.failed'],
@@ -133,25 +133,25 @@ describe('outbox', () => {
     );
   });
 
-  it('asks the database nothing when there is no event', async () => {
-    const nobody = createDb({
+  it('sends no statement when there is no event', async () => {
+    const unreachable = createDb({
       url: 'postgres://127.0.0.1:1/none',
       poolSize: 1,
       applicationName: 't',
     });
     await expect(
-      appendEvents(nobody.db, { merchantId: world.merchantId, streamId: 'sub_1' }, []),
+      appendEvents(unreachable.db, { merchantId: world.merchantId, streamId: 'sub_1' }, []),
     ).resolves.toBeUndefined();
-    await nobody.close();
+    await unreachable.close();
   });
 });
 
-describe('sweep', () => {
+describe('the sweep for overdue deliveries', () => {
   const stalledAfter = (ms: number) => stalledEndpoints(world.db, Date.now() + ms, 10);
   const endpoint = (configId: string) => ({ merchantId: world.merchantId, configId });
   const first = eq(webhookDeliveries.sequence, 1);
 
-  it('finds an endpoint with a delivery that has been due for more than 30 s, once [D-54]', async () => {
+  it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async () => {
     const configIds = [await world.addConfig({ url: URL }), await world.addConfig({ url: URL })];
     await world.emit(1_000, 2_000);
     expect(await stalledAfter(20_000)).toEqual([]);
@@ -159,7 +159,7 @@ describe('sweep', () => {
     expect(await stalledAfter(31_000)).toHaveLength(2);
   });
 
-  it('leaves out what is claimed, settled, or waiting behind a next attempt [D-54]', async () => {
+  it('skips a delivery that is claimed, settled, or behind a later attempt [D-54]', async () => {
     const configId = await world.addConfig({ url: URL });
     const own = [endpoint(configId)];
     await world.emit(1_000, 2_000);
@@ -175,7 +175,7 @@ describe('sweep', () => {
     await world.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
     expect(await stalledAfter(31_000)).toEqual([]);
     expect(await stalledAfter(60_000 + 31_000)).toEqual(own);
-    // After three failures it holds back nothing: the second is late on its own.
+    // After three failures the first event holds back no other: the second is late itself.
     await world.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
     expect(await stalledAfter(31_000)).toEqual(own);
 
@@ -183,7 +183,7 @@ describe('sweep', () => {
     expect(await stalledAfter(90_000)).toEqual([]);
   });
 
-  it('leaves out an endpoint that its breaker pauses, until 30 s after the pause [D-54]', async () => {
+  it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async () => {
     const configId = await world.addConfig({ url: URL });
     await world.emit(1_000);
     const pausedUntil = Date.now() + 60_000;
@@ -193,7 +193,7 @@ describe('sweep', () => {
     expect(await stalledAfter(60_000 + 31_000)).toEqual([endpoint(configId)]);
   });
 
-  it('leaves out an endpoint whose queue has another late delivery in hand [D-54]', async () => {
+  it('skips an endpoint when its queue has claimed another late delivery [D-54]', async () => {
     const configId = await world.addConfig({ url: URL });
     await world.emitTo('sub_1', 'sub_2');
     const isFirstStream = eq(webhookDeliveries.streamId, 'sub_1');
@@ -205,7 +205,7 @@ describe('sweep', () => {
   });
 });
 
-describe('configurations', () => {
+describe('webhook configurations', () => {
   const ref = (configId: string) => ({ merchantId: world.merchantId, configId });
   const update = (merchantId: string, configId: string, url: string) =>
     updateWebhookConfig(world.db, {
@@ -217,7 +217,7 @@ describe('configurations', () => {
       at: OCCURRED_AT,
     });
 
-  it('are listed oldest first, deactivated ones on request, deleted ones never [IF-4.14]', async () => {
+  it('are listed oldest first, inactive ones on request only, deleted ones never [IF-4.14]', async () => {
     const ids = [
       await world.addConfig({ url: `${URL}/1` }),
       await world.addConfig({ url: `${URL}/2` }),
@@ -242,7 +242,7 @@ describe('configurations', () => {
     );
   });
 
-  it('are active again after an update, with their failures forgotten [D-55]', async () => {
+  it('are active again with no failures after an update [D-55]', async () => {
     const configId = await world.addConfig({ url: URL });
     await deactivateWebhookConfig(world.db, {
       ...ref(configId),
@@ -271,7 +271,7 @@ describe('configurations', () => {
     });
   });
 
-  it('stay active when the address that failed is no longer theirs [D-54]', async () => {
+  it('stay active when the failing URL was replaced meanwhile [D-54]', async () => {
     const configId = await world.addConfig({ url: URL });
     await deactivateWebhookConfig(world.db, {
       ...ref(configId),
@@ -282,7 +282,7 @@ describe('configurations', () => {
     expect((await world.config(configId)).isActive).toBe(true);
   });
 
-  it('of another merchant, unknown or deleted ones are not to be updated or deleted [D-21]', async () => {
+  it('cannot be changed when they are another merchant’s, unknown or deleted [D-21]', async () => {
     const configId = await world.addConfig({ url: URL });
     const before = await world.config(configId);
     expect(await update('mer_of_another', configId, `${URL}/x`)).toBe(false);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { bundledProgram } from '../../embedded/program-bundle.ts';
 
-/** Says for the main thread and for a thread of it whether promises can be followed. */
+/** Prints whether a promise hook is allowed, for the main thread and for a worker thread. */
 const PROBE = `
   const { isMainThread, Worker } = require('node:worker_threads');
   const name = isMainThread ? 'main thread' : 'workflow thread';
@@ -24,7 +24,7 @@ const PROBE = `
   });
 `;
 
-test('a worker process takes no stack traces of promises in its workflow threads', async () => {
+test('a worker process takes no promise stack traces in its workflow threads', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perennial-test-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const probe = join(folder, 'probe.cjs');
@@ -39,7 +39,7 @@ test('a worker process takes no stack traces of promises in its workflow threads
   ]);
 });
 
-test('only the worker loads what switches them off', () => {
+test('the API process keeps promise stack traces', () => {
   expect(bundledProgram('/programs', 'api/main.ts')).toEqual([
     '--enable-source-maps',
     '/programs/api/main.mjs',
