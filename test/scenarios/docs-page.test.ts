@@ -3,35 +3,32 @@ import { OPERATIONS } from '../../api/openapi/operations.ts';
 import { createApiWorld } from '../api/api-world.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 
-describe.skipIf(chromiumMissing() !== null)(
-  'the page of the interface document in a real browser',
-  () => {
-    it('shows every operation, and asks nobody but this server [D-§7]', async () => {
-      const world = await createApiWorld();
-      const browser = await launchChromium();
-      try {
-        const page = await browser.newPage();
-        const asked: string[] = [];
-        const complaints: string[] = [];
-        page.on('request', (request) => asked.push(request.url()));
-        page.on('console', (message) => complaints.push(message.text()));
-        page.on('pageerror', (error) => complaints.push(error.message));
-        await page.goto(`${world.url}/docs`);
-        await page.getByText('/subscription/manual-retry').waitFor();
-        const summaries = page.locator('.opblock-summary-path');
-        expect(await summaries.count()).toBeGreaterThanOrEqual(OPERATIONS.length);
-        expect(asked.map((url) => url.replace(world.url, '')).toSorted()).toEqual([
-          '/docs',
-          '/docs/start.js',
-          '/docs/swagger-ui-bundle.js',
-          '/docs/swagger-ui.css',
-          '/openapi.json',
-        ]);
-        expect(complaints).toEqual([]);
-      } finally {
-        await browser.close();
-        await world.close();
-      }
-    });
-  },
-);
+describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a browser,', () => {
+  it('shows every operation, and loads everything from this server [D-§7]', async () => {
+    const world = await createApiWorld();
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      const requested: string[] = [];
+      const errors: string[] = [];
+      page.on('request', (request) => requested.push(request.url()));
+      page.on('console', (message) => errors.push(message.text()));
+      page.on('pageerror', (error) => errors.push(error.message));
+      await page.goto(`${world.url}/docs`);
+      await page.getByText('/subscription/manual-retry').waitFor();
+      const summaries = page.locator('.opblock-summary-path');
+      expect(await summaries.count()).toBeGreaterThanOrEqual(OPERATIONS.length);
+      expect(requested.map((url) => url.replace(world.url, '')).toSorted()).toEqual([
+        '/docs',
+        '/docs/start.js',
+        '/docs/swagger-ui-bundle.js',
+        '/docs/swagger-ui.css',
+        '/openapi.json',
+      ]);
+      expect(errors).toEqual([]);
+    } finally {
+      await browser.close();
+      await world.close();
+    }
+  });
+});

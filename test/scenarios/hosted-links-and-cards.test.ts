@@ -34,15 +34,15 @@ const makeLink = async (changes: object = {}): Promise<string> => {
   return shortUrl;
 };
 
-async function sayWhoYouAre(page: Page): Promise<void> {
+async function enterNameAndEmail(page: Page): Promise<void> {
   await page.getByLabel('Name').fill('Ada Example');
   await page.getByLabel('E-mail address').fill('ada@example.com');
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.waitForLoadState();
 }
 
-describe('a link, in a browser', () => {
-  test('is opened, begun and paid; who comes back sees their own, everybody else that it is used up [D-37]', async () => {
+describe('a subscription link, in a browser,', () => {
+  test('shows its payer their checkout, and others a 410 page, when used up [D-37]', async () => {
     const shortUrl = await makeLink();
     const page = await payer({ width: 360 });
     await page.goto(shortUrl);
@@ -50,7 +50,7 @@ describe('a link, in a browser', () => {
     await picture(page, 'link');
     expect(await fieldsOf(page)).toEqual(['Name, required', 'E-mail address, required']);
     expect(await tooWide(page)).toBe(0);
-    await sayWhoYouAre(page);
+    await enterNameAndEmail(page);
     const checkoutUrl = page.url();
     expect(checkoutUrl).toMatch(/\/checkout\/\w+$/);
 
@@ -62,14 +62,14 @@ describe('a link, in a browser', () => {
     await page.goto(shortUrl);
     expect(await heading(page)).toBe('Thank you: your payment was received');
 
-    const stranger = await payer();
-    const response = await stranger.goto(shortUrl);
+    const other = await payer();
+    const response = await other.goto(shortUrl);
     expect(response?.status()).toBe(410);
-    expect(await heading(stranger)).toBe('This link cannot be used');
-    expect(await stranger.locator('input, button').count()).toBe(0);
+    expect(await heading(other)).toBe('This link cannot be used');
+    expect(await other.locator('input, button').count()).toBe(0);
   });
 
-  test('that is sent twice by one click too many begins one checkout [D-37]', async () => {
+  test('begins one checkout when its button is clicked twice [D-37]', async () => {
     const shortUrl = await makeLink({ multiUseLimit: 2 });
     const page = await payer();
     await page.goto(shortUrl);
@@ -80,13 +80,13 @@ describe('a link, in a browser', () => {
 
     const second = await payer();
     await second.goto(shortUrl);
-    await sayWhoYouAre(second);
+    await enterNameAndEmail(second);
     expect(await second.getByLabel('Card number').isVisible()).toBe(true);
     const third = await payer();
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('that has expired says so, also to who had it open [D-37]', async () => {
+  test('shows that it cannot be used when it expired, also on a page opened before [D-37]', async () => {
     const shortUrl = await makeLink({ expiryDate: Date.now() + 3_000 });
     const page = await payer();
     await page.goto(shortUrl);
@@ -94,15 +94,15 @@ describe('a link, in a browser', () => {
       timeout: 20_000,
       interval: 100,
     });
-    await sayWhoYouAre(page);
+    await enterNameAndEmail(page);
     expect(await heading(page)).toBe('This link cannot be used');
     await page.goto(shortUrl);
     expect(await heading(page)).toBe('This link cannot be used');
   });
 });
 
-describe('a hosted payment, in a browser', () => {
-  test('is declined, then paid once by two clicks, and leads on to the merchant [D-§7, D-44]', async () => {
+describe('a hosted payment, in a browser,', () => {
+  test('is paid once when its button is clicked twice [D-§7, D-44]', async () => {
     const { xIntentId, fwdUrl } = await shop().merchant.post<{ xIntentId: string; fwdUrl: string }>(
       '/payments/create-intent',
       {
@@ -179,22 +179,22 @@ describe('a setup session, in a browser', () => {
   });
 });
 
-/** One that pays by card on a clock of its own, and the page for another card. */
+/** A paid subscription on its own test clock, and the page that changes its card. */
 async function subscribed() {
   const now = Date.parse('2027-01-15T12:00:00Z');
   const clock = await shop().merchant.post<{ testClockId: string }>('/test-clock/create', { now });
   const { testClockId } = clock;
-  const life = await subscribe({ testClockId });
+  const subscription = await subscribe({ testClockId });
   const page = await payer();
-  await page.goto(life.fwdUrl);
+  await page.goto(subscription.fwdUrl);
   await payByCard(page);
-  const { subscriptionId } = life;
+  const { subscriptionId } = subscription;
   const read = () =>
     shop().merchant.get<Record<string, unknown>>(
       `/subscription/get-subscription/${subscriptionId}`,
     );
   return {
-    ...life,
+    ...subscription,
     page,
     read,
     updateUrl: String((await read())['updatePaymentMethodLink']),
@@ -203,30 +203,30 @@ async function subscribed() {
   };
 }
 
-describe('another card, in a browser', () => {
-  test('replaces the one before and is the one charged next [D-33]', async () => {
-    const life = await subscribed();
-    const { page } = life;
-    await page.goto(life.updateUrl);
+describe('a new card, in a browser,', () => {
+  test('replaces the previous card and is charged at the next renewal [D-33]', async () => {
+    const subscription = await subscribed();
+    const { page } = subscription;
+    await page.goto(subscription.updateUrl);
     expect(await heading(page)).toBe('Change your card');
     await payByCard(page, cardOf('5555 5555 5555 4444'));
     expect(await heading(page)).toBe('Your card was replaced');
-    await life.advance('2027-02-15T12:00:00Z');
-    expect(await life.read()).toMatchObject({
+    await subscription.advance('2027-02-15T12:00:00Z');
+    expect(await subscription.read()).toMatchObject({
       status: 'ACTIVE',
       paymentMetadata: { cardMetadata: { lastFourDigit: '4444' } },
     });
-    expect(await life.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
   });
 
-  test('pays what is due while UNPAID; one that is declined is kept, and says so [D-30, D-33]', async () => {
-    const life = await subscribed();
-    const { page, subscriptionId } = life;
+  test('pays the owed cycle while UNPAID, and is kept when its charge is declined [D-30, D-33]', async () => {
+    const subscription = await subscribed();
+    const { page, subscriptionId } = subscription;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
     await world().control('POST', '/control/declines', decline);
-    await life.advance('2027-02-15T12:00:00Z');
+    await subscription.advance('2027-02-15T12:00:00Z');
     await page.setViewportSize({ width: 360, height: 800 });
-    await page.goto(life.updateUrl);
+    await page.goto(subscription.updateUrl);
     const pay = page.getByRole('button', { name: 'Save card and pay 19.99 USD' });
     expect(await pay.isVisible()).toBe(true);
     await picture(page, 'update');
@@ -235,18 +235,18 @@ describe('another card, in a browser', () => {
       'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
     );
     expect(await tooWide(page)).toBe(0);
-    expect(await life.read()).toMatchObject({
+    expect(await subscription.read()).toMatchObject({
       status: 'UNPAID',
       paymentMetadata: { cardMetadata: { lastFourDigit: '4444' } },
     });
     await typeCard(page);
     await pay.dblclick();
     await page.getByText('Thank you: your payment was received').waitFor();
-    expect(await life.read()).toMatchObject({
+    expect(await subscription.read()).toMatchObject({
       status: 'ACTIVE',
       paymentMetadata: { cardMetadata: { lastFourDigit: '4242' } },
     });
-    expect(await life.book()).toEqual([
+    expect(await subscription.book()).toEqual([
       'succeeded 1999',
       'declined 1999',
       'declined 1999',
@@ -254,21 +254,21 @@ describe('another card, in a browser', () => {
     ]);
   });
 
-  test('is not taken while the subscription is paused or over, and the page says why [D-33]', async () => {
-    const life = await subscribed();
-    const { page, subscriptionId } = life;
-    const said = async () => {
-      await page.goto(life.updateUrl);
+  test('is not accepted while the subscription is PAUSED or ENDED [D-33]', async () => {
+    const subscription = await subscribed();
+    const { page, subscriptionId } = subscription;
+    const pageText = async () => {
+      await page.goto(subscription.updateUrl);
       expect(await page.locator('input, button').count()).toBe(0);
       return [await heading(page), await page.locator('main p').first().innerText()];
     };
     await shop().merchant.post('/subscription/merchant/pause', { subscriptionId });
-    expect(await said()).toEqual([
+    expect(await pageText()).toEqual([
       'Your card cannot be changed here',
       'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
     ]);
     await shop().merchant.post('/subscription/merchant/cancel', { subscriptionId });
-    expect(await said()).toEqual([
+    expect(await pageText()).toEqual([
       'Your card cannot be changed here',
       'This subscription has ended. Nothing more will be charged.',
     ]);

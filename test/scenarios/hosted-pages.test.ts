@@ -15,11 +15,11 @@ import {
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const { payer, shop, subscribe } = hostedWorld();
 
-describe('the checkout, in a browser', () => {
-  test('is paid without script, and leads on to the merchant [IF-4.3, D-44]', async () => {
-    const life = await subscribe();
+describe('the checkout, in a browser,', () => {
+  test('is paid without JavaScript, and leads to callbackUrl by a link [IF-4.3, D-44]', async () => {
+    const subscription = await subscribe();
     const page = await payer();
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await picture(page, 'checkout');
     expect(await heading(page)).toBe('Garden Letters');
     await payByCard(page);
@@ -27,41 +27,41 @@ describe('the checkout, in a browser', () => {
     await page.getByRole('link', { name: 'Continue to Test merchant' }).click();
     await page.waitForURL(`${SHOP_URL}/**`);
     expect(page.url()).toBe(
-      `${SHOP_URL}/thanks?subscription_id=${life.subscriptionId}&status=ACTIVE`,
+      `${SHOP_URL}/thanks?subscription_id=${subscription.subscriptionId}&status=ACTIVE`,
     );
-    expect(await life.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with script on, too, and goes on to the merchant by itself [D-44]', async () => {
-    const life = await subscribe();
+  test('is paid with JavaScript, and goes to callbackUrl by itself [D-44]', async () => {
+    const subscription = await subscribe();
     const page = await payer({ script: true });
     const errors: string[] = [];
     page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await payByCard(page);
     await page.waitForURL(`${SHOP_URL}/**`);
     expect(await heading(page)).toBe('The shop');
-    // Nothing that the page's own policy had to stop.
+    // The page's content security policy blocked nothing.
     expect(errors).toEqual([]);
-    expect(await life.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('says in one neutral text that a card was declined, and takes the next [D-§4]', async () => {
-    const life = await subscribe();
+  test('takes another card after one neutral text when a card was declined [D-§4]', async () => {
+    const subscription = await subscribe();
     const page = await payer();
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await payByCard(page, DECLINING_CARD);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     await picture(page, 'checkout-declined');
-    expect(page.url()).toBe(life.fwdUrl);
-    // The name is known; the number and the CVC are the gateway's alone.
+    expect(page.url()).toBe(subscription.fwdUrl);
+    // The name is filled in; number and CVC go only to the gateway and are empty.
     expect(await page.getByLabel('Name on card').inputValue()).toBe('Ada Example');
     expect(await page.getByLabel('Card number').inputValue()).toBe('');
 
     await payByCard(page);
     expect(await heading(page)).toBe('Thank you: your payment was received');
-    expect(await life.book()).toEqual(['declined 1999', 'succeeded 1999']);
-    expect(await life.news(7)).toEqual([
+    expect(await subscription.book()).toEqual(['declined 1999', 'succeeded 1999']);
+    expect(await subscription.news(7)).toEqual([
       'intent.created CREATED 1999 USD',
       'subscription.created CREATED 1999 USD',
       'intent.checkout_opened CREATED 1999 USD',
@@ -72,81 +72,81 @@ describe('the checkout, in a browser', () => {
     ]);
   });
 
-  test('pays once when its button is clicked twice [D-32]', async () => {
-    const life = await subscribe();
+  test('is paid once when its button is clicked twice [D-32]', async () => {
+    const subscription = await subscribe();
     const page = await payer({ width: 360 });
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await picture(page, 'checkout-phone');
     await typeCard(page);
     await page.getByRole('button').dblclick();
     await page.getByText('Thank you: your payment was received').waitFor();
-    expect(await life.book()).toEqual(['succeeded 1999']);
-    const news = await life.news(6);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
+    const news = await subscription.news(6);
     expect(news.filter((line) => line.startsWith('intent.success'))).toHaveLength(1);
     expect(news.filter((line) => line.startsWith('subscription.cycle_charged'))).toHaveLength(1);
   });
 
-  test('pays once for a payer who goes back, forward and reloads: the form is gone [D-32]', async () => {
-    const life = await subscribe();
+  test('is paid once, and shows no form again, when its payer goes back or reloads [D-32]', async () => {
+    const subscription = await subscribe();
     const page = await payer();
     await page.goto(`${shop().url}/health`);
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await payByCard(page);
     const paid = 'Thank you: your payment was received';
     expect(await heading(page)).toBe(paid);
 
     await page.goBack();
-    expect(page.url()).toBe(life.fwdUrl);
+    expect(page.url()).toBe(subscription.fwdUrl);
     expect(await page.locator('input').count()).toBe(0);
     await page.goForward();
     expect(await heading(page)).toBe(paid);
     await page.reload();
     expect(await heading(page)).toBe(paid);
-    expect(await life.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('two tabs that both pay make one charge [D-32]', async () => {
-    const life = await subscribe();
+  test('is paid once when two tabs submit it at the same time [D-32]', async () => {
+    const subscription = await subscribe();
     const first = await payer();
     const second = await payer();
     for (const page of [first, second]) {
-      await page.goto(life.fwdUrl);
+      await page.goto(subscription.fwdUrl);
       await typeCard(page);
     }
     await Promise.all([first, second].map((page) => page.getByRole('button').click()));
     for (const page of [first, second]) {
       await page.getByText('Thank you: your payment was received').waitFor();
     }
-    expect(await life.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('that has expired says so and asks for nothing [D-§4]', async () => {
+  test('shows no form when it has expired [D-§4]', async () => {
     const now = Date.parse('2027-03-01T12:00:00Z');
     const { testClockId } = await shop().merchant.post<{ testClockId: string }>(
       '/test-clock/create',
       { now },
     );
-    const life = await subscribe({ testClockId });
+    const subscription = await subscribe({ testClockId });
     await shop().merchant.post('/test-clock/advance', { testClockId, to: now + 24 * 3_600_000 });
     const page = await payer();
-    const response = await page.goto(life.fwdUrl);
+    const response = await page.goto(subscription.fwdUrl);
     expect(response?.status()).toBe(410);
     expect(await heading(page)).toBe('This checkout has expired');
     expect(await page.locator('input, button').count()).toBe(0);
     await page.getByRole('link', { name: 'Return to Test merchant' }).click();
     expect(page.url()).toBe(
-      `${SHOP_URL}/basket?subscription_id=${life.subscriptionId}&status=ENDED`,
+      `${SHOP_URL}/basket?subscription_id=${subscription.subscriptionId}&status=ENDED`,
     );
-    expect(await life.book()).toEqual([]);
+    expect(await subscription.book()).toEqual([]);
   });
 
-  test('is left by its link, and is still open for who comes back [IF-4.3, D-44]', async () => {
-    const life = await subscribe();
+  test('stays open when its payer leaves to cancelUrl and comes back [IF-4.3, D-44]', async () => {
+    const subscription = await subscribe();
     const page = await payer();
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     await page.getByRole('link', { name: 'Cancel and return to Test merchant' }).click();
     expect(page.url()).toBe(
-      `${SHOP_URL}/basket?subscription_id=${life.subscriptionId}&status=CREATED`,
+      `${SHOP_URL}/basket?subscription_id=${subscription.subscriptionId}&status=CREATED`,
     );
     await page.goBack();
     await payByCard(page);
@@ -154,11 +154,11 @@ describe('the checkout, in a browser', () => {
   });
 });
 
-describe('a payer', () => {
-  test('with the keyboard alone reaches every field in order and pays with Enter [design §2]', async () => {
-    const life = await subscribe();
+describe('the hosted pages', () => {
+  test('can be filled in and submitted in order by keyboard alone', async () => {
+    const subscription = await subscribe();
     const page = await payer();
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     const order: string[] = [];
     const typed: Record<string, string> = {
       'Name on card': PAYING_CARD.name,
@@ -186,15 +186,15 @@ describe('a payer', () => {
     await page.getByLabel('CVC').focus();
     await page.keyboard.press('Enter');
     await page.getByText('Thank you: your payment was received').waitFor();
-    expect(await life.book()).toEqual(['succeeded 1999']);
+    expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('of a phone 360 px wide never pushes a page to the side [design §2]', async () => {
-    const life = await subscribe({
+  test('never scroll sideways on a screen 360 px wide', async () => {
+    const subscription = await subscribe({
       productPage: { name: 'Garden'.repeat(20), description: 'x'.repeat(200) },
     });
     const page = await payer({ width: 360 });
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     expect(await tooWide(page)).toBe(0);
     await page.locator('summary').click();
     expect(await tooWide(page)).toBe(0);
@@ -206,17 +206,17 @@ describe('a payer', () => {
     expect(await tooWide(page)).toBe(0);
   });
 
-  test('who hears the page is told what each field is, and what is wrong with it [D-11, design §2]', async () => {
-    const life = await subscribe({ customerDetails: {}, phoneNumberRequired: true });
+  test('give a screen reader the name and the error of each field [D-11]', async () => {
+    const subscription = await subscribe({ customerDetails: {}, phoneNumberRequired: true });
     const page = await payer();
-    await page.goto(life.fwdUrl);
+    await page.goto(subscription.fwdUrl);
     expect(await fieldsOf(page)).toEqual([
       'Name, required',
       'E-mail address, required',
       'Phone number, required',
     ]);
     await page.getByLabel('Name').fill('Ada Example');
-    // Good enough for the browser, and not for us.
+    // The browser accepts this address, our validation does not.
     await page.getByLabel('E-mail address').fill('ada@example');
     await page.getByLabel('Phone number').fill('+44 20 7946 0000');
     await page.getByRole('button', { name: 'Continue to payment' }).click();

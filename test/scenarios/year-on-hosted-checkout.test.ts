@@ -28,7 +28,7 @@ interface Created {
   fwdUrl: string;
 }
 
-/** A subscription on a clock of its own that starts at `startsAt`, made over HTTP. */
+/** Creates a subscription over HTTP, on its own test clock that starts at `startsAt`. */
 async function subscribe(startsAt: string, terms: object) {
   const now = Date.parse(startsAt);
   const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
@@ -60,13 +60,13 @@ async function subscribe(startsAt: string, terms: object) {
     news: (count: number) => shop.news(subscriptionId, count),
     declineNext: (code: string, count: number) =>
       world.control('POST', '/control/declines', { subscriptionId, code, count }),
-    /** Outcome and amount of every charge in the gateway's own book. */
+    /** Outcome and amount of every charge at the gateway. */
     book: async () => {
       const ref = { merchantId: world.merchantId, subscriptionId };
       const booked = await world.book(ref);
       return booked.map(({ outcome, amountMinor }) => `${outcome} ${amountMinor}`);
     },
-    /** Years pass: no charge and no event comes any more. */
+    /** Advances the clock, and expects no further charge and no further event. */
     expectNothingFurther: async (until: string) => {
       const ref = { merchantId: world.merchantId, subscriptionId };
       const charges = (await world.book(ref)).length;
@@ -78,40 +78,40 @@ async function subscribe(startsAt: string, terms: object) {
   };
 }
 
-describe('a customer’s leap year', () => {
-  test('with a trial, twelve months and a declined one is told and charged to the day [D-05, D-30, D-51]', async () => {
-    // Given a trial that ends on the 31st, paid for on the hosted page
-    const life = await subscribe('2028-01-24T09:30:00Z', {
+describe('a subscription in a leap year', () => {
+  test('is charged on each due day when one charge is declined [D-05, D-30, D-51]', async () => {
+    // Given a trial that ends on the 31st, with a card from the hosted page
+    const subscription = await subscribe('2028-01-24T09:30:00Z', {
       cycleCount: 12,
       trialPeriodCount: 7,
       trialPeriodInterval: 'DAY',
     });
-    const result = await payOnPage(life.fwdUrl);
+    const result = await payOnPage(subscription.fwdUrl);
     expect(result.title).toBe('Your free trial has started');
     expect(result.links.map(({ url }) => url)).toEqual([
-      `https://shop.example/thanks?subscription_id=${life.subscriptionId}&status=TRIALING`,
+      `https://shop.example/thanks?subscription_id=${subscription.subscriptionId}&status=TRIALING`,
     ]);
-    expect(await life.news(3)).toEqual([
+    expect(await subscription.news(3)).toEqual([
       '2028-01-24 09:30 subscription.created CREATED 1999 USD',
       '2028-01-24 09:30 subscription.checkout_opened CREATED 1999 USD',
       '2028-01-24 09:30 subscription.trialing TRIALING 1999 USD, next 2028-01-31 09:30',
     ]);
 
-    // When the months pass, then each is charged on the last day of its own
-    await life.advance('2028-01-31T09:29:59.999Z');
-    expect(await life.news(0)).toEqual([]);
-    expect(await life.book()).toEqual([]);
+    // When the months pass, then each is charged on its last day
+    await subscription.advance('2028-01-31T09:29:59.999Z');
+    expect(await subscription.news(0)).toEqual([]);
+    expect(await subscription.book()).toEqual([]);
 
-    await life.advance('2028-01-31T09:30:00Z');
-    expect(await life.news(4)).toEqual([
+    await subscription.advance('2028-01-31T09:30:00Z');
+    expect(await subscription.news(4)).toEqual([
       '2028-01-31 09:30 intent.created CREATED 1999 USD',
       '2028-01-31 09:30 intent.success SUCCESS 1999 USD',
       '2028-01-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 1, 11 left, next 2028-02-29 09:30',
       '2028-01-31 09:30 subscription.active ACTIVE 1999 USD, next 2028-02-29 09:30',
     ]);
 
-    await life.advance('2028-04-15T00:00:00Z');
-    expect(await life.news(6)).toEqual([
+    await subscription.advance('2028-04-15T00:00:00Z');
+    expect(await subscription.news(6)).toEqual([
       '2028-02-29 09:30 intent.created CREATED 1999 USD',
       '2028-02-29 09:30 intent.success SUCCESS 1999 USD',
       '2028-02-29 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 2, 10 left, next 2028-03-31 09:30',
@@ -121,34 +121,34 @@ describe('a customer’s leap year', () => {
     ]);
 
     // When April is declined at its due date and at the first retry
-    await life.declineNext('insufficient_funds', 2);
-    await life.advance('2028-04-30T12:00:00Z');
-    expect(await life.news(3)).toEqual([
+    await subscription.declineNext('insufficient_funds', 2);
+    await subscription.advance('2028-04-30T12:00:00Z');
+    expect(await subscription.news(3)).toEqual([
       '2028-04-30 09:30 intent.created CREATED 1999 USD',
       '2028-04-30 09:30 intent.failed FAILED 1999 USD, insufficient_funds',
       '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, next 2028-04-30 13:30',
     ]);
-    expect(await life.read()).toMatchObject({ status: 'UNPAID', remainingCycleCount: 9 });
+    expect(await subscription.read()).toMatchObject({ status: 'UNPAID', remainingCycleCount: 9 });
 
-    await life.advance('2028-04-30T21:29:59.999Z');
-    expect(await life.news(1)).toEqual([
+    await subscription.advance('2028-04-30T21:29:59.999Z');
+    expect(await subscription.news(1)).toEqual([
       '2028-04-30 13:30 intent.failed FAILED 1999 USD, insufficient_funds',
     ]);
-    expect(await life.read()).toMatchObject({
+    expect(await subscription.read()).toMatchObject({
       status: 'UNPAID',
       nextPaymentDate: Date.parse('2028-04-30T21:30:00Z'),
     });
 
     // Then the second retry, eight hours after the first, pays it, and May keeps its date
-    await life.advance('2028-04-30T21:30:00Z');
-    expect(await life.news(3)).toEqual([
+    await subscription.advance('2028-04-30T21:30:00Z');
+    expect(await subscription.news(3)).toEqual([
       '2028-04-30 21:30 intent.success SUCCESS 1999 USD',
       '2028-04-30 21:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 4, 8 left, next 2028-05-31 09:30',
       '2028-04-30 21:30 subscription.active ACTIVE 1999 USD, next 2028-05-31 09:30',
     ]);
 
-    await life.advance('2028-12-31T09:30:00Z');
-    expect(await life.news(25)).toEqual([
+    await subscription.advance('2028-12-31T09:30:00Z');
+    expect(await subscription.news(25)).toEqual([
       '2028-05-31 09:30 intent.created CREATED 1999 USD',
       '2028-05-31 09:30 intent.success SUCCESS 1999 USD',
       '2028-05-31 09:30 subscription.cycle_charged ACTIVE 1999 USD, cycle 5, 7 left, next 2028-06-30 09:30',
@@ -175,14 +175,14 @@ describe('a customer’s leap year', () => {
       '2028-12-31 09:30 subscription.cycle_charged ENDED 1999 USD, cycle 12, 0 left',
       '2028-12-31 09:30 subscription.ended ENDED 1999 USD',
     ]);
-    expect(await life.read()).toMatchObject({
+    expect(await subscription.read()).toMatchObject({
       status: 'ENDED',
       endReason: 'completed',
       remainingCycleCount: 0,
       nextPaymentDate: null,
       currentPeriodEnd: Date.parse('2029-01-31T09:30:00Z'),
     });
-    expect(await life.book()).toEqual([
+    expect(await subscription.book()).toEqual([
       'succeeded 1999',
       'succeeded 1999',
       'succeeded 1999',
@@ -190,33 +190,33 @@ describe('a customer’s leap year', () => {
       'declined 1999',
       ...Array.from({ length: 9 }, () => 'succeeded 1999'),
     ]);
-    await life.expectNothingFurther('2032-01-01T00:00:00Z');
+    await subscription.expectNothingFurther('2032-01-01T00:00:00Z');
   });
 });
 
 describe('an upfront amount', () => {
-  test('replaces the first month’s, is declined once on the page, and a cancel ends the life at once [D-§4, D-34, D-51]', async () => {
+  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async () => {
     // Given a payer whose first card is declined on the page and whose second is not
-    const life = await subscribe('2027-10-31T18:00:00Z', {
+    const subscription = await subscribe('2027-10-31T18:00:00Z', {
       amount: 2_500,
       currency: 'EUR',
       upfrontAmount: 9_900,
       cycleCount: 6,
     });
-    const page = await openPage(life.fwdUrl);
+    const page = await openPage(subscription.fwdUrl);
     expect(page.forms.map(({ button }) => button)).toEqual(['Pay 99.00 EUR']);
     const declined = await payOn(page, cardOf('4000 0000 0000 0002'));
     expect(declined.alert).toBe(
       'Your payment was declined and nothing was charged. Check the details and try again, or use another card.',
     );
-    expect((await life.read())['status']).toBe('CREATED');
+    expect((await subscription.read())['status']).toBe('CREATED');
 
     const paid = await payOn(declined);
     expect(paid.title).toBe('Thank you: your payment was received');
     expect(paid.links.map(({ url }) => url)).toEqual([
-      `https://shop.example/thanks?subscription_id=${life.subscriptionId}&status=ACTIVE`,
+      `https://shop.example/thanks?subscription_id=${subscription.subscriptionId}&status=ACTIVE`,
     ]);
-    expect(await life.news(7)).toEqual([
+    expect(await subscription.news(7)).toEqual([
       '2027-10-31 18:00 intent.created CREATED 9900 EUR',
       '2027-10-31 18:00 subscription.created CREATED 2500 EUR',
       '2027-10-31 18:00 intent.checkout_opened CREATED 9900 EUR',
@@ -227,19 +227,21 @@ describe('an upfront amount', () => {
     ]);
 
     // When the second month comes, then the regular amount is charged
-    await life.advance('2027-12-10T00:00:00Z');
-    expect(await life.news(3)).toEqual([
+    await subscription.advance('2027-12-10T00:00:00Z');
+    expect(await subscription.news(3)).toEqual([
       '2027-11-30 18:00 intent.created CREATED 2500 EUR',
       '2027-11-30 18:00 intent.success SUCCESS 2500 EUR',
       '2027-11-30 18:00 subscription.cycle_charged ACTIVE 2500 EUR, cycle 2, 4 left, next 2027-12-31 18:00',
     ]);
 
-    // When the merchant cancels in the middle of the month, then it is over, and paid to its end
-    const { subscriptionId } = life;
+    // When the merchant cancels in the middle of a month, then it is ENDED and paid to the month's end
+    const { subscriptionId } = subscription;
     const cancel = () => shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
     expect(await cancel()).toEqual({});
-    expect(await life.news(1)).toEqual(['2027-12-10 00:00 subscription.ended ENDED 2500 EUR']);
-    expect(await life.read()).toMatchObject({
+    expect(await subscription.news(1)).toEqual([
+      '2027-12-10 00:00 subscription.ended ENDED 2500 EUR',
+    ]);
+    expect(await subscription.read()).toMatchObject({
       status: 'ENDED',
       endReason: 'cancelled',
       remainingCycleCount: 4,
@@ -250,7 +252,11 @@ describe('an upfront amount', () => {
       status: 400,
       errorCode: 'operation_not_allowed',
     });
-    expect(await life.book()).toEqual(['declined 9900', 'succeeded 9900', 'succeeded 2500']);
-    await life.expectNothingFurther('2029-01-01T00:00:00Z');
+    expect(await subscription.book()).toEqual([
+      'declined 9900',
+      'succeeded 9900',
+      'succeeded 2500',
+    ]);
+    await subscription.expectNothingFurther('2029-01-01T00:00:00Z');
   });
 });
