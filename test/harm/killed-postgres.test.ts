@@ -169,7 +169,7 @@ test(
     await execute(RELEASE);
     expect(killed).toBe(KILLS);
 
-    // After the recovery a query may still be refused as during it; seen twice, cause unknown.
+    // Twice, Postgres refused a query after its recovery as if it still recovered; cause unknown.
     await vi.waitFor(() => world.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: world.databaseUrl,

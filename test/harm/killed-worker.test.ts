@@ -333,7 +333,7 @@ describe.concurrent('a worker that crashes', () => {
       }),
   );
 
-  test('after it recorded a cancel leaves answer and event to the next one [D-16, D-17, D-54]', () =>
+  test('after a recorded cancel leaves its answer and event to the next worker [D-16, D-17, D-54]', () =>
     withWorkers(async (life) => {
       const { world, shop, payments } = life;
       const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
@@ -362,7 +362,7 @@ describe.concurrent('a worker that crashes', () => {
       expect(await repairsOf(world)).toEqual({});
     }));
 
-  test('after it delivered an event has the same bytes sent once more, in order [D-54]', () =>
+  test('after a delivery has the next worker send the same bytes again, in order [D-54]', () =>
     withWorkers(async (life) => {
       const { shop } = life;
       const crashing = await life.startMortal('after_delivery');

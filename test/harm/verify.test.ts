@@ -13,7 +13,7 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-/** Damages the database in one way after the other: `npm run verify` must report every damage. */
+/** Each case damages the database in one way; `npm run verify` must report it. */
 
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 

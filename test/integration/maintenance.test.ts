@@ -207,7 +207,7 @@ describe('a sweep', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('repairs the others, and counts a failure, when one repair fails', async () => {
+  test('makes the other repairs, and counts a failure, when one repair fails', async () => {
     const unstartable = await world.createRowOnly({ createdAt: Date.now() });
     const other = await world.createRowOnly({ createdAt: Date.now() });
     const state = await world.state(unstartable);

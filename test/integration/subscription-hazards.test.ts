@@ -112,7 +112,7 @@ describe('a command', () => {
     await receiver.close();
   });
 
-  test('sent as a signal is executed after signals with invalid arguments [D-32]', async () => {
+  test('is executed as a signal after signals with invalid arguments [D-32]', async () => {
     const { ref } = await unpaidIn(world);
     const handle = handleOf(ref);
     await handle.signal('edit', 'not an object');

@@ -100,7 +100,7 @@ describe('a charge', () => {
       },
     ],
   ])(
-    'of unknown outcome lets commands through and %s [D-31, D-§4]',
+    'lets commands through while its outcome is unknown, and %s [D-31, D-§4]',
     async (_what, { order, status, effect, cyclesCharged, told, result, booked }) => {
       const { ref, clock } = await unpaidIn(world);
       const match = { subscriptionId: ref.subscriptionId };
@@ -205,7 +205,7 @@ describe('a new payment method', () => {
 });
 
 describe('a subscription', () => {
-  test('is billed when workers are back after they were away at its creation', async () => {
+  test('is billed when workers start after its creation', async () => {
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());

@@ -76,7 +76,7 @@ const HISTORY = {
   ],
 };
 
-test('the next charges and the timeline show an edit when it is answered [D-§7]', async () => {
+test('the next charges and the timeline show an edit once it is answered [D-§7]', async () => {
   const subscription = await active();
   expect(await subscription.upcoming()).toEqual(CHARGES);
   expect(await subscription.timeline()).toEqual(HISTORY);

@@ -59,7 +59,7 @@ describe('a delivered event', () => {
     expect(receiver.received.every((webhook) => webhook.isStandardSignatureValid)).toBe(true);
   });
 
-  it('is signed with the old secret too for 24 h after a change, in the list only [D-53]', async () => {
+  it('has signatures of both secrets for 24 h after a change, in the list only [D-53]', async () => {
     const newSecret = 'brand new secret';
     const [byOld, byNew] = [await startReceiver(SECRET), await startReceiver(newSecret)];
     const configId = await world().addConfig({ url: byOld.url });
@@ -103,7 +103,7 @@ describe('a delivered event', () => {
 });
 
 describe('an event', () => {
-  it('is delivered in the order of the sequence when there are more than one batch [D-54]', async () => {
+  it('is delivered in the order of the sequence when events fill two batches [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     await world().emit(...Array.from({ length: 60 }, (_, index) => 1_000 + index));

@@ -42,7 +42,7 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('shows its payer their checkout, and others a 410 page, when used up [D-37]', async () => {
+  test('shows its payer their checkout, and others a 410 page, when it is used up [D-37]', async () => {
     const shortUrl = await makeLink();
     const page = await payer({ width: 360 });
     await page.goto(shortUrl);
@@ -138,8 +138,8 @@ describe('a hosted payment, in a browser,', () => {
   });
 });
 
-describe('a setup session, in a browser', () => {
-  test('saves a card, charges nothing, and tells the merchant which [IF-4.13, D-44]', async () => {
+describe('a setup session, in a browser,', () => {
+  test('saves a card without a charge, and sends its ids to callbackUrl [IF-4.13, D-44]', async () => {
     const { setupMethodId, fwdUrl } = await shop().merchant.post<{
       setupMethodId: string;
       fwdUrl: string;
