@@ -65,7 +65,7 @@ describe('a charge', () => {
         status: 'ENDED',
         effect: 'done',
         cyclesCharged: 2,
-        told: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
+        lastEvents: ['subscription.ended', 'intent.success', 'subscription.cycle_charged'],
         result: { success: true, errorCode: null, status: 'ENDED', minManualRetryAt: null },
         booked: ['succeeded', 'declined', 'succeeded'],
       },
@@ -77,7 +77,7 @@ describe('a charge', () => {
         status: 'ENDED',
         effect: 'none',
         cyclesCharged: 1,
-        told: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
+        lastEvents: ['subscription.unpaid', 'subscription.ended', 'intent.failed'],
         result: {
           success: false,
           errorCode: 'processing_error',
@@ -94,14 +94,14 @@ describe('a charge', () => {
         status: 'PAUSED',
         effect: 'none',
         cyclesCharged: 1,
-        told: ['subscription.unpaid', 'subscription.paused', 'intent.failed'],
+        lastEvents: ['subscription.unpaid', 'subscription.paused', 'intent.failed'],
         result: { success: false, errorCode: 'processing_error', status: 'UNPAID' },
         booked: ['succeeded', 'declined'],
       },
     ],
   ])(
     'lets commands through while its outcome is unknown, and %s [D-31, D-§4]',
-    async (_what, { order, status, effect, cyclesCharged, told, result, booked }) => {
+    async (_what, { order, status, effect, cyclesCharged, lastEvents, result, booked }) => {
       const { ref, clock } = await unpaidIn(world);
       const match = { subscriptionId: ref.subscriptionId };
       for (const operation of ['charge', 'lookup']) {
@@ -133,7 +133,7 @@ describe('a charge', () => {
         interval: 100,
       });
       expect(await world.state(ref)).toMatchObject({ status, cyclesCharged });
-      expect((await eventTypes(ref)).slice(-3)).toEqual(told);
+      expect((await eventTypes(ref)).slice(-3)).toEqual(lastEvents);
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
       // A request that the gateway has not received may still arrive: a late-charge watch covers it.
       const watched = await world.db
@@ -155,7 +155,7 @@ describe('a charge', () => {
       }
       await world.advance(clock, '2027-04-10T00:00:00Z');
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
-      expect((await eventTypes(ref)).slice(-3)).toEqual(told);
+      expect((await eventTypes(ref)).slice(-3)).toEqual(lastEvents);
     },
   );
 });

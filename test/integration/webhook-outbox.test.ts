@@ -35,7 +35,7 @@ const append = (streamId: string, ...events: EventToStore[]) =>
     appendEvents(tx, { merchantId: world.merchantId, streamId }, events),
   );
 const stored = () => world.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
-const subscriptions = async () => {
+const deliveries = async () => {
   const rows = await world.db
     .select({
       configId: webhookDeliveries.configId,
@@ -94,7 +94,7 @@ describe('the outbox', () => {
     });
     await expect(failing).rejects.toThrow('the cause failed');
     expect(await stored()).toEqual([]);
-    expect(await subscriptions()).toEqual([]);
+    expect(await deliveries()).toEqual([]);
     await append('sub_1', event('intent.created'));
     expect((await stored()).map((row) => row.sequence)).toEqual([1]);
   });
@@ -124,7 +124,7 @@ describe('the outbox', () => {
         event('intent.failed'),
       ]),
     );
-    expect((await subscriptions()).toSorted()).toEqual(
+    expect((await deliveries()).toSorted()).toEqual(
       [
         `${both} intent.created PENDING`,
         `${both} intent.failed PENDING`,
