@@ -27,6 +27,8 @@ export interface SubscriptionWorkflowsPort {
   recheck(ref: SubscriptionRef): Promise<void>;
   /** False when a task or an activity of the workflow waits or runs: then it is busy, not lost. */
   recheckUnlessBusy(ref: SubscriptionRef, isStillLate: () => Promise<boolean>): Promise<boolean>;
+  /** True when the tasks of its workflow kept failing and a new run was started from the row. */
+  replaceIfStuck(ref: SubscriptionRef): Promise<boolean>;
   /** False when the workflow runs already, or the subscription is over. */
   ensureRunning(ref: SubscriptionRef): Promise<boolean>;
   advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
@@ -105,7 +107,10 @@ export function createMaintenanceActivities({
       await sweepKind(
         'behindTheirClock',
         () => behindTheirClock(db, LIMIT),
-        (one) => subscriptionWorkflows.advanceClock(one, one.targetAt),
+        async (one) => {
+          if (await subscriptionWorkflows.replaceIfStuck(one)) return;
+          await subscriptionWorkflows.advanceClock(one, one.targetAt);
+        },
       );
       await sweepKind(
         'withdrawn',

@@ -31,6 +31,7 @@ import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from './failpoints.ts';
 import type { Logger } from './logger.ts';
 import { EARLIER_MOST, renewalPriority } from './renewal-priority.ts';
+import { terminateIfStuck } from './stuck-workflows.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './temporal.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
@@ -70,14 +71,20 @@ export interface SubscriptionWorkflows {
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
-   * Rechecks a subscription that seems late, and returns true. It does nothing and returns false in two
-   * cases: a task or an activity of its workflow waits or runs, so the workflow is only queued; or
-   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable.
+   * Rechecks a subscription that seems late, or replaces its stuck workflow, and returns true. It does
+   * nothing and returns false in two cases: a task or an activity of its workflow waits or runs, so the
+   * workflow is only queued; or `isStillLate`, which is called last, returns false. Throws if Temporal is
+   * unreachable.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean>;
+  /**
+   * If its workflow tasks have failed for a minute, terminates the run and starts a new one from the row.
+   * True if it did. Throws if Temporal is unreachable.
+   */
+  replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
    * Carries out a command once, however often it is sent with the same `commandId`. Throws
    * `DomainError('service_unavailable')` if Temporal did not accept it within 5 s, or within 17 s while
@@ -112,6 +119,8 @@ const START_WITHIN_MS = 1_000;
 /** Longest time of a charge inside a workflow task. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
+/** A deploy that fails tasks for a shorter time replaces no run. */
+const STUCK_AFTER_MS = 60_000;
 
 export interface SubscriptionWorkflowsDeps {
   client: Client;
@@ -119,6 +128,8 @@ export interface SubscriptionWorkflowsDeps {
   /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
+  /** How long workflow tasks have to fail before a run is replaced, ms. */
+  stuckAfterMs?: number;
 }
 
 export function createSubscriptionWorkflows(
@@ -132,12 +143,15 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   private readonly rows: SubscriptionRows;
   private readonly logger: Logger;
   private readonly taskQueuePrefix: string;
+  private readonly stuckAfterMs: number;
 
-  constructor({ client, rows, logger, taskQueuePrefix }: SubscriptionWorkflowsDeps) {
+  constructor(deps: SubscriptionWorkflowsDeps) {
+    const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
     this.client = client;
     this.rows = rows;
     this.logger = logger;
     this.taskQueuePrefix = taskQueuePrefix;
+    this.stuckAfterMs = stuckAfterMs;
   }
 
   async start(ref: SubscriptionRef): Promise<boolean> {
@@ -164,9 +178,18 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     ref: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean> {
-    if (await hasWorkPending(this.client, subscriptionWorkflowId(ref.subscriptionId))) return false;
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    if (await hasWorkPending(this.client, workflowId)) return this.replaceIfStuck(ref);
     if (!(await isStillLate())) return false;
     await this.recheck(ref);
+    return true;
+  }
+
+  async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    if (!(await terminateIfStuck(this.client, workflowId, this.stuckAfterMs))) return false;
+    this.logger.error({ ...ref }, 'workflow tasks kept failing; the run was terminated');
+    await this.startFromRow(ref);
     return true;
   }
 

@@ -41,18 +41,18 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
 
 /** True if the workflow runs. False if Temporal does not know it. Temporal must answer within 4.5 s. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
-  return (await describe(client, workflowId))?.status.name === 'RUNNING';
+  return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';
 }
 
 /** True if a task or an activity of the workflow waits for a worker or runs. */
 export async function hasWorkPending(client: Client, workflowId: string): Promise<boolean> {
   const { pendingWorkflowTask, pendingActivities } =
-    (await describe(client, workflowId))?.raw ?? {};
+    (await describeWorkflow(client, workflowId))?.raw ?? {};
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 
-/** Null if Temporal does not know the workflow. */
-async function describe(
+/** Null if Temporal does not know the workflow. Temporal must answer within 4.5 s. */
+export async function describeWorkflow(
   client: Client,
   workflowId: string,
 ): Promise<WorkflowExecutionDescription | null> {

@@ -94,6 +94,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     },
     recheck: async () => undefined,
     recheckUnlessBusy: async () => true,
+    replaceIfStuck: async () => false,
     ensureRunning: async () => false,
     closedSince: async () => [],
   };

@@ -1,0 +1,82 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import {
+  SUBSCRIPTION_WORKFLOW,
+  stateQuery,
+  subscriptionWorkflowId,
+} from '../../workflows/subscription/messages.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { repairsOf } from '../support/repairs.ts';
+import { connectDevServer } from '../support/temporal-servers.ts';
+import { createWorld } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const DAY = 24 * 3_600_000;
+const SOON = { timeout: 20_000, interval: 100 };
+
+let server: Awaited<ReturnType<typeof connectDevServer>>;
+let world: World;
+
+beforeAll(async () => {
+  server = await connectDevServer();
+  world = await createWorld(server);
+});
+
+afterAll(async () => {
+  await world.close();
+  await server.close();
+});
+
+test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async () => {
+  const ref = await world.create({ createdAt: Date.now() });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const { client, taskQueuePrefix } = world;
+  const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+  const handle = client.workflow.getHandle(workflowId);
+  const impatient = createSubscriptionWorkflows({
+    client,
+    rows: subscriptionRows(world.db),
+    taskQueuePrefix,
+    logger: world.logger,
+    stuckAfterMs: 0,
+  });
+  expect(await impatient.replaceIfStuck(ref)).toBe(false);
+
+  // The cycle is due, and every task of the run fails: its state has no terms.
+  const state = await world.state(ref);
+  const dueState = { ...state, anchorAt: Number(state.anchorAt) - 40 * DAY };
+  const longAgo = sql`now() - interval '10 minutes'`;
+  await handle.terminate('replaced by a run that fails');
+  await world.db
+    .update(subscriptions)
+    .set({ state: dueState, wakeAt: longAgo, updatedAt: longAgo })
+    .where(eq(subscriptions.id, ref.subscriptionId));
+  await client.workflow.start(SUBSCRIPTION_WORKFLOW, {
+    workflowId,
+    taskQueue: `${taskQueuePrefix}billing`,
+    args: [{ state: { ...dueState, terms: null }, clock: null, deliver: false, isInDoubt: false }],
+  });
+  const stuck = await handle.describe();
+  await vi.waitFor(async () => {
+    const { events } = await handle.fetchHistory();
+    expect(events?.at(-1)?.workflowTaskFailedEventAttributes).toBeTruthy();
+  }, SOON);
+
+  const isLate = async () => true;
+  expect(await world.workflows.recheckUnlessBusy(ref, isLate)).toBe(false);
+  expect((await handle.describe()).runId).toBe(stuck.runId);
+  expect(await impatient.recheckUnlessBusy(ref, isLate)).toBe(true);
+  await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), SOON);
+  expect((await handle.describe()).runId).not.toBe(stuck.runId);
+  expect(await handle.query(stateQuery)).toEqual(await world.state(ref));
+
+  expect(await impatient.replaceIfStuck(ref)).toBe(false);
+  expect(await repairsOf(world)).toEqual({});
+  expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+    'succeeded',
+    'succeeded',
+  ]);
+});
