@@ -1,5 +1,5 @@
 /**
- * Who may import whom: the table in docs/architecture.md, one rule per row and reason. Type-only
+ * Who may import whom: docs/adr/0001-layout.md, one rule for each reason. Type-only
  * imports count as imports unless a rule says `dependencyTypesNot: ['type-only']`.
  *
  * `domain/` imports nothing and `messages.ts` only `domain/`, so these direct rules also settle every

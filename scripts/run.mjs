@@ -24,7 +24,7 @@ const CHECKS = [
   { script: 'check:types', fix: 'npx tsc --noEmit, and correct the errors' },
   {
     script: 'check:arch',
-    fix: 'move the import to where the table in docs/architecture.md allows it',
+    fix: 'move the import to where docs/adr/0001-layout.md allows it',
   },
   { script: 'check:unused', fix: 'remove the unused code: npx knip --fix --allow-remove-files' },
   {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -17,6 +17,26 @@ beforeAll(async () => {
 
 const matches = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map((match) => match[1] ?? '');
+
+/** Every tracked text that people write, with its text. */
+async function writtenFiles(): Promise<{ file: string; text: string }[]> {
+  const patterns = ['*.ts', '*.tsx', '*.mjs', '*.cjs', '*.md', '*.yml', '*.yaml', 'Dockerfile'];
+  const listed = execFileSync('git', ['ls-files', ...patterns], { encoding: 'utf8' });
+  const files = listed.split('\n').filter((file) => file !== '' && existsSync(file));
+  return Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
+}
+
+test('code and documents cite no document and no ADR that is not in the repository', async () => {
+  const adrs = new Set(readdirSync('docs/adr').map((name) => name.slice(0, 4)));
+  const dangling = (await writtenFiles()).flatMap(({ file, text }) =>
+    [
+      ...matches(text, /\b((?:design|reliability|temporal|stripe|speed|production|style) §)/gi),
+      ...matches(text, /\b((?:interface|decisions|design|language)\.md)\b/g),
+      ...matches(text, /\bADR (\d{4})\b/g).filter((number) => !adrs.has(number)),
+    ].map((reference) => `${file}: ${reference}`),
+  );
+  expect(dangling).toEqual([]);
+});
 
 describe('the documents', () => {
   test('name only npm scripts that exist', async () => {
