@@ -1,9 +1,9 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time, and the only place in its workflow that reads a clock. In real time
- * it is the workflow's (which Temporal replays); on a test clock it stands still between the instants
- * it steps to. Rule: D-60.
+ * The subscription's own time. Nothing else in its workflow reads a clock. Without a test clock it is the
+ * workflow's time, which Temporal replays. A test clock stands still between the instants that it steps to.
+ * Rule: D-60.
  */
 export class Clock {
   private position: ClockPosition | null;
@@ -30,12 +30,12 @@ export class Clock {
     return this.position && { ...this.position };
   }
 
-  /** A test clock that was sent further than it is. */
+  /** True for a test clock that has not reached its target. */
   get isBehind(): boolean {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }
 
-  /** A target that is reached and was not recorded yet. */
+  /** The target that the test clock has reached and that is not recorded as reached; else null. */
   get unreportedAt(): number | null {
     if (!this.position || this.isBehind) return null;
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
@@ -46,12 +46,12 @@ export class Clock {
     if (this.position) this.position.reachedAt = reachedAt;
   }
 
-  /** The clock was sent forward; going back is ignored. */
+  /** Sets a later target. An earlier one is ignored. */
   sendTo(targetAt: number): void {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
-  /** Moves a test clock that stands before `at`, an instant the row has recorded, on to `at`. */
+  /** Moves a test clock forward to `at`, an instant that the row has recorded, but not past its target. */
   catchUp(at: number): void {
     if (!this.position) return;
     const { nowAt, targetAt } = this.position;
@@ -59,8 +59,8 @@ export class Clock {
   }
 
   /**
-   * Moves a test clock to `until`, or to its target if that comes first, never past either: jumping
-   * straight to the target would skip what falls due between. True when `until` was reached.
+   * Moves a test clock to `until`, or to its target if the target comes first. A move past `until` would
+   * skip what falls due then. True when the clock is at `until`.
    */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;

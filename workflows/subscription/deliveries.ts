@@ -2,10 +2,10 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * First delivery of events. The activity that records an event hands it to its process's dispatcher, so
- * the workflow only begins what was recorded before it was started. A run from before local activities
- * (`isLocalFirst` is absent) asks for every delivery: at most one round is in flight, and asking while
- * one is runs another after it.
+ * First delivery of events. The activity that records an event also passes it to its process's dispatcher, so
+ * the workflow only begins the delivery of events from before its start. A run from before local activities
+ * (`isLocalFirst` is absent) requests every delivery. At most one such round is in flight; a request during a
+ * round causes another one after it.
  */
 export class Deliveries {
   isInFlight = false;
@@ -56,7 +56,7 @@ export class Deliveries {
   }
 }
 
-/** The events stay in the outbox, and the sweep finds them. Anything but an activity's failure is a bug. */
+/** The sweep finds the events in the outbox. An error other than an activity's failure is a bug. */
 function noteFailure(error: unknown): void {
   if (!(error instanceof ActivityFailure)) throw error;
   log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });

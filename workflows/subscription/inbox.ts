@@ -8,14 +8,14 @@ export type Answer =
 
 interface Item {
   readonly command: Command;
-  /** Somebody hears the answer and can send the command again. */
+  /** A caller waits for the answer, and can send the command again. */
   readonly isAwaited: boolean;
   answer: Answer | null;
 }
 
 /**
- * Commands in the order they came. Handlers only put one in and wait for its answer; the main loop
- * alone takes them out, so no two things are ever done to one subscription at once. Rule: D-32.
+ * Commands in the order of their arrival. Handlers only add a command and wait for its answer. The main loop
+ * alone takes commands out, so a subscription is changed by one command at a time. Rule: D-32.
  */
 export class Inbox {
   private items: Item[] = [];
@@ -24,12 +24,12 @@ export class Inbox {
     return this.items.length === 0;
   }
 
-  /** Whether somebody waits for an answer. */
+  /** True if a caller waits for an answer. */
   get isAwaited(): boolean {
     return this.items.some((item) => item.isAwaited);
   }
 
-  /** A command that nobody waits for: it stays until it is done or refused. */
+  /** Adds a command without a waiting caller. It stays until it is carried out or refused. */
   post(command: Command): void {
     this.items.push({ command, isAwaited: false, answer: null });
   }
@@ -37,7 +37,7 @@ export class Inbox {
   async submit(command: Command): Promise<Answer> {
     const item: Item = { command, isAwaited: true, answer: null };
     this.items.push(item);
-    // Temporal's cancellation request is a command of its own; it takes nobody's answer away.
+    // A cancellation request by Temporal is a command of its own. It must not end this wait.
     await CancellationScope.nonCancellable(() => condition(() => item.answer !== null));
     if (item.answer === null) throw new Error('the answer was taken back');
     return item.answer;
@@ -48,13 +48,13 @@ export class Inbox {
     return this.items[0]?.command;
   }
 
-  /** Answers the oldest command and lets its caller go. */
+  /** Removes the oldest command and gives its caller the answer. */
   answerFirst(answer: Answer): void {
     const item = this.items.shift();
     if (item) item.answer = answer;
   }
 
-  /** Lets everybody go who can send again; what nobody would send again stays. */
+  /** Removes the commands with a waiting caller and gives each the answer. The others stay. */
   answerAwaited(answer: Answer): void {
     for (const item of this.items) if (item.isAwaited) item.answer = answer;
     this.items = this.items.filter((item) => !item.isAwaited);

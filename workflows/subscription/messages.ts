@@ -12,34 +12,34 @@ export function subscriptionWorkflowId(subscriptionId: string): string {
 }
 
 export interface ClockPosition {
-  /** What the clock shows this subscription. */
+  /** The subscription's own time. */
   nowAt: number;
-  /** Where the clock was sent. */
+  /** The instant up to which the clock may move. */
   targetAt: number;
   /** The last target that was recorded as reached. */
   reachedAt: number;
 }
 
-/** One run's argument, handed on by continue-as-new and rebuilt from the row by a restart. */
+/** Argument of a run. Continue-as-new passes it on; a start from the row builds it again. */
 export interface SubscriptionInput {
   state: SubscriptionState;
-  /** The subscription's place on its test clock; null in real time. */
+  /** Null for a subscription without a test clock. */
   clock: ClockPosition | null;
-  /** Events may be waiting that no run has tried to deliver yet. */
+  /** The outbox may hold events from before the run. */
   deliver: boolean;
-  /** The row may be further than `state`. */
+  /** The row may hold a later state than `state`. */
   isInDoubt: boolean;
   /**
-   * Steps run inside the workflow task first, and the run goes on after a renewal. Absent in runs that
-   * began before this existed: they replay as they were recorded, and their successors have it.
+   * Steps first run inside the workflow task, and the run continues after a renewal. Absent in older runs:
+   * they replay as recorded, and their successors have the field.
    */
   isLocalFirst?: true;
   /**
    * The run writes no search attribute after a renewal, and leaves the checkout queue within 30 s. Absent
-   * in runs that began before: they write after every renewal and leave at a quiet moment, as recorded.
+   * in older runs: they write after every renewal and leave the queue hours later, as recorded.
    */
   shape?: 2;
-  /** An earlier run moved to the billing queue. It happens once, even if this run is on `checkout` again. */
+  /** An earlier run moved to the billing queue. A subscription moves once. */
   hasLeftCheckout?: true;
 }
 

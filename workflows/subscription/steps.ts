@@ -244,7 +244,7 @@ export class Steps {
   }
 }
 
-/** Deterministic on replay: both the instant and the bytes are the workflow's. */
+/** A replay gives the same id: the instant and the random bytes come from the workflow. */
 function newIntentId(atMs: number): string {
   const bytes = uuid4()
     .replaceAll('-', '')
