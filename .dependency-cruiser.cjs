@@ -28,6 +28,7 @@ const foldersBut = (...allowed) => {
     'db',
     'api',
     'runtime',
+    'temporal',
     'embedded',
     'scripts',
     'bench',
@@ -84,7 +85,11 @@ const sides = [
     'activities-import',
     'Activities see the gateway port, not an implementation; no HTTP, no settings.',
     { path: '^activities/' },
-    { path: [foldersBut('domain', 'workflows', 'activities', 'gateways', 'db', 'runtime')] },
+    {
+      path: [
+        foldersBut('domain', 'workflows', 'activities', 'gateways', 'db', 'runtime', 'temporal'),
+      ],
+    },
   ),
   rule(
     'activities-see-the-port-only',
@@ -141,13 +146,13 @@ const processes = [
     'api-imports',
     'The API talks to workflows through messages and to the payer through pages.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: foldersBut('domain', 'workflows', 'gateways', 'db', 'api', 'runtime') },
+    { path: foldersBut('domain', 'workflows', 'gateways', 'db', 'api', 'runtime', 'temporal') },
   ),
   rule(
     'api-gets-runtime-injected',
     'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: '^runtime/', pathNot: '^runtime/failpoints\\.ts$', ...VALUE },
+    { path: '^(runtime|temporal)/', pathNot: '^runtime/failpoints\\.ts$', ...VALUE },
   ),
   rule(
     'api-sees-gateway-port-and-events',
@@ -169,14 +174,20 @@ const processes = [
   ),
   rule(
     'runtime-imports',
-    'Plumbing both processes share.',
+    'Settings, logs and shutdown, which every process has.',
     { path: '^runtime/' },
-    { path: [foldersBut('domain', 'workflows', 'runtime')] },
+    { path: [foldersBut('domain', 'runtime')] },
   ),
   rule(
-    'runtime-knows-messages-only',
+    'temporal-imports',
+    'The client side of Temporal: starts, updates, signals and queries. Rows come through a port.',
+    { path: '^temporal/' },
+    { path: [foldersBut('domain', 'workflows', 'runtime', 'temporal')] },
+  ),
+  rule(
+    'temporal-knows-messages-only',
     'By value only messages: names and id builders.',
-    { path: '^runtime/' },
+    { path: '^temporal/' },
     { path: '^workflows/', pathNot: MESSAGES, ...VALUE },
   ),
   rule(
@@ -189,7 +200,7 @@ const processes = [
     'embedded-imports',
     'embedded/ runs the processes; it does not contain them.',
     { path: '^embedded/', pathNot: '^embedded/demo-merchant\\.ts$' },
-    { path: foldersBut('runtime', 'embedded') },
+    { path: foldersBut('runtime', 'temporal', 'embedded') },
   ),
 ];
 

@@ -18,6 +18,7 @@ COPY gateways gateways
 COPY api api
 COPY db db
 COPY runtime runtime
+COPY temporal temporal
 RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 

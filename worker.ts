@@ -12,18 +12,18 @@ import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
 import { createLogger } from './runtime/logger.ts';
-import { keepMaintenanceRunning } from './runtime/maintenance.ts';
+import { keepMaintenanceRunning } from './temporal/maintenance.ts';
 import { createSealing } from './runtime/sealing.ts';
 import { announceReady, onShutdown } from './runtime/shutdown.ts';
-import { createPaymentWorkflows } from './runtime/payment-workflows.ts';
-import { createSubscriptionWorkflows } from './runtime/subscription-workflows.ts';
+import { createPaymentWorkflows } from './temporal/payment-workflows.ts';
+import { createSubscriptionWorkflows } from './temporal/subscription-workflows.ts';
 import {
   createTemporalClient,
   temporalConnectionOptions,
   temporalLogger,
-} from './runtime/temporal.ts';
+} from './temporal/client.ts';
 import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
-import { createWebhookQueues } from './runtime/webhook-queues.ts';
+import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Connections to Postgres. More activities at a time gain nothing: each waits for a connection. */

@@ -3,10 +3,10 @@ import type { RandomBytes } from '../domain/ids.ts';
 import type { PublishedTestCard } from '../gateways/port.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
-import type { PaymentWorkflows } from '../runtime/payment-workflows.ts';
-import type { SubscriptionWorkflows } from '../runtime/subscription-workflows.ts';
-import type { WebhookQueues } from '../runtime/webhook-queues.ts';
-import type { WorkflowStarts } from '../runtime/workflow-starts.ts';
+import type { PaymentWorkflows } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import type { WebhookQueues } from '../temporal/webhook-queues.ts';
+import type { WorkflowStarts } from '../temporal/workflow-starts.ts';
 import type { RateLimits } from './middleware/rate-limit.ts';
 
 /** The dependencies of the API. `main.ts` and the tests provide them. */

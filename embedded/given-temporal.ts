@@ -1,5 +1,5 @@
 import { Connection } from '@temporalio/client';
-import { temporalConnectionOptions } from '../runtime/temporal.ts';
+import { temporalConnectionOptions } from '../temporal/client.ts';
 import type { Report } from './progress.ts';
 import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 

@@ -12,7 +12,7 @@ import type {
   SaveMethodRequest,
   SavedCard,
 } from '../../gateways/port.ts';
-import type { PaymentWorkflows } from '../../runtime/payment-workflows.ts';
+import type { PaymentWorkflows } from '../../temporal/payment-workflows.ts';
 
 /**
  * The port to payments without Temporal. It runs the real activities once for each order, with a gateway

@@ -26,7 +26,10 @@ import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import type { CommandAnswer, SubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import type {
+  CommandAnswer,
+  SubscriptionWorkflows,
+} from '../../temporal/subscription-workflows.ts';
 
 /**
  * The port to subscription workflows without Temporal: commands are validated and carried out at

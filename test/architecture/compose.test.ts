@@ -233,7 +233,16 @@ describe('Dockerfile', () => {
       line!.split(' ').slice(0, -1),
     );
     expect(copied.filter((path) => !existsSync(path))).toEqual([]);
-    const folders = ['domain', 'workflows', 'activities', 'gateways', 'api', 'db', 'runtime'];
+    const folders = [
+      'domain',
+      'workflows',
+      'activities',
+      'gateways',
+      'api',
+      'db',
+      'runtime',
+      'temporal',
+    ];
     expect(copied).toEqual(expect.arrayContaining(folders));
     const allowed = readFileSync('.dockerignore', 'utf8');
     for (const path of copied) expect(allowed).toContain(`!${path}\n`);

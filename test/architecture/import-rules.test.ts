@@ -77,10 +77,11 @@ const FORBIDDEN: readonly (readonly [file: string, line: string, rule: string])[
   ['api/x.ts', "import '../workflows/subscription/workflow.ts';", 'api-knows-workflows-by-type'],
   ['api/x.ts', "import '@temporalio/worker';", 'api-uses-no-worker'],
   ['runtime/x.ts', "import '../db/client.ts';", 'runtime-imports'],
+  ['temporal/x.ts', "import '../db/client.ts';", 'temporal-imports'],
   [
-    'runtime/x.ts',
+    'temporal/x.ts',
     "import '../workflows/subscription/workflow.ts';",
-    'runtime-knows-messages-only',
+    'temporal-knows-messages-only',
   ],
   ['worker.ts', "import './workflows/subscription/workflow.ts';", 'worker-knows-workflows-by-path'],
   ['embedded/x.ts', "import '../api/app.ts';", 'embedded-imports'],
@@ -105,7 +106,7 @@ const ALLOWED: readonly (readonly [file: string, line: string])[] = [
   ['api/x.ts', "import type * as c from '../runtime/config.ts';"],
   ['api/main.ts', "import '../runtime/config.ts';"],
   ['api/x.ts', "import 'zod';"],
-  ['runtime/x.ts', "import '../workflows/subscription/messages.ts';"],
+  ['temporal/x.ts', "import '../workflows/subscription/messages.ts';"],
   ['worker.ts', "import './activities/index.ts';"],
 ];
 

@@ -6,7 +6,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweep-counts.ts';
-import { keepMaintenanceRunning } from '../../runtime/maintenance.ts';
+import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';

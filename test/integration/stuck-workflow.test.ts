@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import {
   SUBSCRIPTION_WORKFLOW,
   stateQuery,

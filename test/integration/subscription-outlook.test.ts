@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
-import { createSubscriptionWorkflows } from '../../runtime/subscription-workflows.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';

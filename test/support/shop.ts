@@ -11,7 +11,7 @@ import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
-import { createWorkflowStarts } from '../../runtime/workflow-starts.ts';
+import { createWorkflowStarts } from '../../temporal/workflow-starts.ts';
 import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';

@@ -1,6 +1,6 @@
 import { DomainError } from '../../../domain/errors.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
-import type { SubscriptionWorkflows } from '../../../runtime/subscription-workflows.ts';
+import type { SubscriptionWorkflows } from '../../../temporal/subscription-workflows.ts';
 import { executeCommand } from '../../commands.ts';
 import type { CardOutcome } from './card-pages.ts';
 

@@ -3,7 +3,7 @@ import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../runtime/logger.ts';
 
 /** Time limit for Temporal to accept a call. The caller's refusal within 5 s depends on it. */
 export const ACCEPT_WITHIN_MS = 4_500;

@@ -28,11 +28,11 @@ import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { acceptedUpdate } from './accepted-update.ts';
 import { closedSince } from './closed-subscriptions.ts';
-import { failpoint } from './failpoints.ts';
-import type { Logger } from './logger.ts';
+import { failpoint } from '../runtime/failpoints.ts';
+import type { Logger } from '../runtime/logger.ts';
 import { EARLIER_MOST, renewalPriority } from './renewal-priority.ts';
 import { terminateIfStuck } from './stuck-workflows.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './temporal.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './client.ts';
 
 type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from '../workflows/maintenance/messages.ts';
-import type { Logger } from './logger.ts';
-import { ACCEPT_WITHIN_MS } from './temporal.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { ACCEPT_WITHIN_MS } from './client.ts';
 
 const CHECK_EVERY_MS = 60_000;
 

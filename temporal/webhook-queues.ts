@@ -8,7 +8,7 @@ import {
   webhookEndpointWorkflowId,
 } from '../workflows/webhook-endpoint/messages.ts';
 import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../runtime/logger.ts';
 
 /** Signals to the workflows that drain the endpoints' delivery queues. */
 export interface WebhookQueues {

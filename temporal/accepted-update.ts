@@ -1,7 +1,7 @@
 import { WorkflowUpdateRPCTimeoutOrCancelledError, WorkflowUpdateStage } from '@temporalio/client';
 import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
-import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './temporal.ts';
-import { WORKFLOW_QUEUES } from './worker-options.ts';
+import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './client.ts';
+import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
 
 /** An update of a subscription's workflow. The same id means the same update. */
 interface UpdateRequest {

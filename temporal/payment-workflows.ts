@@ -23,8 +23,8 @@ import {
 } from '../workflows/setup-method/messages.ts';
 import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
-import { failpoint } from './failpoints.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './temporal.ts';
+import { failpoint } from '../runtime/failpoints.ts';
+import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
 /** The rows that this module reads. Both functions return null while the outcome is open. */
 export interface PaymentRows {

@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { ACCEPT_WITHIN_MS, describeWorkflow } from './temporal.ts';
+import { ACCEPT_WITHIN_MS, describeWorkflow } from './client.ts';
 
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
