@@ -31,6 +31,7 @@ const foldersBut = (...allowed) => {
     'temporal',
     'embedded',
     'scripts',
+    'proof',
     'bench',
     'test',
   ];
@@ -209,25 +210,25 @@ const everywhere = [
   rule(
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
-    { pathNot: '^(test|scripts|bench)/' },
+    { pathNot: '^(test|scripts|proof|bench)/' },
     { path: '^(scripts|test)/|^worker\\.ts$|(^|/)main\\.ts$' },
   ),
   rule(
     'embedded-is-for-scripts-and-tests',
     'Production runs against servers of its own.',
-    { pathNot: '^(embedded|scripts|bench|test)/' },
+    { pathNot: '^(embedded|scripts|proof|bench|test)/' },
     { path: '^embedded/' },
   ),
   rule(
     'zod-at-the-edges',
     'A schema library has no place in rules or in the sandbox (1 MB in every bundle).',
-    { pathNot: '^(api|test|scripts)/|^runtime/config\\.ts$' },
+    { pathNot: '^(api|test|scripts|proof)/|^runtime/config\\.ts$' },
     { path: packages('zod') },
   ),
   rule(
     'not-to-dev-packages',
     'Production installs no dev packages.',
-    { pathNot: '^(test|scripts|bench|embedded)/|\\.config\\.ts$' },
+    { pathNot: '^(test|scripts|proof|bench|embedded)/|\\.config\\.ts$' },
     { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
   ),
   rule('resolvable', 'It is not there.', {}, { couldNotResolve: true }),

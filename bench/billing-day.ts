@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { EVENT_TYPES } from '../domain/events.ts';
-import { coreTime } from '../scripts/chaos/machine.ts';
+import { coreTime } from '../proof/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
 import { print } from '../scripts/client/terminal.ts';
 import { runBillingDay } from './day/billing-day.ts';

@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { coreTime } from '../scripts/chaos/machine.ts';
+import { coreTime } from '../proof/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
 import { print } from '../scripts/client/terminal.ts';
 import type { Closer } from '../runtime/shutdown.ts';

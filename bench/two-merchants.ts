@@ -4,7 +4,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
-import { coreTime } from '../scripts/chaos/machine.ts';
+import { coreTime } from '../proof/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
 import { print, styled } from '../scripts/client/terminal.ts';
 import { allowConnections } from './day/set-up.ts';

@@ -7,14 +7,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { isRight, outageText, recoveryText, toMarkdown } from './chaos/report.ts';
-import type { RunReport } from './chaos/report.ts';
-import { run } from './chaos/run.ts';
-import type { RunOptions } from './chaos/surroundings.ts';
+import { isRight, outageText, recoveryText, toMarkdown } from '../proof/chaos/report.ts';
+import type { RunReport } from '../proof/chaos/report.ts';
+import { run } from '../proof/chaos/run.ts';
+import type { RunOptions } from '../proof/chaos/surroundings.ts';
 import { wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
 import { print, runScript, styled } from './client/terminal.ts';
-import { printVerdict } from './verify/print-verdict.ts';
+import { printVerdict } from '../proof/verify/print-verdict.ts';
 
 interface Options extends RunOptions {
   readonly port: number;

@@ -15,11 +15,11 @@ import { createMerchantClient } from '../test/support/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';
-import { countStatuses, neverSucceeded } from './fuzz/calls.ts';
-import type { Call } from './fuzz/calls.ts';
-import { dictionariesOf } from './fuzz/dictionaries.ts';
-import { makeRecords } from './fuzz/records.ts';
-import { fuzz, schemathesis } from './fuzz/schemathesis.ts';
+import { countStatuses, neverSucceeded } from '../proof/fuzz/calls.ts';
+import type { Call } from '../proof/fuzz/calls.ts';
+import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
+import { makeRecords } from '../proof/fuzz/records.ts';
+import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
 
 /** With fewer requests the run proves too little. */
 const CALLS_MIN = 5_000;

@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { print, runScript, styled } from './client/terminal.ts';
-import { MUTANTS } from './mutants/planted.ts';
-import type { Mutant } from './mutants/planted.ts';
+import { MUTANTS } from '../proof/mutants/planted.ts';
+import type { Mutant } from '../proof/mutants/planted.ts';
 
 /** A test run that exceeds this time counts as not noticing the defect. */
 const RUN_WITHIN_MS = 10 * 60_000;

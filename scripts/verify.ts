@@ -6,12 +6,12 @@ import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
-import { openBooks } from './verify/books.ts';
-import type { Places } from './verify/books.ts';
-import { judgeBooks } from './verify/invariants.ts';
-import { printVerdict } from './verify/print-verdict.ts';
-import { readRepairs } from './verify/repairs.ts';
-import type { Repairs } from './verify/repairs.ts';
+import { openBooks } from '../proof/verify/books.ts';
+import type { Places } from '../proof/verify/books.ts';
+import { judgeBooks } from '../proof/verify/invariants.ts';
+import { printVerdict } from '../proof/verify/print-verdict.ts';
+import { readRepairs } from '../proof/verify/repairs.ts';
+import type { Repairs } from '../proof/verify/repairs.ts';
 
 interface Options {
   readonly databaseUrl?: string;

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
-import { coreTime } from '../../scripts/chaos/machine.ts';
-import type { CoreTime } from '../../scripts/chaos/machine.ts';
+import { coreTime } from '../../proof/chaos/machine.ts';
+import type { CoreTime } from '../../proof/chaos/machine.ts';
 
 /** The machine and the commit of a measurement. */
 export interface RunConditions {

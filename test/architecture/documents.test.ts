@@ -58,7 +58,7 @@ describe('the documents', () => {
         .map((target) => `${file}: ${target}`),
       ...matches(
         text,
-        /`((?:test|scripts|domain|workflows|activities|api|db|runtime|embedded|gateways)\/[\w./-]+\.tsx?)`/g,
+        /`((?:test|scripts|proof|domain|workflows|activities|api|db|runtime|temporal|embedded|gateways)\/[\w./-]+\.tsx?)`/g,
       )
         .filter((target) => !existsSync(target))
         .map((target) => `${file}: ${target}`),

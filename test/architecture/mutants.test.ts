@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { MUTANTS } from '../../scripts/mutants/planted.ts';
+import { MUTANTS } from '../../proof/mutants/planted.ts';
 
 test.each(MUTANTS)(
   'the planted defect $defect has exactly one place in the code and an existing test',

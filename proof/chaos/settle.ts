@@ -1,5 +1,5 @@
 import type postgres from 'postgres';
-import { waitFor } from '../client/wait-for.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 
 /** Longer than the leases of killed workers, the sweeps after them and the first look-ups. */
 const WITHIN_MS = 300_000;

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { isHealthy } from '../client/running-start.ts';
-import type { RunningStart } from '../client/running-start.ts';
+import { isHealthy } from '../../scripts/client/running-start.ts';
+import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
 import type { Load } from './load.ts';

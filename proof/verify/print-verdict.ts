@@ -1,4 +1,4 @@
-import { grouped, print, styled } from '../client/terminal.ts';
+import { grouped, print, styled } from '../../scripts/client/terminal.ts';
 import type { Verdict } from './invariants.ts';
 
 /** Prints one invariant: the number of checked records, the violations, and the open reviews. */

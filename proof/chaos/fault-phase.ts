@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OrderedFault } from '../client/running-start.ts';
-import { grouped, print, styled } from '../client/terminal.ts';
+import type { OrderedFault } from '../../scripts/client/running-start.ts';
+import { grouped, print, styled } from '../../scripts/client/terminal.ts';
 import { countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';

@@ -1,6 +1,6 @@
 import type postgres from 'postgres';
 import type { Verdict } from '../verify/invariants.ts';
-import { grouped } from '../client/terminal.ts';
+import { grouped } from '../../scripts/client/terminal.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 import type { Outage } from './outage.ts';

@@ -1,5 +1,5 @@
 import { isServing } from '../../embedded/temporal-cluster.ts';
-import { waitFor } from '../client/wait-for.ts';
+import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Killer } from './killer.ts';
 import type { Load } from './load.ts';
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import type { RunningStart } from '../client/running-start.ts';
+import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { openBooks } from '../verify/books.ts';
 import { judgeBooks } from '../verify/invariants.ts';
 import type { Verdict } from '../verify/invariants.ts';

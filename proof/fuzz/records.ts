@@ -1,7 +1,7 @@
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { payOnPage } from '../../test/support/payer.ts';
-import type { RunningStart } from '../client/running-start.ts';
-import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
+import type { RunningStart } from '../../scripts/client/running-start.ts';
+import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
 
 /** Ids of one merchant's records, by the name that requests use. */
 export interface Records {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PAYING_CARD } from '../../test/support/payer.ts';
-import { payUntilAnswered } from '../client/retrying-payer.ts';
+import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
 import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';

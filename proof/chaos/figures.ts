@@ -1,6 +1,6 @@
 import type postgres from 'postgres';
-import type { OrderedFault } from '../client/running-start.ts';
-import { grouped } from '../client/terminal.ts';
+import type { OrderedFault } from '../../scripts/client/running-start.ts';
+import { grouped } from '../../scripts/client/terminal.ts';
 import type { Load } from './load.ts';
 
 /** Number of cycles, first payments included, that are booked as paid. */
