@@ -4,12 +4,13 @@ import type { FreshAttempt } from '../db/repositories/charge-statements.ts';
 import {
   isChargeable,
   isSameAttempt,
-  isUnproven,
   lockedState,
   openAttemptRow,
   settleAttempt,
 } from '../db/repositories/attempts.ts';
-import type { Attempt, ChargeableState, Opening, Settlement } from '../db/repositories/attempts.ts';
+import type { Attempt, ChargeableState, Opening } from '../db/repositories/attempts.ts';
+import { isUnproven } from '../domain/settlement.ts';
+import type { Settlement } from '../domain/settlement.ts';
 import {
   findCommand,
   recordLookup,

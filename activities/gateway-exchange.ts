@@ -1,5 +1,6 @@
 import { findAttempt, markSending } from '../db/repositories/attempts.ts';
-import type { Attempt, Settlement } from '../db/repositories/attempts.ts';
+import type { Attempt } from '../db/repositories/attempts.ts';
+import type { Settlement } from '../domain/settlement.ts';
 import { findDecision } from '../db/repositories/reviews.ts';
 import type { Db } from '../db/client.ts';
 import { isAskedLongEnough } from '../domain/lookup-delays.ts';

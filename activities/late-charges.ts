@@ -1,6 +1,8 @@
 import type { Db } from '../db/client.ts';
-import { findAttempt, isUnproven } from '../db/repositories/attempts.ts';
-import type { Attempt, Settlement } from '../db/repositories/attempts.ts';
+import { findAttempt } from '../db/repositories/attempts.ts';
+import type { Attempt } from '../db/repositories/attempts.ts';
+import { isUnproven } from '../domain/settlement.ts';
+import type { Settlement } from '../domain/settlement.ts';
 import { bookLateCharge, lateWatch } from '../db/repositories/late-charges.ts';
 import { closeReview } from '../db/repositories/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, inArray, sql } from 'drizzle-orm';
+import { isUnproven } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import { newId } from '../../domain/ids.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { intentEvent } from '../../domain/subscription/change.ts';
@@ -277,31 +279,6 @@ const STATES = {
   unknown: 'UNKNOWN',
   review: 'REVIEW',
 } as const;
-
-/**
- * `byPerson`: manual review settled the attempt. `isWithdrawn`: the attempt was voided before the
- * gateway received it, because its subscription ended or was paused. `review`: the attempt needs manual
- * review.
- */
-export type Settlement =
-  | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
-  | {
-      kind: 'declined';
-      code: string;
-      gatewayChargeId: string | null;
-      byPerson?: true;
-      isWithdrawn?: true;
-    }
-  | { kind: 'unknown'; reason: string }
-  | { kind: 'review'; reason: string };
-
-/** True if the attempt counts as not paid without the gateway's answer: a late charge may still arrive. */
-export function isUnproven(settlement: Settlement): boolean {
-  return (
-    settlement.kind === 'declined' &&
-    (settlement.byPerson === true || settlement.isWithdrawn === true)
-  );
-}
 
 /**
  * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled

@@ -16,7 +16,8 @@ import { paymentIntents } from '../schema/payment-intents.ts';
 import { paymentMethods } from '../schema/payment-methods.ts';
 import { subscriptionCommands } from '../schema/subscription-commands.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
-import type { Attempt, ChargeableState, Opening, Settlement } from './attempts.ts';
+import type { Attempt, ChargeableState, Opening } from './attempts.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import { cardOf } from './intent-events.ts';
 import type { EventToStore } from './outbox.ts';
 import {

@@ -1,0 +1,26 @@
+/**
+ * What became of an attempt, by the gateway's answer or by a person.
+ *
+ * `byPerson`: manual review settled the attempt. `isWithdrawn`: the attempt was voided before the
+ * gateway received it, because its subscription ended or was paused. `review`: the attempt needs manual
+ * review.
+ */
+export type Settlement =
+  | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
+  | {
+      kind: 'declined';
+      code: string;
+      gatewayChargeId: string | null;
+      byPerson?: true;
+      isWithdrawn?: true;
+    }
+  | { kind: 'unknown'; reason: string }
+  | { kind: 'review'; reason: string };
+
+/** True if the attempt counts as not paid without the gateway's answer: a late charge may still arrive. */
+export function isUnproven(settlement: Settlement): boolean {
+  return (
+    settlement.kind === 'declined' &&
+    (settlement.byPerson === true || settlement.isWithdrawn === true)
+  );
+}
