@@ -24,13 +24,13 @@ export const END_REASONS = [
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** How everything names a subscription: an id alone says nothing about whose it is. Rule: D-21. */
+/** Identifies a subscription. The id alone does not identify its merchant. Rule: D-21. */
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;
 }
 
-/** What the payer agreed to; `edit` replaces parts of it. */
+/** The terms that the payer agreed to. An `edit` changes them. */
 export interface Terms {
   amountMinor: number;
   currency: string;
@@ -48,36 +48,36 @@ export interface OwedCycle {
   intentId: string;
   amountMinor: number;
   dueAt: number;
-  /** Attempts started so far; the next one gets this plus 1. */
+  /** The number of attempts started. The next attempt's number is this plus 1. */
   attempts: number;
-  /** The plan as it stood when the dunning began; null before a first decline. */
+  /** The retry plan in force when the dunning began; null before a first decline. */
   retryPlan: RetryPlan | null;
   retriesUsed: number;
   /** Starts of automatic attempts, oldest first. */
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
   lastDeclineCode: string | null;
-  /** Set while automatic retries are off until the method changes. */
+  /** True while automatic retries are off. A new payment method switches them on. */
   retriesStopped: boolean;
 }
 
-/** The one attempt whose outcome is not known yet. */
+/** The attempt whose outcome is not known yet. There is at most one. */
 export interface OpenAttempt {
   attemptNumber: number;
   trigger: AttemptTrigger;
   paymentMethodId: string;
-  /** The command that waits for this attempt's outcome. */
+  /** The command that waits for this attempt's outcome; null for a due step. */
   commandId: string | null;
   startedAt: number;
-  /** How often the gateway was asked without an answer; 0 before the first send ended. */
+  /** How often the gateway gave no outcome; 0 until the first send has ended. */
   lookups: number;
-  /** Real time, also on a test clock: a gateway does not live by our clocks. */
+  /** When the gateway is asked next. Real time even on a test clock, because the gateway uses real time. */
   lookupAt: number;
-  /** Set once a person has to settle it: why. The gateway is asked once a day from then on. */
+  /** Why a person has to settle the attempt. Once this is set, the gateway is asked once a day. */
   reviewReason?: string;
 }
 
-/** One line of "what happened and why", newest last; the oldest fall off. */
+/** One entry of the timeline. The newest is last; only the last `LOG_ENTRIES_MAX` are kept. */
 export interface LogEntry {
   at: number;
   what: string;
@@ -86,9 +86,9 @@ export interface LogEntry {
 export const LOG_ENTRIES_MAX = 16;
 
 /**
- * Everything a subscription's workflow knows: the argument of continue-as-new, the answer of the
- * `state` query and the `state` column of its row. JSON-plain. Instants are epoch ms of the
- * subscription's own time.
+ * The complete state of a subscription's workflow. It is the argument of continue-as-new, the answer of
+ * the `state` query and the `state` column of the row. It holds only JSON values. Instants are epoch ms
+ * of the subscription's own time.
  */
 export interface SubscriptionState {
   schemaVersion: 1;
@@ -102,33 +102,33 @@ export interface SubscriptionState {
   terms: Terms;
   createdAt: number;
   checkoutExpiresAt: number;
-  /** Date 0 of the calendar in force; null until a trial began or a first payment succeeded. */
+  /** Date 0 of the current calendar; null until a trial begins or a first payment succeeds. */
   anchorAt: number | null;
-  /** Which date of the calendar is the next one due. */
+  /** The index of the calendar date that is due next. */
   nextIndex: number;
   cyclesCharged: number;
   paymentMethodId: string | null;
-  /** Up to when the payer has paid. */
+  /** The end of the period that the payer has paid for. */
   currentPeriodEndAt: number | null;
   owed: OwedCycle | null;
   openAttempt: OpenAttempt | null;
-  /** No manual retry before this; null when none is in force. */
+  /** A manual retry is refused before this instant; null without a cooldown. */
   cooldownUntilAt: number | null;
   testClockId: string | null;
-  /** How long after a date of the calendar its cycle is charged; absent: at once. Design §5. */
+  /** The delay of each charge after its calendar date, in ms. Absent: no delay. */
   jitterMs?: number;
   log: LogEntry[];
 }
 
-/** Date `index` of the calendar in force. Only for subscriptions that have an anchor. Rule: D-05. */
+/** Returns date `index` of the current calendar. Throws without an anchor. Rule: D-05. */
 export function calendarDate(state: SubscriptionState, index: number): number {
   if (state.anchorAt === null) throw new Error(`${state.subscriptionId} has no anchor`);
   return cycleAt(state.anchorAt, state.terms.interval, state.terms.intervalCount, index);
 }
 
 /**
- * The latest instant that the state knows of, in the subscription's own time: a test clock that carries it
- * on must not stand before it, or dates that were charged would fall due again. Rule: D-60.
+ * The latest past instant in the state, in the subscription's own time. If the time of the test clock
+ * were earlier, dates that are already charged would fall due again. Rule: D-60.
  */
 export function knownUntil(state: SubscriptionState): number {
   return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
@@ -138,7 +138,7 @@ export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
 }
 
-/** The trial's end, the next due date or the next automatic attempt, by status. Rule: D-34. */
+/** By status: the trial's end, the next due date or the next automatic retry. Rule: D-34. */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
     return calendarDate(state, state.nextIndex);
@@ -146,14 +146,14 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return state.status === 'UNPAID' ? (state.owed?.nextRetryAt ?? null) : null;
 }
 
-/** What a cycle that falls due now costs. Rule: IF-2.3 (upfrontAmount). */
+/** The amount of a cycle that falls due now. Rule: IF-2.3 (upfrontAmount). */
 export function cycleAmountMinor(terms: Terms, cycleNumber: number): number {
   return cycleNumber === 1 && terms.upfrontAmountMinor !== null
     ? terms.upfrontAmountMinor
     : terms.amountMinor;
 }
 
-/** A cycle that has just become due. */
+/** Returns a cycle that has just become due and has no attempt. */
 export function newOwedCycle(
   cycleNumber: number,
   intentId: string,
@@ -183,13 +183,13 @@ export interface NewSubscription {
   createdAt: number;
   checkoutExpiresAt: number;
   testClockId: string | null;
-  /** The first cycle's intent; null with a trial, whose first intent is made when it ends. */
+  /** The first cycle's intent. Null with a trial: the intent is created when the trial ends. */
   firstIntentId: string | null;
   /** See `SubscriptionState.jitterMs`. */
   jitterMs?: number;
 }
 
-/** A subscription as `create` leaves it. Rule: D-§4, first row. */
+/** Returns the state of a new subscription. Rule: D-§4, first row. */
 export function newSubscription(input: NewSubscription): SubscriptionState {
   const { firstIntentId, terms, createdAt, jitterMs = 0, ...identity } = input;
   return {
