@@ -23,9 +23,9 @@ export interface Refusal {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * Whether `command` may be carried out at `now`. Asked twice: before a command is accepted, and
- * again when its turn comes, because what stood before it may have changed the answer. It also
- * checks the arguments, which nobody checked when a command came as a signal.
+ * Decides whether `command` may be carried out at `now`. This is decided twice: before the command is
+ * accepted, and again before it is carried out, because earlier commands may have changed the state.
+ * The arguments are checked here, because the arguments of a signal are not checked anywhere else.
  * Rules: D-15, D-31, D-32, D-§4.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
@@ -37,19 +37,19 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
     case 'pause':
       return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
     case 'unpause':
-      return first(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
-        first(futureDate('newNextPaymentDate', command.newNextPaymentAt, now), () =>
+      return ifAllowed(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
+        ifAllowed(futureDate('newNextPaymentDate', command.newNextPaymentAt, now), () =>
           withinHorizon(state, { newNextPaymentAt: command.newNextPaymentAt }),
         ),
       );
     case 'edit':
-      return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
+      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
         validateEdit(state, command, now),
       );
     case 'manualRetry':
       return validateManualRetry(state, now);
     case 'completeCheckout':
-      return first(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
+      return ifAllowed(allowedIn(state, ['CREATED'], 'paid in its checkout'), () =>
         now >= state.checkoutExpiresAt && !state.openAttempt
           ? refuse('operation_not_allowed', 'The checkout has expired.')
           : noOpenAttempt(state),
@@ -61,28 +61,28 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
   }
 }
 
-/** Whether the saved method may be charged once, beside the cycles. Rule: D-35. */
+/** Decides whether the saved method may be charged once, outside the cycles. Rule: D-35. */
 export function validateOneTimeCharge(state: SubscriptionState): Decision {
-  return first(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
+  return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
     state.paymentMethodId === null
       ? refuse('operation_not_allowed', 'The subscription has no saved payment method.')
       : ALLOWED,
   );
 }
 
-/** Only while the payer could still pay there, and is not paying. Rule: D-41. */
+/** Allowed only while the checkout is open and no attempt is open. Rule: D-41. */
 function validateCheckoutCancel(state: SubscriptionState, now: number): Decision {
   if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
     return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
   }
   return state.openAttempt
-    ? refuse('operation_not_allowed', 'A payment of this intent is on its way.')
+    ? refuse('operation_not_allowed', 'A payment of this intent is in progress.')
     : ALLOWED;
 }
 
 function validateManualRetry(state: SubscriptionState, now: number): Decision {
-  return first(allowedIn(state, ['UNPAID'], 'retried'), () =>
-    first(noOpenAttempt(state), () =>
+  return ifAllowed(allowedIn(state, ['UNPAID'], 'retried'), () =>
+    ifAllowed(noOpenAttempt(state), () =>
       state.cooldownUntilAt !== null && now < state.cooldownUntilAt
         ? refuse(
             'bad_request',
@@ -95,32 +95,34 @@ function validateManualRetry(state: SubscriptionState, now: number): Decision {
 
 function validateEdit(state: SubscriptionState, edit: EditCommand, now: number): Decision {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
-  const given = [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount];
-  if (given.every((value) => value === undefined)) {
-    return bad('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
+  const values = [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount];
+  if (values.every((value) => value === undefined)) {
+    return badRequest('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
   }
   const changesInterval = interval !== undefined || intervalCount !== undefined;
   if (
     changesInterval &&
     (interval === undefined || intervalCount === undefined || newNextPaymentAt === undefined)
   ) {
-    return bad('interval, intervalCount and newNextPaymentDate are required together.');
+    return badRequest('interval, intervalCount and newNextPaymentDate are required together.');
   }
   const problems = [
     newAmountMinor === undefined
       ? null
-      : named('newAmount', amountProblem(newAmountMinor, state.terms.currency)),
-    newCycleCount === undefined ? null : named('newCycleCount', cycleProblem(state, newCycleCount)),
+      : withField('newAmount', amountProblem(newAmountMinor, state.terms.currency)),
+    newCycleCount === undefined
+      ? null
+      : withField('newCycleCount', cycleProblem(state, newCycleCount)),
     interval !== undefined && intervalCount !== undefined
-      ? named('intervalCount', intervalCountProblem(interval, intervalCount))
+      ? withField('intervalCount', intervalCountProblem(interval, intervalCount))
       : null,
   ].filter((problem) => problem !== null);
-  if (problems.length > 0) return bad(problems.join('; '));
-  const dated: Decision =
+  if (problems.length > 0) return badRequest(problems.join('; '));
+  const dateDecision: Decision =
     newNextPaymentAt === undefined
       ? ALLOWED
       : futureDate('newNextPaymentDate', newNextPaymentAt, now);
-  return first(dated, () => withinHorizon(state, edit));
+  return ifAllowed(dateDecision, () => withinHorizon(state, edit));
 }
 
 function cycleProblem(state: SubscriptionState, cycleCount: number): string | null {
@@ -130,7 +132,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
   return cycleCountProblem(cycleCount);
 }
 
-/** The last billing date stays before the year 2200. Rule: D-06. */
+/** Allowed only if the last billing date is before the year 2200. Rule: D-06. */
 function withinHorizon(
   state: SubscriptionState,
   edit: Omit<EditCommand, 'kind' | 'commandId'>,
@@ -145,12 +147,14 @@ function withinHorizon(
     edit.intervalCount ?? state.terms.intervalCount,
     cycles,
   );
-  return problem === null ? ALLOWED : bad(problem);
+  return problem === null ? ALLOWED : badRequest(problem);
 }
 
 function futureDate(field: string, at: unknown, now: number): Decision {
-  if (!isInstant(at)) return bad(`${field} must be epoch milliseconds before the year 2200.`);
-  return at > now ? ALLOWED : bad(`${field} must lie in the future.`);
+  if (!isInstant(at)) {
+    return badRequest(`${field} must be epoch milliseconds before the year 2200.`);
+  }
+  return at > now ? ALLOWED : badRequest(`${field} must lie in the future.`);
 }
 
 function noOpenAttempt(state: SubscriptionState): Decision {
@@ -162,22 +166,25 @@ function noOpenAttempt(state: SubscriptionState): Decision {
 function allowedIn(
   state: SubscriptionState,
   statuses: readonly SubscriptionStatus[],
-  done: string,
+  participle: string,
 ): Decision {
   return statuses.includes(state.status)
     ? ALLOWED
-    : refuse('operation_not_allowed', `A subscription that is ${state.status} cannot be ${done}.`);
+    : refuse(
+        'operation_not_allowed',
+        `A subscription that is ${state.status} cannot be ${participle}.`,
+      );
 }
 
-function first(decision: Decision, then: () => Decision): Decision {
+function ifAllowed(decision: Decision, then: () => Decision): Decision {
   return decision.ok ? then() : decision;
 }
 
-function named(field: string, problem: string | null): string | null {
+function withField(field: string, problem: string | null): string | null {
   return problem === null ? null : `${field} ${problem}`;
 }
 
-function bad(message: string): Refusal {
+function badRequest(message: string): Refusal {
   return refuse('bad_request', message);
 }
 

@@ -29,7 +29,7 @@ describe('the cancelled checkout of a first payment', () => {
     const simulation = new Simulation('2026-05-01T00:00:00Z');
     simulation.replies.push({ kind: 'unknown' });
     simulation.pay();
-    expect(cancelCheckout(simulation)).toEqual(refused('A payment of this intent is on its way.'));
+    expect(cancelCheckout(simulation)).toEqual(refused('A payment of this intent is in progress.'));
     simulation.runTo('2026-05-01T01:00:00Z');
     expect(simulation.state.status).toBe('ACTIVE');
     expect(simulation.sends).toHaveLength(1);
