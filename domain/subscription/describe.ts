@@ -4,8 +4,8 @@ import { cycleAmountMinor, nextPaymentAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /**
- * Where the subscription stands, in words, as Markdown: the workflow's current details in the
- * Temporal Web UI. Holds no personal data.
+ * Describes the subscription's state in Markdown, without personal data. The Temporal Web UI shows the
+ * text as the workflow's current details.
  */
 export function describe(state: SubscriptionState): string {
   const { terms } = state;
@@ -17,30 +17,33 @@ export function describe(state: SubscriptionState): string {
       `${state.cyclesCharged} of ${terms.cycleCount} cycles paid.`,
   ];
   if (state.cooldownUntilAt !== null) {
-    paragraphs.push(`Manual retry possible again from ${minute(state.cooldownUntilAt)}.`);
+    paragraphs.push(`Manual retry possible again from ${toMinute(state.cooldownUntilAt)}.`);
   }
-  if (state.testClockId !== null) paragraphs.push(`Lives by test clock \`${state.testClockId}\`.`);
-  const rows = state.log.toReversed().map((e) => `| ${minute(e.at)} | ${e.what} | ${e.why} |`);
+  if (state.testClockId !== null) paragraphs.push(`On test clock \`${state.testClockId}\`.`);
+  const rows = state.log.toReversed().map((e) => `| ${toMinute(e.at)} | ${e.what} | ${e.why} |`);
   return [...paragraphs, ['| when | what | why |', '|---|---|---|', ...rows].join('\n')].join(
     '\n\n',
   );
 }
 
-/** `2027-06-03 00:00 UTC`: short enough for a table. */
-function minute(at: number): string {
+/** Returns, for example, `2027-06-03 00:00 UTC`. */
+function toMinute(at: number): string {
   return `${formatInstant(at).slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/** One sentence: what is being waited for. */
+/** Returns one sentence on what the subscription waits for. */
 function sentence(state: SubscriptionState): string {
   if (state.openAttempt?.reviewReason !== undefined) {
-    return `**a person has to settle a payment** (${state.openAttempt.reviewReason}): \`npm run review -- list\`; meanwhile the gateway is asked once a day`;
+    return (
+      `**a person has to settle a payment** (${state.openAttempt.reviewReason}): ` +
+      '`npm run review -- list`; until then the gateway is asked once a day'
+    );
   }
   if (state.openAttempt && state.openAttempt.lookups > 0) {
-    return 'a payment was sent and its outcome is not known yet; the gateway is asked until it is';
+    return 'a payment was sent and its outcome is not known yet; the gateway is asked until it is known';
   }
   const nextAt = nextPaymentAt(state);
-  const when = nextAt === null ? '' : minute(nextAt);
+  const when = nextAt === null ? '' : toMinute(nextAt);
   const cycle = state.cyclesCharged + 1;
   const amount = formatAmount(
     state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
@@ -48,18 +51,18 @@ function sentence(state: SubscriptionState): string {
   );
   switch (state.status) {
     case 'CREATED':
-      return `waiting for the payer until ${minute(state.checkoutExpiresAt)}`;
+      return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;
     case 'TRIALING':
-      return `in its trial; ${amount} on ${when}`;
+      return `in its trial; the first charge is ${amount} on ${when}`;
     case 'ACTIVE':
-      return `next is cycle ${cycle}, ${amount} on ${when}`;
+      return `the next charge is cycle ${cycle}, ${amount} on ${when}`;
     case 'UNPAID':
       return `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'}); ${
-        nextAt === null ? 'no automatic retry is planned' : `next try on ${when}`
+        nextAt === null ? 'no automatic retry is planned' : `the next retry is on ${when}`
       }`;
     case 'PAUSED':
       return 'nothing is charged until it is unpaused';
     case 'ENDED':
-      return `over (${state.endReason ?? 'ended'})`;
+      return `ended (${state.endReason ?? 'no reason recorded'})`;
   }
 }
