@@ -20,20 +20,20 @@ import type {
 import type { Step } from './decide.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** What a command or a due step leads to. */
+/** The effect of an accepted command or of a due step. */
 export type Action =
-  /** Record the change. `result` is the command's answer; null for a step that no command caused. */
+  /** Record the change. `result` is the command's result; null for a due step. */
   | { do: 'record'; change: Change; result: CommandResult | null }
-  /** Record the change, which opens an attempt, and charge that attempt. Its outcome is the answer. */
+  /** Record the change, which opens an attempt, and charge that attempt. */
   | { do: 'charge'; change: Change };
 
-/** Both in epoch ms. `now` is the subscription's own time: the test clock's, if it has one. */
+/** Both are epoch ms. `now` is the test clock's time if the subscription has a test clock. */
 export interface ActionTime {
   now: number;
   realNow: number;
 }
 
-/** Commands that carry a payment token, which is redeemed for a payment method first. */
+/** Commands with a payment token. The token is redeemed for a payment method before the action. */
 export type TokenCommand = CompleteCheckoutCommand | ReplacePaymentMethodCommand;
 
 const DONE: CommandResult = { kind: 'done' };
@@ -43,7 +43,7 @@ export function carriesToken(command: Command): command is TokenCommand {
   return command.kind === 'completeCheckout' || command.kind === 'replacePaymentMethod';
 }
 
-/** True if the gateway verifies the method when it is saved, because no charge follows at once. */
+/** True if no charge follows at once. The gateway then verifies the method when it is saved. */
 export function needsVerification(state: SubscriptionState, command: TokenCommand): boolean {
   return command.kind === 'completeCheckout'
     ? state.terms.trial !== null
@@ -51,8 +51,9 @@ export function needsVerification(state: SubscriptionState, command: TokenComman
 }
 
 /**
- * What a command leads to that `validateCommand` allowed. Pure. `paymentMethodId` is the method that the
- * token of a {@link TokenCommand} was redeemed for; other commands ignore it. Rules: D-§4, D-15, D-31.
+ * Returns the action for a command that `validateCommand` has allowed. Pure. The token of a
+ * {@link TokenCommand} was redeemed for `paymentMethodId`. Other commands ignore `paymentMethodId`.
+ * Rules: D-§4, D-15, D-31.
  */
 export function actionForCommand(
   state: SubscriptionState,
@@ -99,8 +100,8 @@ function actionForMethod(
 }
 
 /**
- * What a due step leads to that charges or expires something. Pure but for `newIntentId`, which is called
- * for a new cycle only. Rules: D-05, D-30.
+ * Returns the action for a due step that charges or expires something. Calls `newIntentId` only for
+ * `chargeCycle`, and is otherwise pure. Rules: D-05, D-30.
  */
 export function actionForStep(
   state: SubscriptionState,
@@ -113,8 +114,11 @@ export function actionForStep(
     case 'expireCheckout':
       return { do: 'record', change: applyCheckoutExpiry(state, now), result: null };
     case 'chargeCycle': {
-      const owing = owe(state, step.dueAt, newIntentId());
-      return { do: 'charge', change: openAttempt(owing, { ...start, trigger: 'scheduled' }) };
+      const withOwedCycle = owe(state, step.dueAt, newIntentId());
+      return {
+        do: 'charge',
+        change: openAttempt(withOwedCycle, { ...start, trigger: 'scheduled' }),
+      };
     }
     case 'retryAutomatically':
       return { do: 'charge', change: openAttempt(state, { ...start, trigger: 'automatic_retry' }) };

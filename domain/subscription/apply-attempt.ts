@@ -12,9 +12,11 @@ import { cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * What an attempt came to. `retryPlan` is the merchant's at the moment of a decline. `byPerson`: not
- * the gateway said so. `isWithdrawn`: nobody did, it was called off before the gateway had it.
- * `review`: only a person can find out.
+ * The outcome of an attempt.
+ * - `retryPlan`: the merchant's retry plan at the time of the decline.
+ * - `byPerson`: the outcome is a manual decision, not an answer of the gateway.
+ * - `isWithdrawn`: the charge was voided while the gateway did not have it.
+ * - `review`: only a person can find out the outcome.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -28,32 +30,33 @@ export type AttemptOutcome =
   | { kind: 'unknown' }
   | { kind: 'review'; reason: string };
 
+/** The triggers of automatic attempts. */
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 
-/** The attempt is to be settled now, not when the gateway is asked next: a person decided it. */
+/** Makes the open attempt due now, because a person has decided its outcome. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
 }
 
 /**
- * The gateway made a charge after all that a person had settled as not made. It pays no cycle; only
- * the timeline tells of it.
+ * Records a charge that the gateway made although its attempt was settled as not paid. The charge pays
+ * no cycle. Only the timeline shows it.
  */
 export function applyLateCharge(
   state: SubscriptionState,
   charge: { amountMinor: number; currency: string; gatewayKey: string },
   now: number,
 ): Change {
-  const line = {
+  const entry = {
     at: now,
     what: `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`,
     why: `${charge.gatewayKey} had been settled as not paid; it is given back`,
   };
-  return { state: next(state, {}, line), events: [], effects: {} };
+  return { state: next(state, {}, entry), events: [], effects: {} };
 }
 
-/** The cycle that falls due now, owed from here on; an owed one stays as it is. */
+/** Makes the cycle that is due at `dueAt` the owed cycle. A cycle that is already owed stays unchanged. */
 export function owe(
   state: SubscriptionState,
   dueAt: number,
@@ -67,18 +70,18 @@ export function owe(
 
 export interface AttemptStart {
   trigger: AttemptTrigger;
-  /** The command that waits for the outcome. */
+  /** The command that waits for the outcome; null for a due step. */
   commandId: string | null;
   now: number;
   realNow: number;
-  /** Only in the checkout, where the subscription has no method yet. */
+  /** Set only in the checkout, because the subscription has no payment method yet. */
   paymentMethodId?: string;
 }
 
 /**
- * Opens the next attempt on the owed cycle: recorded before anything is sent, so that whoever takes
- * over knows of it. Throws when none is owed, an attempt is open, or there is nothing to pay with:
- * charging out of turn is a bug, never a request to be answered.
+ * Opens the next attempt on the owed cycle. The attempt is recorded before anything is sent, so that a
+ * later run knows about it. Throws if the next cycle is not owed, if an attempt is open, or if there is
+ * no payment method: such a call is a bug.
  */
 export function openAttempt(state: SubscriptionState, start: AttemptStart): Change {
   return { state: next(state, attemptPatch(state, start), null), events: [], effects: {} };
@@ -90,8 +93,8 @@ export function attemptPatch(
 ): { owed: OwedCycle; openAttempt: OpenAttempt } {
   const { owed } = state;
   const paymentMethodId = start.paymentMethodId ?? state.paymentMethodId;
-  const isTurn = owed !== null && owed.cycleNumber === state.cyclesCharged + 1;
-  if (!isTurn || state.openAttempt || paymentMethodId === null) {
+  const isNextCycleOwed = owed !== null && owed.cycleNumber === state.cyclesCharged + 1;
+  if (!isNextCycleOwed || state.openAttempt || paymentMethodId === null) {
     throw new Error(`${state.subscriptionId}: no attempt may start (${start.trigger})`);
   }
   const isAutomatic = AUTOMATIC.includes(start.trigger);
@@ -116,14 +119,14 @@ export function attemptPatch(
   };
 }
 
-/** The cycle's intent was made before, under another id: whoever made it first is right. */
+/** Uses the stored id of the cycle's intent. The id that was stored first wins. */
 export function withIntent<State extends SubscriptionState>(state: State, intentId: string): State {
   return state.owed && state.owed.intentId !== intentId
     ? { ...state, owed: { ...state.owed, intentId } }
     : state;
 }
 
-/** The open attempt came to `outcome` at `now`. Pure; the caller records it whole. Rules: D-§4, D-40. */
+/** Applies `outcome` to the open attempt. Pure. The caller records the whole change. Rules: D-§4, D-40. */
 export function applyOutcome(
   state: SubscriptionState,
   outcome: AttemptOutcome,
@@ -142,15 +145,15 @@ export function applyOutcome(
   }
   if (outcome.kind === 'review') {
     const reviewed = postponed({ ...openAttempt, reviewReason: outcome.reason }, realNow);
-    const line = { at: now, what: 'a payment needs a person', why: outcome.reason };
-    return { state: next(state, { openAttempt: reviewed }, line), events: [], effects: {} };
+    const entry = { at: now, what: 'a payment needs a person', why: outcome.reason };
+    return { state: next(state, { openAttempt: reviewed }, entry), events: [], effects: {} };
   }
   return outcome.kind === 'succeeded'
     ? paid(state, owed, openAttempt, outcome, now)
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-/** The gateway was asked once more and could not say: ask later. Not a transition of its own. */
+/** Schedules the next look-up after one that found no outcome. This is not a transition. */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   const delayMs =
     attempt.reviewReason === undefined ? lookupDelayMs(attempt.lookups) : REVIEW_DELAY_MS;
@@ -168,10 +171,10 @@ function paid(
   const cyclesCharged = state.cyclesCharged + 1;
   const isLast = cyclesCharged >= state.terms.cycleCount;
   const calendar = calendarAfterPayment(state, attempt, now);
-  const goesOn = state.status === 'PAUSED' ? 'PAUSED' : 'ACTIVE';
+  const continuedStatus = state.status === 'PAUSED' ? 'PAUSED' : 'ACTIVE';
   const alreadyEnded = state.status === 'ENDED';
-  const status = alreadyEnded || isLast ? 'ENDED' : goesOn;
-  const keepsMethod = attempt.trigger === 'checkout';
+  const status = alreadyEnded || isLast ? 'ENDED' : continuedStatus;
+  const savesMethod = attempt.trigger === 'checkout';
   const after = next(
     state,
     {
@@ -183,7 +186,7 @@ function paid(
       openAttempt: null,
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
       currentPeriodEndAt: dateOf(state, calendar.anchorAt, calendar.nextIndex),
-      ...(keepsMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
+      ...(savesMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
     },
     {
       at: now,
@@ -203,13 +206,14 @@ function paid(
       subscriptionEvent('subscription.cycle_charged', after, now, cycle),
       ...entryEvents(state, after, now),
     ],
-    effects: keepsMethod ? { livePaymentMethodId: attempt.paymentMethodId } : {},
+    effects: savesMethod ? { livePaymentMethodId: attempt.paymentMethodId } : {},
   };
 }
 
 /**
- * A first payment makes the calendar; a recovery skips what passed; else it takes one step, unless
- * the next date was moved while the attempt was open: then that date is still to come.
+ * A first payment starts the calendar. A recovery from UNPAID skips the dates that have passed. Any
+ * other payment moves on by one date. If the next date was moved while the attempt was open, that date
+ * is still to come and stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -240,16 +244,16 @@ function declined(
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
   now: number,
 ): Change {
-  const isOwedOn = state.status !== 'CREATED' && state.status !== 'ENDED';
-  const dunned = isOwedOn ? dunning(state, owed, attempt, outcome) : owed;
-  const gaveUp =
-    isOwedOn &&
+  const isDunned = state.status !== 'CREATED' && state.status !== 'ENDED';
+  const owedAfter = isDunned ? dunning(state, owed, attempt, outcome) : owed;
+  const isExhausted =
+    isDunned &&
     state.status !== 'PAUSED' &&
     AUTOMATIC.includes(attempt.trigger) &&
-    dunned.nextRetryAt === null &&
-    !dunned.retriesStopped &&
-    dunned.retryPlan?.afterExhausted === 'end';
-  const status = gaveUp
+    owedAfter.nextRetryAt === null &&
+    !owedAfter.retriesStopped &&
+    owedAfter.retryPlan?.afterExhausted === 'end';
+  const status = isExhausted
     ? 'ENDED'
     : state.status === 'TRIALING' || state.status === 'ACTIVE'
       ? 'UNPAID'
@@ -258,10 +262,10 @@ function declined(
     state,
     {
       status,
-      endReason: gaveUp ? 'retries_exhausted' : state.endReason,
+      endReason: isExhausted ? 'retries_exhausted' : state.endReason,
       openAttempt: null,
-      cooldownUntilAt: gaveUp ? null : state.cooldownUntilAt,
-      owed: { ...dunned, lastDeclineCode: outcome.code },
+      cooldownUntilAt: isExhausted ? null : state.cooldownUntilAt,
+      owed: { ...owedAfter, lastDeclineCode: outcome.code },
     },
     {
       at: now,
@@ -275,30 +279,30 @@ function declined(
       intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
       ...entryEvents(state, after, now),
     ],
-    // It was cancelled unpaid while this attempt was under way: only now is that certain.
+    // The subscription was cancelled while its first payment was open. This decline leaves it unpaid.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
 
-/** Where the retry plan stands after a decline. Rule: D-30. */
+/** Returns the owed cycle with its next automatic retry after a decline. Rule: D-30. */
 function dunning(
   state: SubscriptionState,
   owed: OwedCycle,
   attempt: OpenAttempt,
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): OwedCycle {
-  const stops = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
+  const isHardDecline = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
-  if (stops && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
-  // A manual retry leaves the plan where it was. So does what came while the attempt was open: an
-  // automatic one clears the next try when it starts, so one that is set was set since, by an edit of
-  // the date, an unpause or a new method. And only a new method ends what a hard decline stopped.
+  if (isHardDecline && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
+  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts.
+  // So a value that is set now comes from an edit of the date, an unpause or a new method while the
+  // attempt was open, and it stays. Only a new method restarts retries that a hard decline stopped.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
   }
-  const startsAnew = attempt.trigger !== 'automatic_retry';
-  const plan = startsAnew || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
-  const retriesUsed = startsAnew ? 0 : owed.retriesUsed;
+  const startsNewPlan = attempt.trigger !== 'automatic_retry';
+  const plan = startsNewPlan || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
+  const retriesUsed = startsNewPlan ? 0 : owed.retriesUsed;
   const nextRetryAt =
     state.status === 'PAUSED'
       ? null
@@ -311,7 +315,7 @@ function dunning(
   };
 }
 
-/** What the command that waits for this attempt is answered. Rules: IF-4.9, D-10a. */
+/** The result of the command that waits for this attempt; null without an outcome. Rules: IF-4.9, D-10a. */
 export function resultOf(
   attempt: OpenAttempt,
   outcome: AttemptOutcome,

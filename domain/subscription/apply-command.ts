@@ -7,8 +7,8 @@ import { attemptPatch } from './apply-attempt.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The transitions that commands and passing time cause. Each expects that `validateCommand` allowed the
- * command, and is pure. Rules: D-§4, D-15, D-30, D-31.
+ * The transitions that commands or the passing of time cause. All are pure. `validateCommand` must have
+ * allowed the command before. Rules: D-§4, D-15, D-30, D-31.
  */
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
@@ -33,8 +33,9 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 }
 
 /**
- * In UNPAID the new date replaces the rest of the retry plan; while an attempt is open, also what was
- * to follow its decline. Rule: D-15.
+ * In UNPAID the new date replaces the rest of the retry plan, unless a hard decline stopped the retries.
+ * Otherwise it replaces only a retry that is already planned, such as the retry after the decline of an
+ * open attempt. Rule: D-15.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
@@ -56,13 +57,13 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  // An operator may send it without a reason.
+  // The command of an operator may have no reason.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
   return end(state, reason, now, 'the merchant asked for it');
 }
 
-/** The checkout was not completed in time. */
+/** Ends a subscription whose checkout was not completed in time. */
 export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
   return end(state, 'checkout_expired', now, 'nobody paid before the checkout expired');
 }
@@ -73,8 +74,8 @@ function end(state: SubscriptionState, reason: EndReason, now: number, why: stri
     { status: 'ENDED', endReason: reason, cooldownUntilAt: null },
     { at: now, what: `ended (${reason})`, why },
   );
-  // The first intent of a subscription that nobody paid is over with it. One with an attempt under
-  // way is not: its outcome still has to be recorded.
+  // The first intent of an unpaid subscription is cancelled with it. While an attempt is open, the
+  // intent stays, because the attempt's outcome is still to be recorded.
   const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
   return {
     state: after,
@@ -98,13 +99,16 @@ export function applyPause(state: SubscriptionState, now: number): Change {
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
-/** `newNextPaymentAt` is the new anchor; the owed cycle, or else the next one, is charged then. */
+/**
+ * `newNextPaymentAt` becomes the calendar's anchor. The owed cycle is charged then. If no cycle is owed,
+ * the next cycle is charged then.
+ */
 export function applyUnpause(
   state: SubscriptionState,
   { newNextPaymentAt }: UnpauseCommand,
   now: number,
 ): Change {
-  // Should the attempt that is open be declined, the cycle is still owed, and tried on that date.
+  // If the open attempt is declined, its cycle stays owed and is retried on that date.
   const owed =
     state.owed && state.openAttempt
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
@@ -121,7 +125,7 @@ export function applyUnpause(
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
 
-/** The retry is accepted: its cooldown starts and its attempt is open. Rule: D-31. */
+/** Accepts a manual retry: starts its cooldown and opens its attempt. Rule: D-31. */
 export function applyManualRetry(
   state: SubscriptionState,
   commandId: string,
@@ -143,7 +147,7 @@ export function applyCooldownEnd(state: SubscriptionState): SubscriptionState {
   return { ...state, cooldownUntilAt: null };
 }
 
-/** A payer saved a method for a subscription that begins with a trial: nothing is charged. */
+/** Starts the trial when the payer has saved a method. Nothing is charged. */
 export function applyTrialStart(
   state: SubscriptionState,
   paymentMethodId: string,
@@ -165,8 +169,8 @@ export function applyTrialStart(
 }
 
 /**
- * The payer gave another method. While UNPAID the owed cycle is charged with it at once (unless an
- * attempt is still open: then right after it). Rules: D-30, D-33.
+ * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an
+ * attempt is open, the charge follows its decline. Rules: D-30, D-33.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,
@@ -176,12 +180,12 @@ export function applyNewPaymentMethod(
   realNow: number,
 ): Change {
   const owed = state.owed && { ...state.owed, retriesStopped: false };
-  const kept = { ...state, paymentMethodId, owed };
-  let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = kept;
+  const updated = { ...state, paymentMethodId, owed };
+  let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   if (owed && state.openAttempt) {
-    patch = { ...kept, owed: { ...owed, retriesUsed: 0, nextRetryAt: now } };
+    patch = { ...updated, owed: { ...owed, retriesUsed: 0, nextRetryAt: now } };
   } else if (state.status === 'UNPAID') {
-    patch = attemptPatch(kept, { trigger: 'new_method', commandId, now, realNow });
+    patch = attemptPatch(updated, { trigger: 'new_method', commandId, now, realNow });
   }
   const after = next(
     state,

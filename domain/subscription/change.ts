@@ -2,38 +2,38 @@ import type { EventDraft, IntentEventDraft, SubscriptionEventType } from '../eve
 import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
 import type { LogEntry, SubscriptionState, SubscriptionStatus } from './state.ts';
 
-/** A transition: the next state, what merchants hear of it, and what else changes with it. */
+/** A transition: the next state, its events for the merchant, and its changes of other rows. */
 export interface Change {
   state: SubscriptionState;
   events: EventDraft[];
   effects: Effects;
 }
 
-/** Changes of other rows that belong to the same transaction. */
+/** Changes of other rows in the same transaction. */
 export interface Effects {
-  /** An intent that will never be paid. */
+  /** The intent to cancel, because it will never be paid. */
   cancelledIntentId?: string;
-  /** A method that is good from now on. */
+  /** The payment method that is valid from now on. */
   livePaymentMethodId?: string;
-  /** The method it replaces. */
+  /** The payment method that `livePaymentMethodId` replaces. */
   deletedPaymentMethodId?: string;
-  /** It ended unpaid: the link it came of, if any, may be used once more. Rule: D-37. */
+  /** The subscription ended unpaid. Its payment link, if any, may be used once more. Rule: D-37. */
   releasesLinkUse?: true;
 }
 
 type Patch = Partial<Omit<SubscriptionState, 'version' | 'log' | 'schemaVersion'>>;
 
-/** `state` with `patch`, one version later, with its line of the log if it is worth one. */
+/** Applies `patch`, raises the version by one, and adds `entry` to the log if it is not null. */
 export function next(
   state: SubscriptionState,
   patch: Patch,
-  line: LogEntry | null,
+  entry: LogEntry | null,
 ): SubscriptionState {
   return {
     ...state,
     ...patch,
     version: state.version + 1,
-    log: line ? [...state.log, line].slice(-LOG_ENTRIES_MAX) : state.log,
+    log: entry ? [...state.log, entry].slice(-LOG_ENTRIES_MAX) : state.log,
   };
 }
 
@@ -46,7 +46,7 @@ const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   ENDED: 'subscription.ended',
 };
 
-/** The event of entering a status, if `after` entered one. Rule: D-50. */
+/** The event for a new status; none if the status did not change. Rule: D-50. */
 export function entryEvents(
   before: SubscriptionState | null,
   after: SubscriptionState,

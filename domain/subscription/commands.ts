@@ -2,8 +2,8 @@ import type { IntervalUnit } from '../calendar.ts';
 import type { SubscriptionStatus } from './state.ts';
 
 /**
- * What can be asked of a subscription. `commandId` is chosen by the caller and stays the same when
- * the call is repeated: a command is carried out once. Rule: D-32.
+ * A command to a subscription. The caller chooses `commandId` and sends the same id with a retry, so
+ * that the command is carried out once. Rule: D-32.
  */
 export type Command =
   | EditCommand
@@ -27,7 +27,7 @@ export interface EditCommand {
 export interface CancelCommand {
   kind: 'cancel';
   commandId: string;
-  /** `checkout_cancelled` when the first payment's intent was cancelled instead. */
+  /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
 }
 
@@ -47,7 +47,7 @@ export interface ManualRetryCommand {
   commandId: string;
 }
 
-/** The payer came back from the card form with a one-time token bound to `checkoutSessionId`. */
+/** The payer completed the card form. The token is valid once and only for `checkoutSessionId`. */
 export interface CompleteCheckoutCommand {
   kind: 'completeCheckout';
   commandId: string;
@@ -64,7 +64,7 @@ export interface ReplacePaymentMethodCommand {
 
 export type CommandKind = Command['kind'];
 
-/** What a carried-out command answers; stored under its id, so that a repeat gets the same. */
+/** The result of a command. It is stored under the command's id, so that a retry gets the same. */
 export type CommandResult =
   | { kind: 'done' }
   | ManualRetryResult

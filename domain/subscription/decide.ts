@@ -1,31 +1,31 @@
 import { calendarDate } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
-/** What a subscription does next when nobody asks it anything. */
+/** The next step of a subscription that receives no command. */
 export type Step =
-  /** Carry the open attempt to its outcome: send it, or ask the gateway about it. */
+  /** Send the open attempt, or look up its outcome at the gateway. */
   | { do: 'settleAttempt' }
   | { do: 'expireCheckout' }
-  /** The date `dueAt` of the calendar has come: charge its cycle. */
+  /** Charge the cycle of the calendar date `dueAt`. */
   | { do: 'chargeCycle'; dueAt: number }
   | { do: 'retryAutomatically' }
   | { do: 'liftCooldown' }
-  /** ENDED with no outcome open: the workflow is over. */
+  /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }
   | Wait;
 
-/** Nothing is due before `until`; null when only a command can change that. */
+/** Nothing is due before `until`. If `until` is null, only a command makes something due. */
 export interface Wait {
   do: 'wait';
   until: number | null;
-  /** `real`: counted in real time even on a test clock, because a gateway is asked. */
+  /** `real`: `until` is real time even on a test clock, because the gateway uses real time. */
   time: 'own' | 'real';
   reason: string;
 }
 
 /**
- * The next step at `now` (the subscription's own time) and `realNow`. Pure; one step at a time, in
- * the order in which things fell due. Rules: D-05, D-30, D-§4.
+ * Returns the next step at `now` (the subscription's own time) and `realNow`. Pure. If several steps are
+ * due, returns the one that was due first. Rules: D-05, D-30, D-§4.
  */
 export function decide(state: SubscriptionState, now: number, realNow: number): Step {
   const open = state.openAttempt;
@@ -36,8 +36,7 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
   }
   if (state.status === 'ENDED') return { do: 'finish' };
 
-  const due = duties(state);
-  const first = due.reduce<Duty | null>((a, b) => (a && a.at <= b.at ? a : b), null);
+  const first = dueSteps(state).reduce<DueStep | null>((a, b) => (a && a.at <= b.at ? a : b), null);
   if (!first) return { do: 'wait', until: null, time: 'own', reason: 'a command' };
   if (now < first.at) return { do: 'wait', until: first.at, time: 'own', reason: first.reason };
   return first.step;
@@ -48,27 +47,27 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 }
 
 /**
- * When the subscription next has something to record by itself, for its row: a sweep finds the ones
- * that should have moved and did not. An open attempt is due in real time. A cooldown that is over
- * moves nothing that is recorded.
+ * When the subscription next records something without a command. The row stores this instant, so that
+ * a sweep finds overdue subscriptions. An open attempt is due in real time. The end of a cooldown does
+ * not count, because it is not recorded.
  */
 export function wakeAt(state: SubscriptionState): number | null {
   if (state.openAttempt) return state.openAttempt.lookupAt;
   if (state.status === 'ENDED') return null;
-  const instants = duties(state)
-    .filter((duty) => duty.step.do !== 'liftCooldown')
-    .map((duty) => duty.at);
+  const instants = dueSteps(state)
+    .filter(({ step }) => step.do !== 'liftCooldown')
+    .map(({ at }) => at);
   return instants.length === 0 ? null : Math.min(...instants);
 }
 
-interface Duty {
+interface DueStep {
   at: number;
   reason: string;
   step: Exclude<Step, Wait>;
 }
 
-function duties(state: SubscriptionState): Duty[] {
-  const all: Duty[] = [];
+function dueSteps(state: SubscriptionState): DueStep[] {
+  const all: DueStep[] = [];
   if (state.status === 'CREATED') {
     all.push({
       at: state.checkoutExpiresAt,
@@ -80,7 +79,7 @@ function duties(state: SubscriptionState): Duty[] {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({
-      // The date stays what it is; only the charge comes a little later.
+      // The jitter delays the charge, not the date.
       at: dueAt + (state.jitterMs ?? 0),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },

@@ -2,7 +2,7 @@ import { calendarDate, cycleAmountMinor, remainingCycleCount } from './state.ts'
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {
-  /** When it is due; for an owed cycle when it is tried next, null when nothing is planned. */
+  /** The due date; for an owed cycle, the next automatic retry, or null if none is planned. */
   at: number | null;
   cycleNumber: number;
   amountMinor: number;
@@ -10,8 +10,8 @@ export interface UpcomingCharge {
 }
 
 /**
- * The charges that are to come if every one succeeds and nobody changes anything, at most `limit`.
- * Empty while nobody has paid yet, while paused, and after the end.
+ * Returns at most `limit` future charges. Assumes that every charge succeeds and that no command changes
+ * the subscription. Empty in CREATED, PAUSED and ENDED.
  */
 export function upcomingCharges(state: SubscriptionState, limit: number): UpcomingCharge[] {
   const { status, owed, terms } = state;
