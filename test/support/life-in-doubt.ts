@@ -15,10 +15,10 @@ import { ModelGateway } from './model-gateway.ts';
 import { DAY, HOUR, Simulation } from './simulation.ts';
 import type { Exchange } from './simulation.ts';
 
-/** The worker dies with the attempt recorded: before its request left, or before its answer counted. */
+/** When the worker dies: before it sends the charge, or after that and before it records the answer. */
 export type Death = 'before_sending' | 'after_sending';
 
-/** What a person says of an attempt in REVIEW. Only a charge that is there can be called paid. */
+/** A person's decision on an attempt in REVIEW. `paid` needs a charge at the gateway. */
 export type Finding = 'paid' | 'declined' | 'not_charged';
 
 interface AttemptRow {
@@ -27,26 +27,28 @@ interface AttemptRow {
   amountMinor: number;
   state: AttemptState;
   firstSentAt: number | null;
-  /** Of a person, in REVIEW. */
+  /** The decision of a person in REVIEW; null without a decision. */
   finding: Finding | null;
+  /** The payment method was replaced while the attempt was open. */
   hasNewerMethod: boolean;
 }
 
-interface Watch {
+/** The look-ups for a late charge of an attempt that was settled as not paid. */
+interface LateChargeWatch {
   row: AttemptRow;
   looks: number;
   lookAt: number;
 }
 
-/** The one hard decline of these lives. */
+/** The only decline code in these scenarios that stops automatic retries. */
 export const HARD = 'stolen_card';
-/** Of the workflow, after an activity gave up. */
-const HOLD_MS = 10_000;
-/** A gateway that honours keys for a day. */
+/** The workflow's backoff after a failed activity. */
+const BACKOFF_MS = 10_000;
+/** An attempt is not resent after 80 % of the gateway's key lifetime of one day. */
 const KEY_TOO_OLD_MS = 0.8 * DAY;
 
-/** In which statuses an attempt may begin. Rule: D-§4. */
-const BEGINS_IN: Partial<Record<AttemptTrigger, readonly SubscriptionStatus[]>> = {
+/** The statuses in which an attempt may begin, by its trigger. Rule: D-§4. */
+const START_STATUSES: Partial<Record<AttemptTrigger, readonly SubscriptionStatus[]>> = {
   checkout: ['CREATED'],
   scheduled: ['TRIALING', 'ACTIVE'],
   automatic_retry: ['UNPAID'],
@@ -55,51 +57,56 @@ const BEGINS_IN: Partial<Record<AttemptTrigger, readonly SubscriptionStatus[]>> 
 };
 
 /**
- * A subscription whose gateway is real to it: outcomes come out of a book, through whatever the network
- * and the worker do. What `activities/` and `db/` add to the rules (rows by key, ask before sending
- * again, withdraw after the end, REVIEW, looking for late charges) is here once more, as small as it
- * can be. Throws where something happens that no rule allows; it knows what was agreed from the
- * accepted commands alone.
+ * A simulation in which charges go through a {@link ModelGateway}, with faults of the network and deaths
+ * of the worker. It contains a small copy of the rules of `activities/` and `db/`: one row for each key,
+ * a look-up before a resend, voiding after a cancel or a pause, REVIEW, and late-charge watches. It
+ * throws if the subscription breaks a rule. It derives the expected dates and amounts only from the
+ * accepted commands.
  */
 export class LifeInDoubt extends Simulation {
   readonly gateway = new ModelGateway();
   readonly rows = new Map<string, AttemptRow>();
   readonly deaths: Death[] = [];
-  /** Amount owed by cycle number, as agreed when it fell due. */
+  /** The amount of each cycle, by cycle number, as agreed on its due date. */
   readonly owedMinor = new Map<number, number>();
   cancelledAt: number | null = null;
-  /** How often what was seen, over all lives that share it. */
+  /** How often each situation occurred. Several simulations may share this map. */
   seen: Map<string, number> = new Map();
   private open: AttemptRow | null = null;
-  private heldUntil = 0;
-  private readonly watches: Watch[] = [];
+  private backoffUntil = 0;
+  private readonly watches: LateChargeWatch[] = [];
   private isPaused = false;
   private agreedMinor = this.state.terms.amountMinor;
   private manualRetryAt = -Infinity;
-  /** Something is charged then, by an unpause or because there is a new method. */
-  private promisedAt: number | null = null;
-  /** No charge by date, and no automatic retry, before these. */
+  /** When a charge must begin because of an unpause or a new payment method. */
+  private requiredChargeAt: number | null = null;
+  /** No attempt with one of these triggers may begin before its instant. */
   private notBefore = { scheduled: -Infinity, automatic_retry: -Infinity };
-  /** The number of the cycle that a hard decline stopped. */
+  /** The number of the cycle whose automatic retries a hard decline stopped. */
   private stoppedCycle: number | null = null;
+  /** True from an unpause until the next attempt begins. */
   private hasUnpaused = false;
 
   override command<K extends Command['kind']>(
     kind: K,
     fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
   ): { decision: Decision; result: CommandResult | null } {
-    const { open, doubt, state } = this;
+    const { open, openPhase, state } = this;
     const command = { ...fields, kind, commandId: '' } as Command;
-    const answer = super.command(kind, fields);
-    const { ok } = answer.decision;
-    if (doubt) this.see(`${nameOf(command)} ${ok ? 'accepted' : 'refused'} while ${doubt}`);
-    if (command.kind === 'manualRetry') this.checkManualRetry(answer.decision, state.status, open);
-    if (ok) this.agree(command, open, state.status);
-    return answer;
+    const handled = super.command(kind, fields);
+    const { ok } = handled.decision;
+    if (openPhase) this.see(`${nameOf(command)} ${ok ? 'accepted' : 'refused'} while ${openPhase}`);
+    if (command.kind === 'manualRetry') this.checkManualRetry(handled.decision, state.status, open);
+    if (ok) this.updateExpectations(command, open, state.status);
+    return handled;
   }
 
-  /** What the merchant and the payer may rely on from now on. */
-  private agree(command: Command, open: AttemptRow | null, status: SubscriptionStatus): void {
+  /** Updates the expected dates and amounts after an accepted command. */
+  private updateExpectations(
+    command: Command,
+    open: AttemptRow | null,
+    status: SubscriptionStatus,
+  ): void {
     const { notBefore } = this;
     switch (command.kind) {
       case 'cancel':
@@ -107,19 +114,19 @@ export class LifeInDoubt extends Simulation {
         break;
       case 'pause':
         this.isPaused = true;
-        this.promisedAt = null;
+        this.requiredChargeAt = null;
         break;
       case 'unpause':
         this.isPaused = false;
         this.hasUnpaused = true;
-        this.promisedAt = command.newNextPaymentAt;
+        this.requiredChargeAt = command.newNextPaymentAt;
         notBefore.scheduled = command.newNextPaymentAt;
         notBefore.automatic_retry = command.newNextPaymentAt;
         break;
       case 'replacePaymentMethod':
-        // What is owed is charged with it at once, or as soon as the open attempt is declined.
-        if (open) this.promisedAt = this.now;
-        else if (status === 'UNPAID') this.promisedAt = null;
+        // The owed cycle is charged with the new method at once, or after the open attempt is declined.
+        if (open) this.requiredChargeAt = this.now;
+        else if (status === 'UNPAID') this.requiredChargeAt = null;
         this.stoppedCycle = null;
         notBefore.automatic_retry = -Infinity;
         if (open) open.hasNewerMethod = true;
@@ -128,10 +135,10 @@ export class LifeInDoubt extends Simulation {
         this.agreedMinor = command.newAmountMinor ?? this.agreedMinor;
         const at = command.newNextPaymentAt;
         if (at === undefined) break;
-        if (this.promisedAt !== null) this.promisedAt = at;
-        const isPlan = status === 'UNPAID' && this.stoppedCycle === null;
+        if (this.requiredChargeAt !== null) this.requiredChargeAt = at;
+        const isOnRetryPlan = status === 'UNPAID' && this.stoppedCycle === null;
         notBefore.scheduled = at;
-        notBefore.automatic_retry = isPlan ? at : Math.min(at, notBefore.automatic_retry);
+        notBefore.automatic_retry = isOnRetryPlan ? at : Math.min(at, notBefore.automatic_retry);
         break;
       }
       case 'manualRetry':
@@ -140,33 +147,36 @@ export class LifeInDoubt extends Simulation {
     }
   }
 
-  /** Accepted when nothing is undecided and four hours are over, and never else. Rule: D-31. */
+  /** A manual retry is accepted only without an open attempt, 4 h after the last one. Rule: D-31. */
   private checkManualRetry(
     decision: Decision,
     status: SubscriptionStatus,
     open: AttemptRow | null,
   ): void {
-    const isCool = this.now >= this.manualRetryAt + 4 * HOUR;
-    const isAllowed = status === 'UNPAID' && open === null && isCool;
-    must(decision.ok === isAllowed, 'a manual retry is accepted when it may be');
+    const isCooldownOver = this.now >= this.manualRetryAt + 4 * HOUR;
+    const isAllowed = status === 'UNPAID' && open === null && isCooldownOver;
+    must(decision.ok === isAllowed, 'a manual retry is accepted exactly when D-31 allows it');
     if (decision.ok) this.manualRetryAt = this.now;
     else if (status === 'UNPAID' && open) {
-      must(decision.code === 'payment_outcome_pending', 'its refusal names the doubt');
+      must(
+        decision.code === 'payment_outcome_pending',
+        'the refusal says that the outcome is pending',
+      );
     }
   }
 
-  /** A person looks into what is in REVIEW, if anything is, and writes down what came of it. */
+  /** Settles the attempt in REVIEW, if there is one, with a person's decision. */
   settleReview(finding: Finding): void {
     const row = this.open;
     if (row?.state !== 'REVIEW' || row.finding !== null) return;
-    const isThere = this.gateway.hasCharged(row.key, this.now);
-    if (finding === 'paid' && !isThere) return;
-    this.see(`a person says ${finding}${finding !== 'paid' && isThere ? ', wrongly' : ''}`);
+    const isCharged = this.gateway.hasCharged(row.key, this.now);
+    if (finding === 'paid' && !isCharged) return;
+    this.see(`a person says ${finding}${finding !== 'paid' && isCharged ? ', wrongly' : ''}`);
     row.finding = finding;
     this.state = settleNow(this.state, this.now);
   }
 
-  /** Nothing fails any more, people do their work, and time passes. */
+  /** Ends all faults, settles all reviews, and runs the clock for 60 years. */
   comeToRest(): void {
     this.gateway.heal();
     this.deaths.length = 0;
@@ -178,8 +188,11 @@ export class LifeInDoubt extends Simulation {
     this.gateway.letArrive(this.now);
     const isStopped = this.stoppedCycle === this.state.owed?.cycleNumber;
     const isOver = this.state.status === 'ENDED' || isStopped;
-    must(this.promisedAt === null || isOver, 'what was announced is charged');
-    must(this.watches.length === 0, 'a late charge is not looked for for ever');
+    must(
+      this.requiredChargeAt === null || isOver,
+      'a charge begins when an unpause or a new method requires it',
+    );
+    must(this.watches.length === 0, 'every late-charge watch ends');
     for (const { wasMissed, isFirst } of this.gateway.lateArrivals) {
       if (!isFirst) this.see('arrived after it was sent again');
       else if (wasMissed) this.see('arrived after nothing was found');
@@ -196,7 +209,7 @@ export class LifeInDoubt extends Simulation {
           ? Infinity
           : step.do === 'wait'
             ? (step.until ?? Infinity)
-            : Math.max(this.now, this.heldUntil);
+            : Math.max(this.now, this.backoffUntil);
       const lookAt = watch?.lookAt ?? Infinity;
       if (Math.min(stepAt, lookAt) > target) {
         this.now = Math.max(this.now, target);
@@ -206,7 +219,7 @@ export class LifeInDoubt extends Simulation {
       if (watch && lookAt <= stepAt) this.look(watch);
       else if (step.do !== 'wait' && step.do !== 'finish') this.take(step);
     }
-    throw new Error('it never comes to rest');
+    throw new Error('the simulation takes more than 10,000 steps');
   }
 
   /** The date that an edit or an unpause set last. */
@@ -214,50 +227,60 @@ export class LifeInDoubt extends Simulation {
     return this.notBefore.scheduled;
   }
 
-  /** What is open, as whoever gives a command finds it. */
-  get doubt(): 'unsent' | 'asked for' | 'in review' | null {
+  /** The phase of the open attempt when a command arrives. */
+  get openPhase(): 'unsent' | 'sent' | 'in review' | null {
     if (!this.open) return null;
     if (this.open.state === 'CREATED') return 'unsent';
-    return this.open.state === 'REVIEW' ? 'in review' : 'asked for';
+    return this.open.state === 'REVIEW' ? 'in review' : 'sent';
   }
 
-  /** As `activities/charging.ts` has it. */
-  protected override meetGateway(owed: OwedCycle, attempt: OpenAttempt): Exchange {
+  /** A copy of the rules of `activities/charging.ts`. */
+  protected override askGateway(owed: OwedCycle, attempt: OpenAttempt): Exchange {
     const key = chargeKey(owed.intentId, attempt.attemptNumber);
     const row = this.rows.get(key) ?? this.begin(key, owed, attempt);
-    must(row === this.open, 'only what is open meets the gateway');
+    must(row === this.open, 'only the open attempt uses the gateway');
     const before = row.state;
-    const met = this.collect(row, owed, attempt);
-    if (met.kind === 'unknown') {
+    const answer = this.collect(row, owed, attempt);
+    if (answer.kind === 'unknown') {
       if (before === 'UNKNOWN') return { kind: 'nothing_new' };
       row.state = 'UNKNOWN';
     }
-    if (met.kind === 'review') {
+    if (answer.kind === 'review') {
       if (before === 'REVIEW') return { kind: 'nothing_new' };
-      this.see(`review: ${met.reason}`);
+      this.see(`review: ${answer.reason}`);
       row.state = 'REVIEW';
     }
-    if (met.kind === 'gave_up') this.heldUntil = this.now + HOLD_MS;
-    if (met.kind === 'succeeded' || met.kind === 'declined') this.close(row, met);
-    if (met.kind !== 'gave_up' && met.kind !== 'nothing_new') {
-      this.see(`${attempt.trigger} ${met.kind}`);
+    if (answer.kind === 'gave_up') this.backoffUntil = this.now + BACKOFF_MS;
+    if (answer.kind === 'succeeded' || answer.kind === 'declined') this.close(row, answer);
+    if (answer.kind !== 'gave_up' && answer.kind !== 'nothing_new') {
+      this.see(`${attempt.trigger} ${answer.kind}`);
     }
-    return met;
+    return answer;
   }
 
-  /** A new attempt: may it be, now, and for this amount? */
+  /** Checks that an attempt may begin now, and adds its row. */
   private begin(key: string, owed: OwedCycle, { trigger }: OpenAttempt): AttemptRow {
     const { status, terms } = this.state;
-    must(this.open === null, 'an attempt begins only when the one before is decided');
-    must(this.cancelledAt === null && !this.isPaused, 'none begins after a cancel or a pause');
-    must(BEGINS_IN[trigger]?.includes(status) === true, `${trigger} does not begin in ${status}`);
+    must(this.open === null, 'an attempt begins only after the last one is settled');
+    must(
+      this.cancelledAt === null && !this.isPaused,
+      'no attempt begins after a cancel or a pause',
+    );
+    must(
+      START_STATUSES[trigger]?.includes(status) === true,
+      `${trigger} does not begin in ${status}`,
+    );
     if (trigger === 'scheduled' || trigger === 'automatic_retry') {
-      must(this.now >= this.notBefore[trigger], `${trigger} not before the date that was set`);
+      must(
+        this.now >= this.notBefore[trigger],
+        `${trigger} does not begin before the date that was set`,
+      );
     }
     const isStopped = this.stoppedCycle === owed.cycleNumber && !this.hasUnpaused;
     must(trigger !== 'automatic_retry' || !isStopped, 'a hard decline stops automatic retries');
     this.hasUnpaused = false;
-    if (this.promisedAt !== null && this.now >= this.promisedAt) this.promisedAt = null;
+    if (this.requiredChargeAt !== null && this.now >= this.requiredChargeAt)
+      this.requiredChargeAt = null;
     const agreed = (owed.cycleNumber === 1 ? terms.upfrontAmountMinor : null) ?? this.agreedMinor;
     const amountMinor = this.owedMinor.get(owed.cycleNumber) ?? agreed;
     this.owedMinor.set(owed.cycleNumber, amountMinor);
@@ -275,23 +298,23 @@ export class LifeInDoubt extends Simulation {
     return row;
   }
 
-  private close(row: AttemptRow, met: Exchange): void {
+  private close(row: AttemptRow, answer: Exchange): void {
     const { status } = this.state;
     this.open = null;
-    if (status === 'ENDED' || status === 'PAUSED') this.see(`${met.kind} while ${status}`);
-    row.state = met.kind === 'succeeded' ? 'SUCCEEDED' : 'DECLINED';
-    const isHard = met.kind === 'declined' && met.code === HARD;
+    if (status === 'ENDED' || status === 'PAUSED') this.see(`${answer.kind} while ${status}`);
+    row.state = answer.kind === 'succeeded' ? 'SUCCEEDED' : 'DECLINED';
+    const isHard = answer.kind === 'declined' && answer.code === HARD;
     if (isHard && !row.hasNewerMethod) this.stoppedCycle = row.cycleNumber;
   }
 
-  /** As `activities/gateway-exchange.ts` has it, with no time for a second question. */
+  /** A copy of the rules of `activities/gateway-exchange.ts`, with no time for a second look-up. */
   private collect(row: AttemptRow, owed: OwedCycle, { lookups }: OpenAttempt): Exchange {
-    if (row.state === 'REVIEW') return this.reviewed(row);
-    const isCalledOff = this.state.status === 'ENDED' || this.state.status === 'PAUSED';
-    let mayBeThere = row.state !== 'CREATED';
-    if (isCalledOff && !mayBeThere) return this.withdrawn(row);
+    if (row.state === 'REVIEW') return this.outcomeInReview(row);
+    const isVoided = this.state.status === 'ENDED' || this.state.status === 'PAUSED';
+    let mayBeAtGateway = row.state !== 'CREATED';
+    if (isVoided && !mayBeAtGateway) return this.voided(row);
     for (;;) {
-      const found = mayBeThere
+      const found = mayBeAtGateway
         ? this.gateway.lookup(row.key, this.now)
         : this.send(row, owed.amountMinor);
       switch (found.kind) {
@@ -300,12 +323,12 @@ export class LifeInDoubt extends Simulation {
         case 'gave_up':
           return found;
         case 'absent':
-          if (isCalledOff) return this.withdrawn(row);
+          if (isVoided) return this.voided(row);
           if (this.now - (row.firstSentAt ?? this.now) > KEY_TOO_OLD_MS) {
             return { kind: 'review', reason: 'key too old' };
           }
           this.see('sent again under its key');
-          mayBeThere = false;
+          mayBeAtGateway = false;
           continue;
         case 'rejected':
           return { kind: 'review', reason: 'rejected' };
@@ -319,7 +342,7 @@ export class LifeInDoubt extends Simulation {
 
   private send(row: AttemptRow, amountMinor: number) {
     must(this.cancelledAt === null && !this.isPaused, 'nothing is sent after a cancel or a pause');
-    must(amountMinor === row.amountMinor, 'what is sent is what was owed when it fell due');
+    must(amountMinor === row.amountMinor, 'the sent amount is the amount owed on the due date');
     const death = this.deaths.shift();
     if (death === 'before_sending') return { kind: 'gave_up' } as const;
     row.state = 'SENDING';
@@ -328,19 +351,19 @@ export class LifeInDoubt extends Simulation {
     return death ? ({ kind: 'gave_up' } as const) : found;
   }
 
-  private withdrawn(row: AttemptRow): Exchange {
+  private voided(row: AttemptRow): Exchange {
     const isSent = row.state !== 'CREATED';
     const { status } = this.state;
-    this.see(`withdrawn ${isSent ? 'after it was sent' : 'unsent'}, ${status}`);
+    this.see(`voided ${isSent ? 'after' : 'before'} it was sent, ${status}`);
     if (isSent) this.watches.push({ row, looks: 0, lookAt: this.now });
     return { kind: 'declined', code: 'processing_error' };
   }
 
-  private reviewed(row: AttemptRow): Exchange {
+  private outcomeInReview(row: AttemptRow): Exchange {
     if (row.finding === 'paid') return { kind: 'succeeded', byPerson: true };
     const found = this.gateway.lookup(row.key, this.now);
     if (found.kind === 'succeeded' || found.kind === 'declined') {
-      if (row.finding) this.see('the gateway knew more than the person');
+      if (row.finding) this.see("the gateway's answer overrode the person's");
       return found;
     }
     if (!row.finding) return { kind: 'review', reason: 'waits' };
@@ -349,12 +372,12 @@ export class LifeInDoubt extends Simulation {
     return { kind: 'declined', code, byPerson: true };
   }
 
-  /** As `activities/late-charges.ts` has it. */
-  private look(watch: Watch): void {
+  /** A copy of the rules of `activities/late-charges.ts`. */
+  private look(watch: LateChargeWatch): void {
     const { row, looks } = watch;
     const found = this.gateway.lookup(row.key, this.now);
-    const isCertain = found.kind === 'absent' || found.kind === 'declined';
-    if (found.kind !== 'succeeded' && !(isCertain && isLastLateLook(looks))) {
+    const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
+    if (found.kind !== 'succeeded' && !(isNotCharged && isLastLateLook(looks))) {
       watch.lookAt = this.now + lateLookDelayMs(looks);
       watch.looks += 1;
       return;
@@ -365,11 +388,11 @@ export class LifeInDoubt extends Simulation {
     const { currency } = this.state.terms;
     this.adopt(applyLateCharge(this.state, { amountMinor, currency, gatewayKey }, this.now));
     this.gateway.giveBack(gatewayKey);
-    this.see(row.finding ? 'given back: a person had said no' : 'given back: it was withdrawn');
+    this.see(row.finding ? 'refunded after a person said no' : 'refunded after it was voided');
   }
 
-  private see(what: string): void {
-    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
+  private see(situation: string): void {
+    this.seen.set(situation, (this.seen.get(situation) ?? 0) + 1);
   }
 }
 
@@ -380,6 +403,6 @@ function nameOf(command: Command): string {
   return command.newAmountMinor === undefined ? 'edit of the count' : 'edit of the amount';
 }
 
-function must(isSo: boolean, what: string): asserts isSo {
-  if (!isSo) throw new Error(`broken: ${what}`);
+function must(holds: boolean, rule: string): asserts holds {
+  if (!holds) throw new Error(`broken rule: ${rule}`);
 }

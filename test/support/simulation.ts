@@ -28,14 +28,17 @@ import type {
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** What the gateway says to the next attempts, then `succeeded` for ever. */
+/** The gateway's answer to one attempt. */
 export type Reply =
   | { kind: 'succeeded'; byPerson?: true }
   | { kind: 'declined'; code: string; byPerson?: true }
   | { kind: 'unknown' }
   | { kind: 'review'; reason: string };
 
-/** `nothing_new`: known to be undecided, and still is. `gave_up`: it ended without saying anything. */
+/**
+ * `nothing_new`: the look-up added nothing to an unknown outcome or a review. `gave_up`: the activity
+ * failed without a result.
+ */
 export type Exchange = Reply | { kind: 'nothing_new' } | { kind: 'gave_up' };
 
 export interface Send {
@@ -58,13 +61,14 @@ const DEFAULT_TERMS: Terms = {
 };
 
 /**
- * The workflow's loop without Temporal: the same functions of the domain, in one thread, on a clock that
- * moves through every due instant. Real time is the same clock.
+ * The loop of the subscription workflow without Temporal. It calls the same domain functions as the
+ * workflow. Its clock jumps from one due instant to the next, and is also the real time.
  */
 export class Simulation {
   state: SubscriptionState;
   now: number;
   readonly retryPlan: RetryPlan;
+  /** The gateway's answers to the next attempts. After the last one, every attempt succeeds. */
   readonly replies: Reply[] = [];
   readonly sends: Send[] = [];
   readonly events: string[] = [];
@@ -107,7 +111,7 @@ export class Simulation {
     return { decision, result: this.act(action) };
   }
 
-  /** Pays in the checkout, or starts the trial. */
+  /** Completes the checkout: pays the first cycle, or starts the trial. */
   pay(): CommandResult | null {
     return this.command('completeCheckout', {
       paymentToken: `ptk_${this.commands}`,
@@ -115,7 +119,7 @@ export class Simulation {
     }).result;
   }
 
-  /** Moves through every instant at which something is due, up to `at`. Bounded. */
+  /** Takes every step that is due up to `at`, at most 10,000. */
   runTo(at: string | number): void {
     const target = typeof at === 'number' ? at : Date.parse(at);
     for (let steps = 0; steps < 10_000; steps += 1) {
@@ -149,7 +153,7 @@ export class Simulation {
     return action.do === 'charge' ? this.settle(true) : action.result;
   }
 
-  /** The attempt meets the gateway. */
+  /** Sends the open attempt to the gateway, or looks it up, and applies the outcome. */
   private settle(isNew: boolean): CommandResult | null {
     const { owed, openAttempt: attempt } = this.state;
     if (!owed || !attempt) throw new Error('nothing to settle');
@@ -163,26 +167,26 @@ export class Simulation {
         trigger: attempt.trigger,
       });
     }
-    const met = this.meetGateway(owed, attempt);
-    if (met.kind === 'gave_up') return null;
-    if (met.kind === 'nothing_new') {
+    const answer = this.askGateway(owed, attempt);
+    if (answer.kind === 'gave_up') return null;
+    if (answer.kind === 'nothing_new') {
       this.state = { ...this.state, openAttempt: postponed(attempt, this.now) };
       return null;
     }
     const outcome: AttemptOutcome =
-      met.kind === 'declined' ? { ...met, retryPlan: this.retryPlan } : met;
+      answer.kind === 'declined' ? { ...answer, retryPlan: this.retryPlan } : answer;
     const change = applyOutcome(this.state, outcome, this.now, this.now);
     this.adopt(change);
     return resultOf(attempt, outcome, change.state);
   }
 
-  /** What the open attempt comes to now: the next of the `replies`. */
-  protected meetGateway(_owed: OwedCycle, attempt: OpenAttempt): Exchange {
+  /** Returns the next of the `replies` as the result for the open attempt. */
+  protected askGateway(_owed: OwedCycle, attempt: OpenAttempt): Exchange {
     const reply = this.replies.shift() ?? { kind: 'succeeded' };
-    const isKnown =
+    const isUnchanged =
       (reply.kind === 'unknown' && attempt.lookups > 0) ||
       (reply.kind === 'review' && attempt.reviewReason !== undefined);
-    return isKnown ? { kind: 'nothing_new' } : reply;
+    return isUnchanged ? { kind: 'nothing_new' } : reply;
   }
 
   protected adopt(change: Change): void {
@@ -192,12 +196,12 @@ export class Simulation {
     this.events.push(...change.events.map((event) => event.type));
   }
 
-  /** Dates at which cycles were sent, in ISO days. */
+  /** The dates on which charges were sent, as ISO dates. */
   get sentOn(): string[] {
     return this.sends.map((send) => new Date(send.at).toISOString().slice(0, 10));
   }
 
-  /** The calendar's date `index`, for assertions. */
+  /** Date `index` of the calendar. */
   date(index: number): string {
     const { anchorAt, terms } = this.state;
     return new Date(
@@ -206,9 +210,9 @@ export class Simulation {
   }
 }
 
-/** Five years on, nothing more was sent and nothing more was told. */
-export function expectNothingFurther(life: Simulation): void {
-  const before = { sends: life.sends.length, events: life.events.length };
-  life.runTo(life.now + 5 * 365 * DAY);
-  expect({ sends: life.sends.length, events: life.events.length }).toEqual(before);
+/** Runs five more years and expects no further charge and no further event. */
+export function expectNothingFurther(simulation: Simulation): void {
+  const before = { sends: simulation.sends.length, events: simulation.events.length };
+  simulation.runTo(simulation.now + 5 * 365 * DAY);
+  expect({ sends: simulation.sends.length, events: simulation.events.length }).toEqual(before);
 }

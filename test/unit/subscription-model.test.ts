@@ -249,7 +249,7 @@ function expectRest(simulation: LifeInDoubt): void {
 
 /** The situations that the random sequences must cover. */
 const SITUATIONS = [
-  ...['asked for', 'in review'].flatMap((doubt) =>
+  ...['sent', 'in review'].flatMap((phase) =>
     [
       'cancel accepted',
       'edit of the amount accepted',
@@ -266,7 +266,7 @@ const SITUATIONS = [
       'pause refused',
       'unpause refused',
       'replacePaymentMethod refused',
-    ].map((what) => `${what} while ${doubt}`),
+    ].map((what) => `${what} while ${phase}`),
   ),
   'cancel accepted while unsent',
   ...['checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method'].flatMap((trigger) =>
@@ -275,13 +275,13 @@ const SITUATIONS = [
   ...['PAUSED', 'ENDED'].flatMap((status) => [
     `succeeded while ${status}`,
     `declined while ${status}`,
-    `withdrawn unsent, ${status}`,
-    `withdrawn after it was sent, ${status}`,
+    `voided before it was sent, ${status}`,
+    `voided after it was sent, ${status}`,
   ]),
   'sent again under its key',
   'arrived after nothing was found',
   'arrived after it was sent again',
-  'given back: it was withdrawn',
+  'refunded after it was voided',
   'review: rejected',
   'review: asked for 24 h',
   'review: key too old',
@@ -289,8 +289,8 @@ const SITUATIONS = [
   'a person says declined',
   'a person says not_charged',
   'a person says not_charged, wrongly',
-  'the gateway knew more than the person',
-  'given back: a person had said no',
+  "the gateway's answer overrode the person's",
+  'refunded after a person said no',
 ];
 
 describe('any sequence of commands, delays, faults and review decisions', () => {
