@@ -21,14 +21,14 @@ import {
 import type { SendLimits } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
-/** Carries refunds to their outcome. */
+/** The activity that executes refunds. */
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
-     * Carries a refund one step on. Every send uses the refund's own key, so a repeat, or two runs at
-     * once, refund once. `pending`: call again later. Throws, retryably, when the database does not
-     * answer. `nowAt` is real time. `lookups` is the number of earlier calls that found no outcome.
-     * Rule: D-§7.
+     * Sends the refund, or returns its recorded outcome. Every send uses the refund's idempotency key, so
+     * repeated or concurrent calls refund once. `pending`: call again later. Throws, retryably, when the
+     * database does not answer. `nowAt` is real time. `lookups` is the number of earlier calls that found
+     * no outcome. Rule: D-§7.
      */
     async refundPayment(
       input: RefundRef & { nowAt: number; lookups?: number },
@@ -42,7 +42,7 @@ export function createRefundActivities(deps: PaymentDeps) {
         ? await settle(deps.db, refund, settlement, nowAt)
         : await earlierOutcome(deps, refund);
       if (outcome.kind !== 'refunded') return outcome;
-      // Also for a refund decided earlier: the process that decided it may have died before this line.
+      // Also for a refund recorded earlier: the process that recorded it may have crashed before this call.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;

@@ -84,7 +84,7 @@ export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** True for epoch milliseconds that a request may name: a whole number from 1970 until 2200. */
+/** True for an integer in epoch ms, from 1970-01-01 and before 2200-01-01. */
 export function isInstant(value: unknown): value is number {
   return (
     typeof value === 'number' &&

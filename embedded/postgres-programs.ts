@@ -25,8 +25,8 @@ export function postgresPrograms(): PostgresPrograms {
 }
 
 /**
- * The command that runs `program` on `dataFolder` with the right account. If that account cannot reach
- * the checkout (for example, below root's home), the process gets the one capability that allows it.
+ * The command that runs `program` on `dataFolder` with the right account. If that account cannot read
+ * the project folder (for example, below root's home), Postgres runs with CAP_DAC_OVERRIDE.
  */
 export function postgresCommand(
   programs: PostgresPrograms,

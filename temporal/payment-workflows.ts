@@ -37,8 +37,8 @@ export interface PaymentRows {
  * Runs payments outside a cycle for the API. Their rows exist already. Each call waits at most 25 s for
  * the outcome, then returns `pending`. The same call later returns the outcome.
  *
- * Each call throws `DomainError('service_unavailable')` within 5 s if Temporal did not accept it. Then
- * it is carried out once or not at all, and the same call again shows which.
+ * If Temporal does not accept an order within 5 s, the call throws `DomainError('service_unavailable')`.
+ * The order may still be executed, once. A repeat of the call returns its outcome.
  */
 export interface PaymentWorkflows {
   /** Pays an intent once per order. A repeated order does not pay again. Rules: D-35, D-36, D-40. */
@@ -188,8 +188,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Starts the workflow, or joins a running one, until one has carried out this order. The rows are
-   * read first, so a repeat needs no workflow. Null after 25 s.
+   * Reads the rows first, so a repeated order starts no workflow. Then starts the workflow, or joins a
+   * running one. If the joined run served another order, tries again. Null after 25 s.
    */
   private async resultForOrder<Outcome>(
     start: Start,

@@ -15,7 +15,7 @@ export interface EndpointRef {
   configId: string;
 }
 
-/** The row changes of one attempt. */
+/** The columns of a delivery's row that one attempt updates. */
 export interface RecordedAttempt {
   configId: string;
   eventId: string;
@@ -53,8 +53,8 @@ export interface DeliveryRecord {
  * breakers. An attempt counts once: if it was recorded before, or its delivery is settled, nothing
  * changes. A breaker changes only if its row still has the state that was read.
  *
- * Returns the configurations whose breaker changed. `hasMore` is true if `stream` has an unclaimed
- * first attempt to an endpoint of this record.
+ * Returns the configurations whose breaker changed. `hasMore` is true if the stream
+ * `streamId` has an unclaimed delivery without attempts to one of these endpoints.
  */
 export async function recordDeliveries(
   db: Db,
@@ -149,8 +149,8 @@ export async function endpointBacklog(
   { merchantId, configId }: EndpointRef,
   nowAt: number,
 ): Promise<EndpointBacklog> {
-  // A delivery that failed once or twice holds back the later events of its stream. Those have no
-  // attempt.
+  // If a delivery failed once or twice, the later deliveries of its stream wait and have no attempts. So
+  // only the failed delivery's next attempt counts.
   const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
     with line as (
       select count(*) as pending,

@@ -37,8 +37,8 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
 }
 
 /**
- * Of a card the book stores brand, country, last four digits, expiry and how the card behaves: no number,
- * no CVC, no name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
+ * For each card the tables store brand, country, last four digits, expiry and test behaviour. They store
+ * no card number, CVC or name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
  * epoch ms.
  */
 const TABLES = `

@@ -10,10 +10,10 @@ import type { Route } from './http.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 
-/** Most charges that one request may decline; each is a row. */
+/** Maximum number of charges that one request may decline. Each is a row. */
 const DECLINES_LIMIT = 10_000;
 
-/** Most requests one fault may hit. */
+/** Maximum number of requests that one fault may hit. */
 const FAULT_HITS_LIMIT = 1_000_000;
 
 /** Longest delay of an answer in ms. */

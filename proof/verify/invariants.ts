@@ -20,7 +20,7 @@ const INVARIANTS: readonly string[] = [
 export interface Verdict {
   readonly invariant: number;
   readonly title: string;
-  /** Number of checked records; null if a needed book was not given. */
+  /** Number of checked records; null if a data source that the check needs was not given. */
   readonly counted: number | null;
   readonly wrong: readonly string[];
   /** Not violations: records that need manual review (`npm run review`). */
@@ -30,7 +30,7 @@ export interface Verdict {
 /** Maximum number of sentences kept for one check. */
 const WRONG_MAX = 20;
 
-/** Runs every check that the given books allow. Changes nothing. */
+/** Runs every check whose data sources are given: Postgres, gateway, receivers, clients. Reads only. */
 export async function judgeBooks(books: Books): Promise<Verdict[]> {
   const checks = [
     ...chargingChecks,

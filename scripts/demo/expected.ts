@@ -23,8 +23,8 @@ export interface ExpectedSubscription {
 }
 
 /**
- * The clock advances to `to`. Then exactly these events must have arrived, and the subscription must
- * read so.
+ * After the clock has advanced to `to`, exactly `events` must have arrived, and a read must return
+ * `subscription`.
  */
 export interface Step {
   readonly to: number;

@@ -77,7 +77,7 @@ interface Faults {
   refund: 'unknown' | 'refused' | null;
 }
 
-/** A gateway that stores each result under its idempotency key and repeats none. */
+/** A gateway in memory. A repeated idempotency key gets the stored result and has no second effect. */
 function createBook(faults: Faults) {
   const decided = new Map<string, ChargeOutcome>();
   const returned = new Map<string, RefundOutcome>();

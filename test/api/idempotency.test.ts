@@ -39,7 +39,7 @@ test('a repeated call gets the same status and bytes, and has no effect [D-17]',
   expect(await world.countRows()).toEqual(rows);
 });
 
-test('a repeated call may have its fields and blanks in another order [D-17]', async () => {
+test('a repeated call is replayed when only the order of its fields or its whitespace differs [D-17]', async () => {
   const first = await world.call('POST', '/customer/create', { body: ADA, key: 'order' });
   const second = await world.call('POST', '/customer/create', {
     raw: '{ "customerDetails" : { "email": "ada@example.com", "name": "Ada" } }',
@@ -61,13 +61,13 @@ test('a key is refused with another body, also when only an ignored field differ
   });
 });
 
-test('a key on another route belongs to another request [D-17]', async () => {
+test('the same key on another route is a new request [D-17]', async () => {
   const customer = await world.call('POST', '/customer/create', { body: ADA, key: 'shared' });
   const clock = await world.call('POST', '/test-clock/create', { body: { now: 7 }, key: 'shared' });
   expect([customer.status, clock.status]).toEqual([200, 200]);
 });
 
-test('a key of another merchant belongs to another request [D-17, D-21]', async () => {
+test('the same key sent by another merchant is a new request [D-17, D-21]', async () => {
   const mine = await world.call('POST', '/customer/create', { body: ADA, key: 'both' });
   const theirs = await world.call('POST', '/customer/create', {
     body: ADA,
@@ -114,7 +114,7 @@ test('a hundred parallel calls with one key have one effect and one answer [D-17
   });
 });
 
-test('a refusal by the state of a record is stored and replayed [D-17]', async () => {
+test('a refusal that depends on stored data is stored and replayed [D-17]', async () => {
   const body = subscriptionBody({ customerId: 'cus_0000000000000000000000' });
   const first = await world.call('POST', '/subscription/create', { body, key: 'refused' });
   const second = await world.call('POST', '/subscription/create', { body, key: 'refused' });

@@ -33,7 +33,7 @@ export function linksIn(world: () => ApiWorld) {
   const browse = (path: string, options: CallOptions = {}, method = 'GET') =>
     world().call(method, path, { as: null, ...options });
 
-  /** Opens the link's page in a new browser. Without cookies only its form identifies it. */
+  /** Opens the link's page in a new browser. Without cookies, only the form's hidden fields identify the browser. */
   async function openLink(path: string, keepsCookies = true) {
     const page = await browse(path);
     expect(page.status).toBe(200);

@@ -85,7 +85,7 @@ describe('concurrent requests', () => {
     await expectPaidOnce(ref);
   });
 
-  test('charge one card once when 100 come from one page with ten cards [D-40]', async () => {
+  test('charge exactly one card, once, when 100 requests pay one hosted page with ten cards [D-40]', async () => {
     const ref = await payments.payment('hosted');
     const cards = await Promise.all(Array.from({ length: 10 }, () => payments.card()));
     const outcomes = await Promise.all(
@@ -142,7 +142,7 @@ describe('a lost answer of the gateway', () => {
 });
 
 describe('an unknown outcome', () => {
-  test('blocks other cards until the late success is booked once [D-40]', async () => {
+  test('blocks other cards until the gateway reports the success, which is recorded once [D-40]', async () => {
     const ref = await payments.payment('hosted');
     await fault({ fault: 'lose_answer' });
     await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });

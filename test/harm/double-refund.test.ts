@@ -57,7 +57,7 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('without an amount refunds the whole payment once for three calls [D-40, D-§7]', async () => {
+  test('refunds the whole payment once when three calls name no amount [D-40, D-§7]', async () => {
     const paid = await payments.paid({ receiptId: 'order-7', metadata: { shoe: 'left' } });
     const { ref, kind } = await payments.refund(paid);
     expect(kind).toBe('inserted');
@@ -93,7 +93,7 @@ describe('a refund', () => {
       refused('No more than 30.00 USD is left to refund.'),
     );
     const second = await payments.refund(paid, 1_000);
-    // A refund that is not decided yet counts.
+    // A pending refund also reduces the refundable amount.
     expect(await payments.refund(paid, 2_001)).toMatchObject(
       refused('No more than 20.00 USD is left to refund.'),
     );
@@ -132,7 +132,7 @@ describe('a refund', () => {
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
-  test('is the first one when its id is sent again [D-17]', async () => {
+  test('is not created again when its id is sent again [D-17]', async () => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     const again = await payments.refund(paid, 2_000, first.ref.refundId);
@@ -272,7 +272,7 @@ describe('a refund that did not happen', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
   });
 
-  test('is never sent when it was voided before [D-17]', async () => {
+  test('is not sent after it was voided [D-17]', async () => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     expect(await withdrawRefund(world.db, ref)).toBe(true);

@@ -29,7 +29,7 @@ describe('a failing endpoint', () => {
     const startedAt = Date.now();
     let next = await drainNext(configId, startedAt);
     const opened = receiver.received.length;
-    // Eight are in flight when the fifth of them fails.
+    // The breaker opens at the fifth failure. At most eight requests are in flight then.
     expect(opened).toBeGreaterThanOrEqual(5);
     expect(opened).toBeLessThanOrEqual(12);
     expect(next.pausedMs).toBeGreaterThan(3_000);
@@ -56,7 +56,7 @@ describe('a failing endpoint', () => {
     expect((await world().config(configId)).consecutiveFailures).toBe(11);
   });
 
-  it('gets everything in order, by 1, 2, 4 and then 8 requests, when it is back [D-54]', async () => {
+  it('gets all deliveries in order after its recovery, with 1, 2, 4 and then 8 concurrent requests [D-54]', async () => {
     const receiver = await startReceiver();
     const configId = await world().addConfig({ url: receiver.url });
     receiver.answerWith({ status: 503 });

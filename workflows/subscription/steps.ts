@@ -20,18 +20,21 @@ import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
 
-/** Wait before a step is tried again after its activity gave up, ms. */
+/** Backoff in ms after an activity has used up its retries. */
 const BACKOFF_MS = 10_000;
 
-/** The outcome of a change for the command that caused it. */
+/** The result of a change, for the command that caused it. */
 export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
   /** The row holds a later state: the command is validated again. */
   | { kind: 'stale' }
-  /** The database did not answer. Whether it was recorded is known when the same command comes again. */
+  /**
+   * The database did not answer, so the change may or may not be recorded. A repeat of the command finds
+   * out.
+   */
   | { kind: 'unavailable' };
 
-/** What a run can do. Each step calls activities and goes on from the state that they recorded. */
+/** The operations of a run. Each calls an activity and adopts the state that the activity recorded. */
 export class Steps {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
@@ -41,7 +44,7 @@ export class Steps {
     this.deliveries = deliveries;
   }
 
-  /** Does what `decide` named. */
+  /** Executes the step that `decide` returned. */
   async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
     const { run } = this;
     switch (step.do) {
@@ -49,7 +52,7 @@ export class Steps {
         await this.charge(run.state, null);
         return;
       case 'liftCooldown':
-        // Not recorded: `validateCommand` compares instants anyway.
+        // The row keeps the old cooldown. `validateCommand` compares its end with the present.
         run.adopt(applyCooldownEnd(run.state));
         return;
       case 'expireCheckout':
@@ -64,7 +67,7 @@ export class Steps {
     }
   }
 
-  /** Does what a command or a due step leads to. `command` is null for a due step. */
+  /** Executes `action`: charges the attempt or records the change. `command` is null for a due step. */
   act(action: Action, command: Command | null): Promise<Outcome> {
     const { change } = action;
     return action.do === 'charge'
@@ -75,7 +78,7 @@ export class Steps {
       : this.record(change, command, action.result);
   }
 
-  /** Records `change`; on success it is the state from here on. */
+  /** Records `change` and, on success, adopts its state. */
   private async record(
     change: Change,
     command: Command | null,
@@ -106,8 +109,8 @@ export class Steps {
   }
 
   /**
-   * Charges the open attempt of `state`. An attempt that is not recorded yet comes with its `opening`: the
-   * activity records it before it sends anything.
+   * Charges the open attempt of `state`. If the attempt is not recorded yet, `opening` holds its
+   * transition, which the activity records before the first send.
    */
   private async charge(
     state: SubscriptionState,
@@ -125,7 +128,7 @@ export class Steps {
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
-      // The charge may have been recorded and sent, or not: the row says.
+      // The attempt may have been recorded and sent. The resync reads the row to find out.
       this.resyncAfter(error);
       return { kind: 'unavailable' };
     } finally {
@@ -162,7 +165,7 @@ export class Steps {
     }
   }
 
-  /** Records that the test clock is at its target and nothing is left to do there. Once for each target. */
+  /** Records, once for each target, that the test clock reached it and no step is due. */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
@@ -181,8 +184,8 @@ export class Steps {
   }
 
   /**
-   * Reads the row and goes on from its state if that is later. A resync that is asked for while the row is
-   * read is done again. If the row cannot be read, waiting callers get `service_unavailable`.
+   * Reads the row and adopts its state if that is later. A resync requested during the read causes
+   * another read. If the row cannot be read, waiting callers get `service_unavailable`.
    */
   async resync(): Promise<void> {
     const { run } = this;
@@ -211,7 +214,7 @@ export class Steps {
     }
   }
 
-  /** An activity gave up and may have recorded something. */
+  /** Backs off and requests a resync, because the failed activity may have committed. */
   private resyncAfter(error: unknown): void {
     this.backOffAfter(error);
     this.run.needsResync = true;
