@@ -31,6 +31,7 @@ const program = new Command('bench:endpoints')
     wholeNumber,
     2_000,
   )
+  .option('--endpoints <count>', 'bad endpoints, each for every event', wholeNumber, 1)
   .option('--seconds <count>', 'length of each measurement', wholeNumber, 30)
   .addOption(
     new Option(

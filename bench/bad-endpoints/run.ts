@@ -25,6 +25,8 @@ export type BadEndpoint = (typeof BAD_ENDPOINTS)[number];
 export interface EndpointOptions {
   /** Number of subscriptions whose first event waits for the bad endpoint. */
   readonly streams: number;
+  /** Number of bad endpoints. Each gets every event. */
+  readonly endpoints: number;
   /** Length of each measurement in seconds. */
   readonly seconds: number;
   readonly temporal: TemporalKind;
@@ -84,18 +86,23 @@ export async function runBadEndpoint(
 
   say(`${endpoint} endpoint: measuring the stack before it, 2 × ${options.seconds} s`);
   const before = await measureHealth(setting);
-  const url = endpoint === 'silent' ? receiver.silentUrl : `http://127.0.0.1:${await freePort()}/`;
-  const badConfigId = await receiver.subscribe(stack.merchant(), '', EVENTS, url);
+  const badConfigIds: string[] = [];
+  while (badConfigIds.length < options.endpoints) {
+    const closedUrl = `http://127.0.0.1:${await freePort()}/`;
+    const url = endpoint === 'silent' ? receiver.silentUrl : closedUrl;
+    badConfigIds.push(await receiver.subscribe(stack.merchant(), '', EVENTS, url));
+  }
 
   say(`${endpoint} endpoint: creating ${options.streams} subscriptions`);
   const { throughput: create } = await createAll(stack, options.streams);
   await sleep(REST_MS);
-  const first = await deliveriesTo(stack, badConfigId);
+  const expected = options.streams * options.endpoints;
+  const first = await deliveriesTo(stack, badConfigIds);
   say(
     `${endpoint} endpoint: ${first.pending} deliveries wait; measuring, 2 × ${options.seconds} s`,
   );
   const meanwhile = await measureHealth(setting);
-  const last = await deliveriesTo(stack, badConfigId);
+  const last = await deliveriesTo(stack, badConfigIds);
 
   say(
     `${endpoint} endpoint: renewals due ${DUE_AFTER_MS / 1_000} s after an event for the endpoint`,
@@ -105,8 +112,8 @@ export async function runBadEndpoint(
     ...problemsOf('before', before),
     ...problemsOf('meanwhile', meanwhile),
     ...(missing === 0 ? [] : [`${missing} of ${RENEWALS} renewals were not charged once`]),
-    ...(first.pending < options.streams * 0.9
-      ? [`only ${first.pending} of ${options.streams} deliveries were waiting`]
+    ...(first.pending < expected * 0.9
+      ? [`only ${first.pending} of ${expected} deliveries were waiting`]
       : []),
   ];
   return {
@@ -142,12 +149,12 @@ async function measureHealth(setting: HealthSetting): Promise<Health> {
 
 async function deliveriesTo(
   { sql }: MeasuredStack,
-  configId: string,
+  configIds: readonly string[],
 ): Promise<{ pending: number; attempts: number }> {
   const [row] = await sql<{ pending: number; attempts: number }[]>`
     select (count(*) filter (where state = 'PENDING'))::int as pending,
       coalesce(sum(attempts), 0)::int as attempts
-    from webhook_delivery where config_id = ${configId}`;
+    from webhook_delivery where config_id = any(${[...configIds]})`;
   return row ?? { pending: 0, attempts: 0 };
 }
 

@@ -19,13 +19,18 @@ const TITLES = {
 
 /** Prints how the bad endpoints affected other work. */
 export function printEndpoints(
-  { streams, temporal }: EndpointOptions,
+  { streams, endpoints, temporal }: EndpointOptions,
   runConditions: RunConditions,
   cases: readonly EndpointFigures[],
 ): void {
   const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
   print();
-  print(styled('bold', `  Bad endpoints: ${streams} streams wait for each, ${server}`));
+  print(
+    styled(
+      'bold',
+      `  Bad endpoints: ${streams} streams wait for ${endpoints} of each kind, ${server}`,
+    ),
+  );
   printRunConditions(runConditions);
   for (const figures of cases) printCase(figures);
   const problems = cases.flatMap((figures) => figures.problems);
