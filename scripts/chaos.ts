@@ -14,7 +14,7 @@ import type { RunOptions } from '../proof/chaos/surroundings.ts';
 import { wholeNumber } from './client/options.ts';
 import { startStack } from './client/own-stack.ts';
 import { print, runScript, styled } from './client/terminal.ts';
-import { printVerdict } from '../proof/verify/print-verdict.ts';
+import { printResult } from '../proof/verify/print-result.ts';
 
 interface Options extends RunOptions {
   readonly port: number;
@@ -78,7 +78,7 @@ function printReport(report: RunReport): void {
   if (report.outage !== null) print(`  ${outageText(report.outage)}\n`);
   for (const recovery of report.recovery) print(`  ${recoveryText(recovery)}`);
   print();
-  report.verdicts.forEach(printVerdict);
+  report.results.forEach(printResult);
   for (const line of report.wrong.slice(0, 50)) print(styled('red', `  ✗ ${line}`));
   print();
 }

@@ -8,8 +8,8 @@ import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { grouped, print, runScript } from './client/terminal.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';
-import { judgeBooks } from '../proof/verify/invariants.ts';
-import { printVerdict } from '../proof/verify/print-verdict.ts';
+import { checkBooks } from '../proof/verify/invariants.ts';
+import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
 
@@ -38,14 +38,14 @@ await runScript(async () => {
   const options = program.parse().opts<Options>();
   const books = await openBooks(placesOf(options));
   try {
-    const verdicts = await judgeBooks(books);
+    const results = await checkBooks(books);
     const repairs = await readRepairs(books);
-    if (options.json) print(JSON.stringify({ verdicts, repairs }, null, 2));
+    if (options.json) print(JSON.stringify({ verdicts: results, repairs }, null, 2));
     else {
-      verdicts.forEach(printVerdict);
+      results.forEach(printResult);
       printRepairs(repairs);
     }
-    return verdicts.every(({ wrong }) => wrong.length === 0) ? 0 : 1;
+    return results.every(({ wrong }) => wrong.length === 0) ? 0 : 1;
   } finally {
     await books.close();
   }

@@ -1,5 +1,5 @@
 import type postgres from 'postgres';
-import type { Verdict } from '../verify/invariants.ts';
+import type { CheckResult } from '../verify/invariants.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
@@ -15,8 +15,8 @@ export interface RunReport {
   /** Null if there was no outage. */
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
-  readonly verdicts: readonly Verdict[];
-  /** Faults beside the verdicts, one line each. */
+  readonly results: readonly CheckResult[];
+  /** Faults found beside the checks, one line each. */
   readonly wrong: readonly string[];
 }
 
@@ -65,7 +65,7 @@ function percentile(sorted: readonly number[], share: number): number | null {
 }
 
 export function isRight(report: RunReport): boolean {
-  return report.wrong.length === 0 && report.verdicts.every(({ wrong }) => wrong.length === 0);
+  return report.wrong.length === 0 && report.results.every(({ wrong }) => wrong.length === 0);
 }
 
 export function outageText(outage: Outage): string {
@@ -86,7 +86,7 @@ export function recoveryText({ kind, kills, p50, p99 }: Recovery): string {
 export function toMarkdown(report: RunReport): string {
   const day = new Date(report.startedAt).toISOString().slice(0, 10);
   const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);
-  const verdicts = report.verdicts.map(({ invariant, title, counted, wrong }) => {
+  const results = report.results.map(({ invariant, title, counted, wrong }) => {
     const looked = counted === null ? 'not checked' : grouped(counted);
     return `| ${invariant} | ${title} | ${looked} | ${wrong.length} |`;
   });
@@ -101,7 +101,7 @@ export function toMarkdown(report: RunReport): string {
     `Commit \`${report.commit}\`, command \`${report.command}\`, ${report.seconds.toFixed(0)} s.`,
     ['| | |', '|---|---|', ...figures].join('\n'),
     '## Invariants',
-    ['| | What must hold | Looked at | Wrong |', '|---|---|---|---|', ...verdicts].join('\n'),
+    ['| | What must hold | Looked at | Wrong |', '|---|---|---|---|', ...results].join('\n'),
     ...(report.outage === null ? [] : ['## The outage', outageText(report.outage)]),
     '## Kills, and seconds to the next settled charge',
     ['| Kind | Kills | p50 | p99 |', '|---|---|---|---|', ...recovery].join('\n'),

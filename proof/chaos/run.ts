@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { openBooks } from '../verify/books.ts';
-import { judgeBooks } from '../verify/invariants.ts';
-import type { Verdict } from '../verify/invariants.ts';
+import { checkBooks } from '../verify/invariants.ts';
+import type { CheckResult } from '../verify/invariants.ts';
 import { countCycles, faultFigures, figuresOf, repairsOf } from './figures.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
@@ -35,11 +35,11 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const faultPhaseSeconds = (Date.now() - startedAt) / 1_000;
   const cores = coresSince(coresBefore);
   const { wrong, repairs } = await recover(surroundings, groups);
-  const verdicts = await verifyBooks(surroundings);
+  const results = await verifyBooks(surroundings);
   const paid = await countCycles(sql);
   if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
   if (killer.kills.length === 0) wrong.push('nothing was killed');
-  wrong.push(...verdicts.flatMap(({ forPerson }) => forPerson));
+  wrong.push(...results.flatMap(({ forPerson }) => forPerson));
   return {
     commit: commitOf(),
     command: commandOf(options),
@@ -53,7 +53,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     ],
     outage,
     recovery: await recoveries(sql, killer.kills),
-    verdicts,
+    results,
     wrong,
   };
 }
@@ -74,7 +74,7 @@ async function recover(
   return { wrong: [...wrong, ...load.client.unanswered], repairs };
 }
 
-async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Verdict[]> {
+async function verifyBooks({ start, receiver, books }: Surroundings): Promise<CheckResult[]> {
   const { demo } = start;
   receiver.writeBook(books.receiverBook);
   const opened = await openBooks({
@@ -83,7 +83,7 @@ async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Ve
     ...books,
   });
   try {
-    return await judgeBooks(opened);
+    return await checkBooks(opened);
   } finally {
     await opened.close();
   }

@@ -17,7 +17,7 @@ const INVARIANTS: readonly string[] = [
   'statuses follow the state table',
 ];
 
-export interface Verdict {
+export interface CheckResult {
   readonly invariant: number;
   readonly title: string;
   /** Number of checked records; null if a data source that the check needs was not given. */
@@ -31,7 +31,7 @@ export interface Verdict {
 const WRONG_MAX = 20;
 
 /** Runs every check whose data sources are given: Postgres, gateway, receivers, clients. Reads only. */
-export async function judgeBooks(books: Books): Promise<Verdict[]> {
+export async function checkBooks(books: Books): Promise<CheckResult[]> {
   const checks = [
     ...chargingChecks,
     ...subscriptionChecks,
@@ -39,7 +39,7 @@ export async function judgeBooks(books: Books): Promise<Verdict[]> {
     ...deliveryChecks,
     ...reviewChecks,
   ];
-  const verdicts: Verdict[] = [];
+  const results: CheckResult[] = [];
   for (const [index, title] of INVARIANTS.entries()) {
     const invariant = index + 1;
     const mine = checks.filter(
@@ -54,9 +54,9 @@ export async function judgeBooks(books: Books): Promise<Verdict[]> {
       const found = await books.ask<{ wrong: string }>(`${check.wrong} limit ${WRONG_MAX}`);
       (check.isForPerson ? forPerson : wrong).push(...found.map((line) => line.wrong));
     }
-    verdicts.push({ invariant, title, counted, wrong, forPerson });
+    results.push({ invariant, title, counted, wrong, forPerson });
   }
-  return verdicts;
+  return results;
 }
 
 function isPossible({ needs }: Check, { has }: Books): boolean {

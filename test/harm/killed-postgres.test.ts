@@ -10,7 +10,7 @@ import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/pos
 import { supervise } from '../../embedded/services.ts';
 import type { SupervisedService } from '../../embedded/services.ts';
 import { openBooks } from '../../proof/verify/books.ts';
-import { judgeBooks } from '../../proof/verify/invariants.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
@@ -177,9 +177,9 @@ test(
       receiverBook: null,
       clientBook: null,
     });
-    const verdicts = await judgeBooks(books);
+    const results = await checkBooks(books);
     await books.close();
-    expect(verdicts.flatMap(({ wrong }) => wrong)).toEqual([]);
+    expect(results.flatMap(({ wrong }) => wrong)).toEqual([]);
     const { charges } = await world.control('GET', '/control/charges');
     // 13 months of each subscription, each charged once.
     expect(charges.map(({ outcome }) => outcome)).toEqual(

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openBooks } from '../../proof/verify/books.ts';
-import { judgeBooks } from '../../proof/verify/invariants.ts';
-import type { Verdict } from '../../proof/verify/invariants.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
+import type { CheckResult } from '../../proof/verify/invariants.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
@@ -68,7 +68,9 @@ async function rows(query: string): Promise<Record<string, unknown>[]> {
   return [...(await world.db.execute(sql.raw(query)))];
 }
 
-async function judge(books: { receiver?: string; client?: string } = {}): Promise<Verdict[]> {
+async function checkAll(
+  books: { receiver?: string; client?: string } = {},
+): Promise<CheckResult[]> {
   const opened = await openBooks({
     databaseUrl: world.databaseUrl,
     gateway: world.gatewayPlace,
@@ -76,14 +78,14 @@ async function judge(books: { receiver?: string; client?: string } = {}): Promis
     clientBook: books.client ?? null,
   });
   try {
-    return await judgeBooks(opened);
+    return await checkBooks(opened);
   } finally {
     await opened.close();
   }
 }
 
-function wrongOf(verdicts: readonly Verdict[]): string[] {
-  return verdicts.flatMap(({ invariant, wrong }) => wrong.map((line) => `${invariant}: ${line}`));
+function wrongOf(results: readonly CheckResult[]): string[] {
+  return results.flatMap(({ invariant, wrong }) => wrong.map((line) => `${invariant}: ${line}`));
 }
 
 function book(name: string, lines: readonly object[]): string {
@@ -100,7 +102,7 @@ const receivedLines = () =>
   }));
 
 test('the verifier checks every invariant and finds nothing wrong in correct books', async () => {
-  const verdicts = await judge({
+  const results = await checkAll({
     receiver: book('right-webhooks', receivedLines()),
     client: book('right-answers', [
       { key: 'a', status: 200, body: '{}' },
@@ -108,15 +110,15 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
       { key: 'a', status: 503, body: 'again' },
     ]),
   });
-  expect(wrongOf(verdicts)).toEqual([]);
-  expect(verdicts.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-  expect(verdicts.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
+  expect(wrongOf(results)).toEqual([]);
+  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
 test('the verifier skips the invariant of a book that is not given', async () => {
-  const verdicts = await judge();
+  const results = await checkAll();
   expect(
-    verdicts.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
+    results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
   ).toEqual([6]);
 });
 
@@ -362,13 +364,13 @@ describe('the verifier reports', () => {
   test.each(DAMAGES)('$name', async ({ damage, undo, found }) => {
     await rows(damage);
     try {
-      const wrong = wrongOf(await judge());
+      const wrong = wrongOf(await checkAll());
       expect(wrong).toHaveLength(found.length);
       for (const [index, line] of wrong.entries()) expect(line).toMatch(found[index]!);
     } finally {
       await rows(undo);
     }
-    expect(wrongOf(await judge())).toEqual([]);
+    expect(wrongOf(await checkAll())).toEqual([]);
   });
 
   test('an event the receiver did not accept, an unknown event and a bad signature', async () => {
@@ -379,7 +381,7 @@ describe('the verifier reports', () => {
       ...rest,
       { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
     ];
-    expect(wrongOf(await judge({ receiver: book('wrong-webhooks', lines) }))).toEqual([
+    expect(wrongOf(await checkAll({ receiver: book('wrong-webhooks', lines) }))).toEqual([
       `5: ${first!.eventId} (${first!.eventType}) is DELIVERED but not in the receiver's book`,
       ...[
         `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature is invalid`,
@@ -393,6 +395,6 @@ describe('the verifier reports', () => {
       { key: 'a', status: 200, body: '{"n":1}' },
       { key: 'a', status: 200, body: '{"n":2}' },
     ]);
-    expect(wrongOf(await judge({ client }))).toEqual(['6: key a has 2 different answers']);
+    expect(wrongOf(await checkAll({ client }))).toEqual(['6: key a has 2 different answers']);
   });
 });

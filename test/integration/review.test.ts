@@ -9,7 +9,7 @@ import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { bundledProgram } from '../../embedded/program-bundle.ts';
 import { openBooks } from '../../proof/verify/books.ts';
-import { judgeBooks } from '../../proof/verify/invariants.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
 import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { poke } from '../../workflows/payment/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -121,11 +121,11 @@ async function verified() {
     receiverBook: null,
     clientBook: null,
   });
-  const verdicts = await judgeBooks(books);
+  const results = await checkBooks(books);
   await books.close();
   return {
-    wrong: verdicts.flatMap(({ wrong }) => wrong),
-    forPerson: verdicts.flatMap(({ forPerson }) => forPerson),
+    wrong: results.flatMap(({ wrong }) => wrong),
+    forPerson: results.flatMap(({ forPerson }) => forPerson),
   };
 }
 

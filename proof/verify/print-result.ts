@@ -1,8 +1,8 @@
 import { grouped, print, styled } from '../../scripts/client/terminal.ts';
-import type { Verdict } from './invariants.ts';
+import type { CheckResult } from './invariants.ts';
 
 /** Prints one invariant: the number of checked records, the violations, and the open reviews. */
-export function printVerdict({ invariant, title, counted, wrong, forPerson }: Verdict): void {
+export function printResult({ invariant, title, counted, wrong, forPerson }: CheckResult): void {
   const isFine = wrong.length === 0;
   const mark =
     counted === null ? styled('dim', '·') : styled(isFine ? 'green' : 'red', isFine ? '✓' : '✗');
