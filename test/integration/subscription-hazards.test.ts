@@ -5,6 +5,8 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
+import { recordTransition } from '../../db/repositories/subscriptions.ts';
+import { applyEdit } from '../../domain/subscription/apply-command.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -69,6 +71,22 @@ describe('concurrent manual retries', () => {
 });
 
 describe('a command', () => {
+  test('is recorded once when a run records it again at a later version [D-32]', async () => {
+    const { ref } = await unpaidIn(world);
+    const commandId = `edit:${randomUUID()}`;
+    const nowAt = Date.now();
+    const record = async () => {
+      const edit = { kind: 'edit', commandId, newAmountMinor: 2_500 } as const;
+      const change = applyEdit(await world.state(ref), edit, nowAt);
+      const command = { commandId, kind: 'edit', result: { kind: 'done' } } as const;
+      return recordTransition(world.db, { change, transitionId: commandId, command, nowAt });
+    };
+    expect(await record()).toEqual({ kind: 'recorded' });
+    const state = await world.state(ref);
+    expect(await record()).toEqual({ kind: 'repeated', state, result: { kind: 'done' } });
+    expect(await world.state(ref)).toEqual(state);
+  });
+
   test('waits for a charge in flight and does not change it [D-15]', async () => {
     const { ref } = await unpaidIn(world);
     await world.control('POST', '/control/faults', {
