@@ -108,13 +108,15 @@ export async function settleFreshAttempt(
   const errorCode = isPaid ? null : settlement.code;
   const { commandId } = state.openAttempt;
   const parts = [
+    movedPart(change.state, state.version, `${state.subscriptionId}:${change.state.version}`),
+    // It reads `moved`, so the subscription's row is locked before the attempt's, as in `lockedState`.
     sql`settled as (
-      update payment_attempt set state = ${isPaid ? 'SUCCEEDED' : 'DECLINED'},
+      update payment_attempt a set state = ${isPaid ? 'SUCCEEDED' : 'DECLINED'},
         gateway_charge_id = ${settlement.gatewayChargeId}, error_code = ${errorCode},
         settled_at = now()
-      where merchant_id = ${attempt.merchantId} and id = ${attempt.id} and state = 'SENDING'
-      returning id)`,
-    movedPart(change.state, state.version, `${state.subscriptionId}:${change.state.version}`),
+      from moved m
+      where a.merchant_id = m.merchant_id and a.id = ${attempt.id} and a.state = 'SENDING'
+      returning a.id)`,
     sql`intent as (
       update payment_intent i set status = ${isPaid ? 'SUCCESS' : 'FAILED'},
         error_code = ${errorCode}, updated_at = now(),

@@ -1,22 +1,19 @@
-import { randomBytes } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
-import { newId } from '../../domain/ids.ts';
-import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
+import type { PaidSubscription } from '../support/february-charge.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
-const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 /** Longer than the gateway client's timeout in this environment, 2 s. */
 const TOO_LATE_MS = 2_600;
+const SOON = { timeout: 10_000, interval: 50 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -37,87 +34,12 @@ afterAll(async () => {
   await server.close();
 });
 
-/** A subscription whose January is paid, on a test clock; each test charges February itself. */
-async function paidForJanuary() {
-  const clock = await world.createClock(CREATED_AT);
-  const ref = await world.create({
-    createdAt: CREATED_AT,
-    testClockId: clock,
-    terms: { cycleCount: 3 },
-  });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const match = { subscriptionId: ref.subscriptionId };
-  return {
-    ref,
-    clock,
-    fault: (fault: object) =>
-      world.control('POST', '/control/faults', { operation: 'charge', count: 1, match, ...fault }),
-    /** February's charges at the gateway, each with the number of times its key was sent. */
-    february: async () => {
-      const book = await world.book(ref);
-      return book
-        .slice(1)
-        .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
-    },
-    /** February's attempts in our database. */
-    attempts: async () => {
-      const rows = await world.db
-        .select({ state: paymentAttempts.state, number: paymentAttempts.attemptNumber })
-        .from(paymentAttempts)
-        .innerJoin(
-          paymentIntents,
-          and(
-            eq(paymentIntents.merchantId, paymentAttempts.merchantId),
-            eq(paymentIntents.id, paymentAttempts.intentId),
-          ),
-        )
-        .where(
-          and(
-            eq(paymentIntents.subscriptionId, ref.subscriptionId),
-            eq(paymentIntents.cycleNumber, 2),
-          ),
-        );
-      return rows.map(({ number, state }) => `${number} ${state}`);
-    },
-    /** Types of the events after January's five. */
-    newEventTypes: async () => {
-      const events = await world.events(ref);
-      return events.slice(5).map((event) => event['eventType']);
-    },
-  };
-}
-
-type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
-
-/** The input that the workflow passes to the activity when February falls due. */
-async function februaryInput({ ref }: PaidSubscription) {
-  const state = await world.state(ref);
-  const intentId = newId('in', DUE_AT, randomBytes);
-  const opening = openAttempt(owe(state, DUE_AT, intentId), {
-    trigger: 'scheduled',
-    commandId: null,
-    now: DUE_AT,
-    realNow: Date.now(),
-  });
-  return {
-    state: opening.state,
-    opening: {
-      effects: {},
-      transitionId: `${ref.subscriptionId}:${opening.state.version}`,
-      command: null,
-      nowAt: DUE_AT,
-    },
-    nowAt: DUE_AT,
-    realNowAt: Date.now(),
-  };
-}
-
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
   test('causes a manual review with the reason when it rejects the request [D-40]', async () => {
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     const refusing = createChargingActivities({
       db: world.db,
       payments: world.payments,
@@ -143,8 +65,8 @@ describe('a gateway', () => {
   });
 
   test('gets the same key again when it has no look-up [D-40]', async () => {
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'lose_answer' });
     const { activities } = world;
     const withoutLookup = createChargingActivities({
@@ -177,7 +99,7 @@ describe('a lost answer of the gateway', () => {
   ];
   test.each(lostAnswers)('leads to one charge when %s [D-32, D-40]', async (_case, fault) => {
     // Given
-    const subscription = await paidForJanuary();
+    const subscription = await paidForJanuary(world);
     await subscription.fault(fault);
     // When
     await world.advance(subscription.clock, DUE_AT);
@@ -192,7 +114,7 @@ describe('a lost answer of the gateway', () => {
   });
 
   test('leads to one charge when a second answer and two look-ups fail too [D-32, D-40]', async () => {
-    const subscription = await paidForJanuary();
+    const subscription = await paidForJanuary(world);
     await subscription.fault({ fault: 'error_500', effect: 'none' });
     await subscription.fault({ fault: 'lose_answer' });
     await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 2, match: {} });
@@ -203,7 +125,7 @@ describe('a lost answer of the gateway', () => {
   });
 
   test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async () => {
-    const subscription = await paidForJanuary();
+    const subscription = await paidForJanuary(world);
     const { subscriptionId } = subscription.ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
     await world.control('POST', '/control/declines', decline);
@@ -217,8 +139,8 @@ describe('a lost answer of the gateway', () => {
 describe('a charge activity that runs several times at once', () => {
   test('leads to one charge, one success and one set of events [D-32, D-40]', async () => {
     // Given a gateway slow enough for the four calls to overlap
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 400, count: 4 });
     // When
     const results = await Promise.all(
@@ -242,19 +164,55 @@ describe('a charge activity that runs several times at once', () => {
   });
 
   test('leads to one charge when two runs each made an intent for the cycle [D-40]', async () => {
-    const subscription = await paidForJanuary();
-    const inputs = [await februaryInput(subscription), await februaryInput(subscription)];
+    const subscription = await paidForJanuary(world);
+    const inputs = [
+      await februaryInput(world, subscription),
+      await februaryInput(world, subscription),
+    ];
     await Promise.all(inputs.map((input) => world.activities.chargeAttempt(input)));
     expect(await world.book(subscription.ref)).toHaveLength(2);
     expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
+  });
+
+  test('locks the subscription before the attempt when it settles, as every other process does [D-32]', async () => {
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
+    await subscription.fault({ fault: 'delay', delayMs: 500 });
+    const charge = world.activities.chargeAttempt(input);
+    await vi.waitFor(
+      async () => expect(await subscription.attempts()).toEqual(['1 SENDING']),
+      SOON,
+    );
+    const sql = postgres(world.databaseUrl, { max: 2 });
+    const { subscriptionId } = subscription.ref;
+    await sql.begin(async (tx) => {
+      await tx`select 1 from subscription where id = ${subscriptionId} for update`;
+      await vi.waitFor(async () => {
+        const waiting = await sql`
+          select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        expect(waiting).toHaveLength(1);
+      }, SOON);
+      const free = await tx`
+        select a.id from payment_attempt a
+        join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id
+        where i.subscription_id = ${subscriptionId} and a.state = 'SENDING'
+        for update of a nowait`;
+      expect(free).toHaveLength(1);
+    });
+    await sql.end();
+    expect(await charge).toMatchObject({ kind: 'settled' });
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 });
 
 describe('a stalled workflow run', () => {
   test('gets the recorded state and sends nothing when another run settled the charge [D-32]', async () => {
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
     const recorded = await world.state(subscription.ref);
     const adopted = { kind: 'adopt', state: recorded, result: null };
@@ -265,8 +223,8 @@ describe('a stalled workflow run', () => {
   });
 
   test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async () => {
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     const cancel = { kind: 'cancel', commandId: 'cancel:1', reason: 'cancelled' } as const;
     expect(await world.workflows.execute(subscription.ref, cancel)).toMatchObject({
       kind: 'result',
@@ -284,8 +242,8 @@ describe('a stalled workflow run', () => {
 
   test('makes no look-up when a later run owns the unknown attempt [D-32]', async () => {
     // Given an attempt whose outcome is unknown; recording this made a new version of the state
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'lose_answer' });
     await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 100, match: {} });
     expect(await world.activities.chargeAttempt(input)).toMatchObject({
@@ -318,8 +276,8 @@ describe('a stalled workflow run', () => {
 describe('a lock timeout when the outcome is recorded', () => {
   test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async () => {
     // Given another session that locks the subscription's row once the charge is sent
-    const subscription = await paidForJanuary();
-    const input = await februaryInput(subscription);
+    const subscription = await paidForJanuary(world);
+    const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 800 });
     const sql = postgres(world.databaseUrl, { max: 1 });
     try {
@@ -355,7 +313,7 @@ describe('the database', () => {
     return { code, constraint_name };
   };
   const attemptOf = async (subscription: PaidSubscription) => {
-    const { intentId } = (await februaryInput(subscription)).state.owed ?? {};
+    const { intentId } = (await februaryInput(world, subscription)).state.owed ?? {};
     const [january] = await world.db
       .select()
       .from(paymentAttempts)
@@ -375,7 +333,7 @@ describe('the database', () => {
   };
 
   test('refuses a second open attempt and a second success of one intent [D-32, D-40]', async () => {
-    const { intent, attempt } = await attemptOf(await paidForJanuary());
+    const { intent, attempt } = await attemptOf(await paidForJanuary(world));
     const insert = (row: ReturnType<typeof attempt>) =>
       world.db.insert(paymentAttempts).values(row);
     await world.db.insert(paymentIntents).values(intent);
@@ -393,7 +351,7 @@ describe('the database', () => {
   });
 
   test('refuses a gateway key used before and a second intent of one cycle [D-40]', async () => {
-    const { intent, attempt } = await attemptOf(await paidForJanuary());
+    const { intent, attempt } = await attemptOf(await paidForJanuary(world));
     await world.db.insert(paymentIntents).values(intent);
     await world.db.insert(paymentAttempts).values(attempt(1, 'DECLINED'));
     const again = { ...attempt(2, 'DECLINED'), gatewayKey: attempt(1, 'DECLINED').gatewayKey };

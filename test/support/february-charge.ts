@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq } from 'drizzle-orm';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../db/schema/payment-intents.ts';
+import { newId } from '../../domain/ids.ts';
+import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
+import { checkoutCommand } from './card-tokens.ts';
+import type { World } from './world.ts';
+
+const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
+export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
+
+/** A subscription whose January is paid, on a test clock; each test charges February itself. */
+export async function paidForJanuary(world: World) {
+  const clock = await world.createClock(CREATED_AT);
+  const ref = await world.create({
+    createdAt: CREATED_AT,
+    testClockId: clock,
+    terms: { cycleCount: 3 },
+  });
+  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const match = { subscriptionId: ref.subscriptionId };
+  return {
+    ref,
+    clock,
+    fault: (fault: object) =>
+      world.control('POST', '/control/faults', { operation: 'charge', count: 1, match, ...fault }),
+    /** February's charges at the gateway, each with the number of times its key was sent. */
+    february: async () => {
+      const book = await world.book(ref);
+      return book
+        .slice(1)
+        .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
+    },
+    /** February's attempts in our database. */
+    attempts: async () => {
+      const rows = await world.db
+        .select({ state: paymentAttempts.state, number: paymentAttempts.attemptNumber })
+        .from(paymentAttempts)
+        .innerJoin(
+          paymentIntents,
+          and(
+            eq(paymentIntents.merchantId, paymentAttempts.merchantId),
+            eq(paymentIntents.id, paymentAttempts.intentId),
+          ),
+        )
+        .where(
+          and(
+            eq(paymentIntents.subscriptionId, ref.subscriptionId),
+            eq(paymentIntents.cycleNumber, 2),
+          ),
+        );
+      return rows.map(({ number, state }) => `${number} ${state}`);
+    },
+    /** Types of the events after January's five. */
+    newEventTypes: async () => {
+      const events = await world.events(ref);
+      return events.slice(5).map((event) => event['eventType']);
+    },
+  };
+}
+
+export type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
+
+/** The input that the workflow passes to the activity when February falls due. */
+export async function februaryInput(world: World, { ref }: PaidSubscription) {
+  const state = await world.state(ref);
+  const intentId = newId('in', DUE_AT, randomBytes);
+  const opening = openAttempt(owe(state, DUE_AT, intentId), {
+    trigger: 'scheduled',
+    commandId: null,
+    now: DUE_AT,
+    realNow: Date.now(),
+  });
+  return {
+    state: opening.state,
+    opening: {
+      effects: {},
+      transitionId: `${ref.subscriptionId}:${opening.state.version}`,
+      command: null,
+      nowAt: DUE_AT,
+    },
+    nowAt: DUE_AT,
+    realNowAt: Date.now(),
+  };
+}
