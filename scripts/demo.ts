@@ -28,9 +28,13 @@ const EVENT_TYPES = [
   'subscription.ended',
 ];
 
+/** How long a request is repeated when the API answers 429. */
+const RATE_LIMITED_MS = 10_000;
+
 await runScript(async () => {
   const start = await findRunningStart();
-  const merchant = start.merchant();
+  // A step is faster than a tenth of a second, and the API allows 10 reads a second of one subscription.
+  const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
   const { webhookConfigId } = await merchant.post<{ webhookConfigId: string }>('/webhook', {
