@@ -208,6 +208,15 @@ describe('a subscription workflow', () => {
     expect((await eventTypes(ref)).at(-1)).toBe('subscription.ended');
   });
 
+  test('ends as cancelled when its cancel signal has an argument', async () => {
+    const { ref } = await unpaidIn(world);
+    const handle = handleOf(ref);
+    await handle.signal('cancel', { reason: 'checkout_cancelled' });
+    await handle.result();
+    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect((await eventTypes(ref)).at(-1)).toBe('subscription.ended');
+  });
+
   test('continues from its row when it was terminated in the Web UI', async () => {
     const { ref, clock } = await unpaidIn(world);
     await handleOf(ref).terminate('terminated by an operator');

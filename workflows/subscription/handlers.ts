@@ -15,38 +15,49 @@ import * as messages from './messages.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
 
-/** A command as messages: an update of that name, and a signal for operators if `signal` describes one. */
+/**
+ * A command's messages, with the description that the Web UI shows: an update of that name, and for some a
+ * signal for operators. The argument of a signal without `takesFields` is ignored.
+ */
 interface CommandMessages {
   readonly kind: Command['kind'];
   readonly update: string;
-  readonly signal?: string;
+  readonly signal?: { readonly description: string; readonly takesFields: boolean };
 }
+
+const WITHOUT_FIELDS = { description: 'As the update, no arguments', takesFields: false };
 
 const COMMANDS: readonly CommandMessages[] = [
   {
     kind: 'edit',
     update: 'Change amount, cycles, next payment date or interval',
-    signal: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
+    signal: {
+      description: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
+      takesFields: true,
+    },
   },
   {
     kind: 'cancel',
     update: 'End the subscription at once',
-    signal: 'As the update, no arguments',
+    signal: WITHOUT_FIELDS,
   },
   {
     kind: 'pause',
     update: 'Charge nothing until unpause',
-    signal: 'As the update, no arguments',
+    signal: WITHOUT_FIELDS,
   },
   {
     kind: 'unpause',
     update: 'Charge again from newNextPaymentAt (epoch ms) on',
-    signal: 'As the update: { "newNextPaymentAt": <epoch ms> }',
+    signal: {
+      description: 'As the update: { "newNextPaymentAt": <epoch ms> }',
+      takesFields: true,
+    },
   },
   {
     kind: 'manualRetry',
     update: 'Try to collect the owed cycle now',
-    signal: 'As the update, no arguments',
+    signal: WITHOUT_FIELDS,
   },
   { kind: 'completeCheckout', update: 'The payer came back from the card form' },
   { kind: 'replacePaymentMethod', update: 'The payer gave another method' },
@@ -58,7 +69,7 @@ const COMMANDS: readonly CommandMessages[] = [
  */
 export function registerHandlers(run: Run): void {
   for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
-  for (const { kind, signal } of COMMANDS) if (signal !== undefined) onSignal(run, kind, signal);
+  for (const { kind, signal } of COMMANDS) if (signal) onSignal(run, kind, signal);
   registerWakeUps(run);
   registerQueries(run);
 }
@@ -93,12 +104,16 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
 }
 
 /** The command as a signal, for the Web UI. A refused one changes nothing, and the sender gets no answer. */
-function onSignal(run: Run, kind: Command['kind'], description: string): void {
-  setHandler(
-    defineSignal<[unknown]>(kind),
-    (fields) => run.inbox.post(commandOf(kind, { ...asObject(fields), commandId: uuid4() })),
-    { description },
-  );
+function onSignal(
+  run: Run,
+  kind: Command['kind'],
+  { description, takesFields }: NonNullable<CommandMessages['signal']>,
+): void {
+  const post = (fields: unknown): void => {
+    const given = takesFields ? asObject(fields) : {};
+    run.inbox.post(commandOf(kind, { ...given, commandId: uuid4() }));
+  };
+  setHandler(defineSignal<[unknown]>(kind), post, { description });
 }
 
 /** The fields are what a caller or an operator sent; `validateCommand` checks each. */
@@ -122,7 +137,7 @@ function registerWakeUps(run: Run): void {
   setHandler(messages.poke, () => run.recheck(), { description: 'Look again at what is due' });
 }
 
-/** A message's argument is whatever an operator typed. */
+/** Operators type arguments by hand. An argument that is not an object counts as an empty one. */
 function asObject(input: unknown): Record<string, unknown> {
   return typeof input === 'object' && input !== null ? { ...input } : {};
 }
