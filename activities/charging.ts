@@ -35,7 +35,7 @@ import { invalidInput } from './failures.ts';
 import { collect, sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
-import type { PaymentResumption } from './maintenance.ts';
+import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 
 export interface ChargingDeps extends SendBudgetDeps {
   db: Db;

@@ -1,7 +1,5 @@
-import type { IntentRef } from '../domain/payment-intent.ts';
-import type { RefundRef } from '../domain/refund.ts';
-import type { AttemptRef } from '../domain/review.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 /** A person's decision on an attempt or a refund in REVIEW. */
 export interface DecidedReview {
@@ -15,19 +13,6 @@ export interface DecidedReview {
   state: string;
 }
 
-/** Books decisions on a subscription's attempts. Throws when Temporal is out of reach. */
-export interface SubscriptionBooker {
-  recheck(ref: SubscriptionRef): Promise<void>;
-}
-
-/** Books decisions on other attempts and on refunds. Throws when Temporal is out of reach. */
-export interface PaymentBooker {
-  wakePayment(ref: IntentRef): Promise<void>;
-  wakeRefund(ref: RefundRef): Promise<void>;
-  /** False when a watch for a late charge runs already. */
-  watchLateCharge(ref: AttemptRef): Promise<boolean>;
-}
-
 /**
  * Has the workflow of the attempt or the refund book the decision. For an attempt that is booked as *not
  * paid*, starts the watch for a late charge. False: there was nothing to do. Repeating it is safe. Throws
@@ -35,8 +20,8 @@ export interface PaymentBooker {
  */
 export async function followUp(
   review: DecidedReview,
-  subscriptions: SubscriptionBooker,
-  payments: PaymentBooker,
+  subscriptions: Pick<SubscriptionWorkflows, 'recheck'>,
+  payments: Pick<PaymentResumption, 'wakePayment' | 'wakeRefund' | 'watchLateCharge'>,
 ): Promise<boolean> {
   const { merchantId, subjectId, intentId, subscriptionId, cycleNumber, state } = review;
   if (subjectId.startsWith('rf_')) {

@@ -9,12 +9,13 @@ import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { lookupRequestOf, unlessRejected } from './gateway-exchange.ts';
-import type { PaymentResumption, SubscriptionWorkflowsPort } from './maintenance.ts';
+import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 export interface LateChargeDeps {
   db: Db;
   gateway: PaymentGateway;
-  subscriptionWorkflows: Pick<SubscriptionWorkflowsPort, 'recheck'>;
+  subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
 

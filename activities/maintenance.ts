@@ -16,43 +16,22 @@ import { withdrawPayment } from '../db/repositories/payments.ts';
 import { withdrawRefund } from '../db/repositories/refunds.ts';
 import { takeDecidedReviews } from '../db/repositories/reviews.ts';
 import { countRepairs } from '../db/repositories/sweep-counts.ts';
-import type { IntentRef } from '../domain/payment-intent.ts';
-import type { RefundRef } from '../domain/refund.ts';
-import type { AttemptRef } from '../domain/review.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { followUp } from './decided-reviews.ts';
-
-/** What the sweeps need of subscription workflows. */
-export interface SubscriptionWorkflowsPort {
-  recheck(ref: SubscriptionRef): Promise<void>;
-  /** False when a task or an activity of the workflow waits or runs: then it is busy, not lost. */
-  recheckUnlessBusy(ref: SubscriptionRef, isStillLate: () => Promise<boolean>): Promise<boolean>;
-  /** True when the tasks of its workflow kept failing and a new run was started from the row. */
-  replaceIfStuck(ref: SubscriptionRef): Promise<boolean>;
-  /** False when the workflow runs already, or the subscription is over. */
-  ensureRunning(ref: SubscriptionRef): Promise<boolean>;
-  advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void>;
-  /** Subscriptions whose workflow failed, was terminated or timed out since `sinceAt` (real time). */
-  closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
-}
-
-/**
- * What the sweeps need of payment workflows. The calls `resume…` and `watch…` return false when the
- * workflow runs already.
- */
-export interface PaymentResumption {
-  resumePayment(ref: IntentRef): Promise<boolean>;
-  resumeRefund(ref: RefundRef): Promise<boolean>;
-  isPaymentRunning(ref: IntentRef): Promise<boolean>;
-  isRefundRunning(ref: RefundRef): Promise<boolean>;
-  wakePayment(ref: IntentRef): Promise<void>;
-  wakeRefund(ref: RefundRef): Promise<void>;
-  watchLateCharge(ref: AttemptRef): Promise<boolean>;
-}
 
 export interface MaintenanceDeps {
   db: Db;
-  subscriptionWorkflows: SubscriptionWorkflowsPort;
+  subscriptionWorkflows: Pick<
+    SubscriptionWorkflows,
+    | 'recheck'
+    | 'recheckUnlessBusy'
+    | 'replaceIfStuck'
+    | 'ensureRunning'
+    | 'advanceClock'
+    | 'closedSince'
+  >;
   payments: PaymentResumption;
   /** Wakes an endpoint's delivery queue, and starts it if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
