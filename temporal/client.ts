@@ -45,9 +45,8 @@ export async function isRunning(client: Client, workflowId: string): Promise<boo
 }
 
 /** True if a task or an activity of the workflow waits for a worker or runs. */
-export async function hasWorkPending(client: Client, workflowId: string): Promise<boolean> {
-  const { pendingWorkflowTask, pendingActivities } =
-    (await describeWorkflow(client, workflowId))?.raw ?? {};
+export function hasWorkPending({ raw }: WorkflowExecutionDescription): boolean {
+  const { pendingWorkflowTask, pendingActivities } = raw;
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 

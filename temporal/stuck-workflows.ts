@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { ACCEPT_WITHIN_MS, describeWorkflow } from './client.ts';
+import { ACCEPT_WITHIN_MS } from './client.ts';
 
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
@@ -11,20 +11,21 @@ const LATEST_EVENTS = 50;
 
 /**
  * Terminates a workflow's run if its tasks have failed for `stuckAfterMs` and none has succeeded since. True
- * if it did. Such a run stays where it is for ever: it was recorded by other code, or out of order. Nothing
- * is lost, because a new run can start from the row (ADR 0002). Throws if Temporal is unreachable.
+ * if it did. No replay can follow the history of such a run: it was recorded by other code, or out of order.
+ * Nothing is lost, because a new run can start from the row (ADR 0002). Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
-  workflowId: string,
+  { workflowId, runId, status }: WorkflowExecutionDescription,
   stuckAfterMs: number,
 ): Promise<boolean> {
-  const failing = await failingRun(client, workflowId);
-  if (!failing || Date.now() - failing.sinceAt < stuckAfterMs) return false;
+  if (status.name !== 'RUNNING') return false;
+  const failingAt = await failingSince(client, { workflowId, runId });
+  if (failingAt === null || Date.now() - failingAt < stuckAfterMs) return false;
   try {
     await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
       client.workflow
-        .getHandle(workflowId, failing.runId)
+        .getHandle(workflowId, runId)
         .terminate('its workflow tasks keep failing; a new run starts from the row'),
     );
   } catch (error) {
@@ -34,18 +35,15 @@ export async function terminateIfStuck(
   return true;
 }
 
-/** The run, with the time of the first task that failed after the last one that succeeded; else null. */
-async function failingRun(
+/** When the first task failed after the last one that succeeded, epoch ms; null if none did. */
+async function failingSince(
   client: Client,
-  workflowId: string,
-): Promise<{ runId: string; sinceAt: number } | null> {
-  const description = await describeWorkflow(client, workflowId);
-  if (description?.status.name !== 'RUNNING') return null;
-  const { runId } = description;
+  execution: { workflowId: string; runId: string },
+): Promise<number | null> {
   const { history } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
     client.workflowService.getWorkflowExecutionHistoryReverse({
       namespace: client.options.namespace,
-      execution: { workflowId, runId },
+      execution,
       maximumPageSize: LATEST_EVENTS,
     }),
   );
@@ -54,5 +52,5 @@ async function failingRun(
     if (eventType === COMPLETED) break;
     if (eventType === FAILED) sinceAt = Number(eventTime?.seconds) * 1_000;
   }
-  return sinceAt === null ? null : { runId, sinceAt };
+  return sinceAt;
 }

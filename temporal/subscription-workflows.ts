@@ -7,7 +7,12 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
+import type {
+  Client,
+  WorkflowExecutionDescription,
+  WorkflowHandle,
+  WorkflowStartOptions,
+} from '@temporalio/client';
 import type { QueryDefinition } from '@temporalio/common';
 import { DomainError, isErrorCode } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
@@ -17,24 +22,26 @@ import type { LogEntry, SubscriptionRef } from '../domain/subscription/state.ts'
 import type { UpcomingCharge } from '../domain/subscription/upcoming.ts';
 import {
   advanceClock,
-  attributesOf,
   poke,
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
   timelineQuery,
   upcomingQuery,
 } from '../workflows/subscription/messages.ts';
-import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
-import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { acceptedUpdate } from './accepted-update.ts';
 import { closedSince } from './closed-subscriptions.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { EARLIER_MOST, renewalPriority } from './renewal-priority.ts';
+import { EARLIER_MOST, startOptions } from './subscription-start.ts';
+import type { Snapshot } from './subscription-start.ts';
 import { terminateIfStuck } from './stuck-workflows.ts';
-import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, hasWorkPending, isRunning } from './client.ts';
-
-type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
+import {
+  ACCEPT_WITHIN_MS,
+  ANSWER_WITHIN_MS,
+  describeWorkflow,
+  hasWorkPending,
+  isRunning,
+} from './client.ts';
 
 /** The rows that this module reads and writes. */
 export interface SubscriptionRows {
@@ -178,16 +185,31 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     ref: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean> {
-    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    if (await hasWorkPending(this.client, workflowId)) return this.replaceIfStuck(ref);
+    const description = await this.describe(ref);
+    if (description && hasWorkPending(description)) {
+      // A task that waits in a queue is at its first attempt: no history is read for it.
+      const hasFailed = (description.raw.pendingWorkflowTask?.attempt ?? 0) > 1;
+      return hasFailed && this.replace(ref, description);
+    }
     if (!(await isStillLate())) return false;
     await this.recheck(ref);
     return true;
   }
 
   async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
-    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    if (!(await terminateIfStuck(this.client, workflowId, this.stuckAfterMs))) return false;
+    const description = await this.describe(ref);
+    return description !== null && this.replace(ref, description);
+  }
+
+  private describe({ subscriptionId }: SubscriptionRef) {
+    return describeWorkflow(this.client, subscriptionWorkflowId(subscriptionId));
+  }
+
+  private async replace(
+    ref: SubscriptionRef,
+    description: WorkflowExecutionDescription,
+  ): Promise<boolean> {
+    if (!(await terminateIfStuck(this.client, description, this.stuckAfterMs))) return false;
     this.logger.error({ ...ref }, 'workflow tasks kept failing; the run was terminated');
     await this.startFromRow(ref);
     return true;
@@ -256,8 +278,7 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
   ): Promise<void> {
     const earlier = await this.rows.countEarlier(ref, EARLIER_MOST);
     const options: WorkflowStartOptions = {
-      ...startOptions(snapshot, this.taskQueuePrefix),
-      priority: { fairnessKey: ref.merchantId, priorityKey: renewalPriority(earlier) },
+      ...startOptions(snapshot, this.taskQueuePrefix, earlier),
       workflowIdReusePolicy,
     };
     try {
@@ -347,28 +368,6 @@ class TemporalSubscriptionWorkflows implements SubscriptionWorkflows {
     if (!known) return null;
     return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
   }
-}
-
-function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
-  const { state, clock } = snapshot;
-  const input: SubscriptionInput = {
-    state,
-    clock,
-    deliver: true,
-    isInDoubt: false,
-    isLocalFirst: true,
-    shape: 2,
-  };
-  return {
-    workflowId: subscriptionWorkflowId(state.subscriptionId),
-    // A payer waits for the next steps of a CREATED subscription, so they do not queue behind renewals.
-    taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
-    args: [input],
-    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
-    workflowIdConflictPolicy: 'USE_EXISTING' as const,
-    typedSearchAttributes: attributesOf(state),
-    memo: { subscriptionId: state.subscriptionId, merchantId: state.merchantId },
-  };
 }
 
 /** True if the subscription is ENDED and no attempt is open. */

@@ -1,0 +1,52 @@
+import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
+import { attributesOf, subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
+import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
+
+/** What a subscription's workflow is started from. */
+export type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
+
+/**
+ * Upper limits of the priority tiers: a merchant's first 50 subscriptions have priority key 1, up to
+ * 500 key 2, up to 5,000 key 3, and the rest key 4. Temporal dispatches tasks with a lower key first.
+ */
+const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
+
+/** Counting a merchant's earlier subscriptions beyond this limit does not change the key. */
+export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
+
+/**
+ * The priority key, 1 to 4, of a subscription's workflow. It depends on the number of subscriptions
+ * that its merchant had before. On a billing day the renewals of a merchant with 50 subscriptions
+ * therefore wait for at most 50 renewals of each other merchant (ADR 0015).
+ */
+export function renewalPriority(earlierSubscriptions: number): number {
+  const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);
+  return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + 1;
+}
+
+/**
+ * Options for the start of a subscription's workflow. `earlier` is the number of subscriptions that its
+ * merchant had before it.
+ */
+export function startOptions({ state, clock }: Snapshot, taskQueuePrefix: string, earlier: number) {
+  const { merchantId, subscriptionId } = state;
+  const input: SubscriptionInput = {
+    state,
+    clock,
+    deliver: true,
+    isInDoubt: false,
+    isLocalFirst: true,
+    shape: 2,
+  };
+  return {
+    workflowId: subscriptionWorkflowId(subscriptionId),
+    // A payer waits for the next steps of a CREATED subscription, so they do not queue behind renewals.
+    taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
+    args: [input],
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+    workflowIdConflictPolicy: 'USE_EXISTING' as const,
+    typedSearchAttributes: attributesOf(state),
+    memo: { subscriptionId, merchantId },
+    priority: { fairnessKey: merchantId, priorityKey: renewalPriority(earlier) },
+  };
+}
