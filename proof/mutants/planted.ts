@@ -24,8 +24,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'db/repositories/subscriptions.ts',
     find: 'await appendDrafts(tx, ref, change.events);',
     replace: 'void appendDrafts(db, ref, change.events).catch(() => undefined);',
-    project: 'harm',
-    test: 'test/harm/double-charge.test.ts',
+    project: 'integration',
+    test: 'test/integration/subscription-hazards.test.ts',
   },
   {
     defect: 'each billing date is computed from the previous date',

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
@@ -6,7 +7,8 @@ import { unpaidIn } from '../support/unpaid.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { recordTransition } from '../../db/repositories/subscriptions.ts';
-import { applyEdit } from '../../domain/subscription/apply-command.ts';
+import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
+import { eventStreams } from '../../db/schema/event-streams.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -85,6 +87,38 @@ describe('a command', () => {
     const state = await world.state(ref);
     expect(await record()).toEqual({ kind: 'repeated', state, result: { kind: 'done' } });
     expect(await world.state(ref)).toEqual(state);
+  });
+
+  test('is not recorded when its events cannot be stored [D-50]', async () => {
+    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    const before = await world.state(ref);
+    const commandId = `cancel:${randomUUID()}`;
+    const nowAt = Date.now();
+    const cancel = { kind: 'cancel', commandId, reason: 'checkout_cancelled' } as const;
+    const record = () =>
+      recordTransition(world.db, {
+        change: applyCancel(before, cancel, nowAt),
+        transitionId: commandId,
+        command: { commandId, kind: 'cancel', result: { kind: 'done' } },
+        nowAt,
+      });
+    const moveCounter = (by: number) =>
+      world.db
+        .update(eventStreams)
+        .set({ lastSequence: sql`${eventStreams.lastSequence} + ${by}` })
+        .where(eq(eventStreams.id, ref.subscriptionId));
+    // The counter gives a number that an event already has, which a unique index refuses.
+    await moveCounter(-1);
+    await expect(record()).rejects.toThrow('insert into outbox_event');
+    expect(await world.state(ref)).toEqual(before);
+    await moveCounter(1);
+    expect(await eventTypes(ref)).toEqual(['intent.created', 'subscription.created']);
+    expect(await record()).toEqual({ kind: 'recorded' });
+    expect(await eventTypes(ref)).toEqual([
+      'intent.created',
+      'subscription.created',
+      'subscription.ended',
+    ]);
   });
 
   test('waits for a charge in flight and does not change it [D-15]', async () => {
