@@ -6,42 +6,30 @@
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { EVENT_TYPES } from '../domain/events.ts';
-import { coreTime } from '../proof/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
-import { print } from '../scripts/client/terminal.ts';
 import { runBillingDay } from './day/billing-day.ts';
-import type { DayFigures, DayOptions } from './day/billing-day.ts';
-import { allowConnections } from './day/set-up.ts';
+import type { DayFigures } from './day/billing-day.ts';
 import { CHARGED } from './day/wave.ts';
-import { readRunConditions, stolenPercent } from './measure/machine.ts';
 import { ratiosOf } from './report/billing-day-data.ts';
 import { printBillingDay } from './report/billing-day-text.ts';
 import { latenessSvg } from './report/lateness-plot.ts';
-import { runOnOwnStack } from './stack/own-run.ts';
-import type { TemporalKind } from './stack/measured-stack.ts';
+import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
+import type { OwnRunOptions } from './stack/own-run.ts';
 
-interface Options {
+interface Options extends OwnRunOptions {
   readonly subscriptions: number;
   readonly months: number;
-  readonly temporal: TemporalKind;
   readonly floor?: number;
   readonly events: 'cycle' | 'all';
-  readonly json?: string;
   readonly svg?: string;
-  readonly keep?: boolean;
 }
 
 const MAX_FLOOR = 500;
 
-const program = new Command('bench:billing-day')
+const command = new Command('bench:billing-day')
   .description('Every subscription falls due at one time: lateness, costs, floors.')
   .option('--subscriptions <count>', 'number of subscriptions', wholeNumber, 1_000)
   .option('--months <count>', 'number of waves; the last one has background calls', wholeNumber, 3)
-  .addOption(
-    new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
-      .choices(['dev', 'cluster'])
-      .default('dev'),
-  )
   .option(
     '--floor <count>',
     `bare workflows of each shape (default: --subscriptions, at most ${MAX_FLOOR})`,
@@ -55,39 +43,21 @@ const program = new Command('bench:billing-day')
       .choices(['cycle', 'all'])
       .default('cycle'),
   )
-  .option('--json <file>', 'write every figure as JSON')
-  .option('--svg <file>', 'write a plot of the lateness')
-  .option('--keep', 'keep the data folder');
+  .option('--svg <file>', 'write a plot of the lateness');
 
-const options = program.parse().opts<Options>();
-const dayOptions: DayOptions = {
-  subscriptions: options.subscriptions,
-  months: options.months,
-  temporal: options.temporal,
-  floor: options.floor ?? Math.min(options.subscriptions, MAX_FLOOR),
-  events: options.events === 'all' ? EVENT_TYPES : [CHARGED, 'intent.failed'],
+const { svg, floor, events, ...options } = withOwnRunOptions(command).parse().opts<Options>();
+const dayOptions = {
+  ...options,
+  floor: floor ?? Math.min(options.subscriptions, MAX_FLOOR),
+  events: events === 'all' ? EVENT_TYPES : [CHARGED, 'intent.failed'],
 };
 
-runOnOwnStack('billing-day', options.keep === true, async (dataDir, closers) => {
-  allowConnections();
-  const runConditions = readRunConditions();
-  const coresBefore = coreTime();
-  const figures = await runBillingDay(dayOptions, dataDir, closers, (line) => print(`· ${line}`));
-  const stolen = stolenPercent(coresBefore);
+runOnOwnStack('billing-day', dayOptions, async (run) => {
+  const figures = await runBillingDay(dayOptions, run);
   const ratios = ratiosOf(figures);
-  printBillingDay(dayOptions, runConditions, figures, ratios);
-  if (options.json !== undefined) {
-    const content = {
-      surroundings: runConditions,
-      stolenPercent: stolen,
-      arguments: dayOptions,
-      ...figures,
-      ratios,
-    };
-    writeFileSync(options.json, `${JSON.stringify(content, null, 2)}\n`);
-  }
-  if (options.svg !== undefined) writeFileSync(options.svg, plotOf(figures));
-  return figures.problems.length === 0 ? 0 : 1;
+  printBillingDay(dayOptions, run.runConditions, figures, ratios);
+  if (svg !== undefined) writeFileSync(svg, plotOf(figures));
+  return { figures: { ...figures, ratios }, problems: figures.problems };
 });
 
 function plotOf({ waves }: DayFigures): string {

@@ -3,27 +3,21 @@
 // and never answers, each on a separate stack. Exits with 1 if an event of another merchant or a
 // renewal failed.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { coreTime } from '../proof/chaos/machine.ts';
 import { wholeNumber } from '../scripts/client/options.ts';
-import { print } from '../scripts/client/terminal.ts';
-import type { Closer } from '../runtime/shutdown.ts';
 import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
 import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
-import { allowConnections } from './day/set-up.ts';
-import { readRunConditions, stolenPercent } from './measure/machine.ts';
 import { printEndpoints } from './report/endpoints-text.ts';
-import { closeAll, runOnOwnStack } from './stack/own-run.ts';
+import { closeAll, runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
+import type { OwnRun, OwnRunOptions } from './stack/own-run.ts';
 
-interface Options extends EndpointOptions {
+interface Options extends EndpointOptions, OwnRunOptions {
   readonly endpoint: BadEndpoint | 'both';
-  readonly json?: string;
-  readonly keep?: boolean;
 }
 
-const program = new Command('bench:endpoints')
+const command = new Command('bench:endpoints')
   .description('How streams that wait for a bad webhook endpoint affect other work.')
   .option(
     '--streams <count>',
@@ -40,49 +34,25 @@ const program = new Command('bench:endpoints')
     )
       .choices([...BAD_ENDPOINTS, 'both'])
       .default('both'),
-  )
-  .addOption(
-    new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
-      .choices(['dev', 'cluster'])
-      .default('dev'),
-  )
-  .option('--json <file>', 'write every figure as JSON')
-  .option('--keep', 'keep the data folders');
+  );
 
-const { json, keep, endpoint, ...options } = program.parse().opts<Options>();
+const options = withOwnRunOptions(command).parse().opts<Options>();
 
-runOnOwnStack('endpoints', keep === true, async (dataDir, closers) => {
-  allowConnections();
-  const runConditions = readRunConditions();
-  const coresBefore = coreTime();
+runOnOwnStack('endpoints', options, async (run) => {
+  const { endpoint } = options;
   const cases: EndpointFigures[] = [];
   for (const kind of endpoint === 'both' ? BAD_ENDPOINTS : [endpoint]) {
-    cases.push(await runCase(kind, join(dataDir, kind), closers));
+    cases.push(await runCase(kind, run));
   }
-  printEndpoints(options, runConditions, cases);
-  if (json !== undefined) {
-    const stolen = stolenPercent(coresBefore);
-    const content = {
-      surroundings: runConditions,
-      stolenPercent: stolen,
-      arguments: options,
-      cases,
-    };
-    writeFileSync(json, `${JSON.stringify(content, null, 2)}\n`);
-  }
-  return cases.every(({ problems }) => problems.length === 0) ? 0 : 1;
+  printEndpoints(options, run.runConditions, cases);
+  return { figures: { cases }, problems: cases.flatMap(({ problems }) => problems) };
 });
 
 /** Stops the stack at its end, before the next case starts its own. */
-async function runCase(
-  kind: BadEndpoint,
-  dataDir: string,
-  closers: Closer[],
-): Promise<EndpointFigures> {
+async function runCase(kind: BadEndpoint, run: OwnRun): Promise<EndpointFigures> {
+  const dataDir = join(run.dataDir, kind);
   mkdirSync(dataDir, { recursive: true });
-  const figures = await runBadEndpoint(kind, options, dataDir, closers, (line) =>
-    print(`· ${line}`),
-  );
-  await closeAll(closers);
+  const figures = await runBadEndpoint(kind, options, { ...run, dataDir });
+  await closeAll(run.closers);
   return figures;
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../embedded/ports.ts';
-import type { Closer } from '../../runtime/shutdown.ts';
 import { startBackgroundLoad } from '../day/background-load.ts';
 import type { LoadFigures } from '../day/background-load.ts';
 import { settledDeliveries } from '../day/healthy-merchant.ts';
@@ -15,6 +14,7 @@ import { cpuPercentOver } from '../measure/quiet.ts';
 import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+import type { OwnRun } from '../stack/own-run.ts';
 import { startReceiver } from '../stack/receiver.ts';
 import type { Receiver } from '../stack/receiver.ts';
 
@@ -73,9 +73,7 @@ const REST_MS = 10_000;
 export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
-  dataDir: string,
-  closers: Closer[],
-  say: (line: string) => void,
+  { dataDir, closers, say }: OwnRun,
 ): Promise<EndpointFigures> {
   say(`${endpoint} endpoint: starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../scripts/client/wait-for.ts';
-import type { Closer } from '../../runtime/shutdown.ts';
 import { measureFloors } from '../floors/run.ts';
 import type { Floor, Shape } from '../floors/run.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
@@ -9,12 +8,13 @@ import { cpuPercentOver, waitUntilQuiet } from '../measure/quiet.ts';
 import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
+import type { OwnRun } from '../stack/own-run.ts';
 import { startReceiver } from '../stack/receiver.ts';
 import { startBackgroundLoad } from './background-load.ts';
 import type { LoadFigures } from './background-load.ts';
 import { settledDeliveries } from './healthy-merchant.ts';
 import type { HealthyDeliveries } from './healthy-merchant.ts';
-import { createAll, editAll, payAll } from './set-up.ts';
+import { createAll, editAll, LEFT_CHECKOUT_MS, moveToOneInstant, payAll } from './set-up.ts';
 import type { Throughput } from './set-up.ts';
 import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
 import type { WaveFigures, WaveSetting } from './wave.ts';
@@ -56,25 +56,16 @@ export interface DayFigures {
   readonly problems: readonly string[];
 }
 
-export type Say = (line: string) => void;
-
 const OTHER_PATH = '/other-merchant';
 const OTHER_EVENTS = ['subscription.created', CHARGED];
 const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
-/** A workflow leaves the task queue `checkout` within 30 s of the payment. */
-const LEFT_CHECKOUT_MS = 35_000;
 const QUIET_WITHIN_MS = 60_000;
-const EDIT_TRIES = 3;
-/** Factor on the expected time of the edits, which is based on the rate of earlier calls. */
-const EDIT_ALLOWANCE = 1.5;
 
 /** Runs a billing day on a separate stack. It pushes to `closers` what must be closed. */
 export async function runBillingDay(
   options: DayOptions,
-  dataDir: string,
-  closers: Closer[],
-  say: Say,
+  { dataDir, closers, say }: OwnRun,
 ): Promise<DayFigures> {
   say(`starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
@@ -126,7 +117,7 @@ async function measureWaves(
   months: number,
   paid: Throughput,
   other: { readonly clientOf: ClientOf; readonly configId: string },
-  say: Say,
+  say: OwnRun['say'],
 ): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
   const { stack, receiver } = setting;
   const waves: DayFigures['waves'][number][] = [];
@@ -135,7 +126,11 @@ async function measureWaves(
     const isLast = month === months;
     say(`month ${month}: moving every subscription to one due time`);
     const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
-    const { edit, dueAt } = await editToOneInstant(setting, perSecond);
+    const count = setting.subscriptionIds.length;
+    const { dueAt, result: edit } = await moveToOneInstant(
+      { count, perSecond, restMs: PREPARED_WITHIN_MS },
+      (at) => editAll(stack, setting.subscriptionIds, at),
+    );
     say(`month ${month}: all fall due at ${new Date(dueAt).toISOString()}`);
     const wave = await measureWave(setting, dueAt, () => {
       if (!isLast) return async () => undefined;
@@ -157,20 +152,6 @@ async function measureWaves(
   }
   if (duringWave === undefined) throw new Error('no wave was measured');
   return { waves, duringWave };
-}
-
-/** Edits all subscriptions. If the edits took too long, it repeats them with a later due time. */
-async function editToOneInstant(
-  { stack, subscriptionIds }: WaveSetting,
-  perSecond: number,
-): Promise<{ edit: Throughput; dueAt: number }> {
-  for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
-    const editMs = (subscriptionIds.length / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
-    const dueAt = Math.round(Date.now() + PREPARED_WITHIN_MS + 2_000 + editMs);
-    const edit = await editAll(stack, subscriptionIds, dueAt);
-    if (Date.now() + PREPARED_WITHIN_MS < dueAt) return { edit, dueAt };
-  }
-  throw new Error('the edits were too slow for one due time');
 }
 
 async function waitUntilDelivered({ sql }: MeasuredStack): Promise<void> {

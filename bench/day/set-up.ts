@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, setGlobalDispatcher } from 'undici';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
@@ -27,6 +26,12 @@ export interface CreatedSubscription {
   readonly fwdUrl: string;
 }
 
+/** A workflow leaves the task queue `checkout` within 30 s of the payment. */
+export const LEFT_CHECKOUT_MS = 35_000;
+
+const EDIT_TRIES = 3;
+/** Factor on the expected time of the edits, which is based on the rate of earlier calls. */
+const EDIT_ALLOWANCE = 1.5;
 const IN_PARALLEL = 12;
 const STARTED_WITHIN_MS = 60_000;
 const PAY_WITHIN_MS = 180_000;
@@ -36,11 +41,6 @@ const BETWEEN_LOOKS_MS = 300;
 export class Troubles {
   repeats = 0;
   payersAnswered503 = 0;
-}
-
-/** Raises the limit of connections from this process to one server. */
-export function allowConnections(): void {
-  setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
 }
 
 export async function createOne(merchant: MerchantClient): Promise<CreatedSubscription> {
@@ -119,6 +119,23 @@ export async function editAll(
     client.post('/subscription/edit', { subscriptionId, newNextPaymentDate: dueAt }),
   );
   return throughput;
+}
+
+/**
+ * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before that
+ * time, it repeats them with a later one.
+ */
+export async function moveToOneInstant<Result>(
+  { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },
+  edit: (dueAt: number) => Promise<Result>,
+): Promise<{ dueAt: number; result: Result }> {
+  for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
+    const editMs = (count / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
+    const dueAt = Math.round(Date.now() + restMs + 2_000 + editMs);
+    const result = await edit(dueAt);
+    if (Date.now() + restMs < dueAt) return { dueAt, result };
+  }
+  throw new Error('the edits were too slow for one due time');
 }
 
 async function timed<Item, Result>(

@@ -1,9 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import { Agent, setGlobalDispatcher } from 'undici';
+import { coreTime } from '../../proof/chaos/machine.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 import { print, styled } from '../../scripts/client/terminal.ts';
+import { readRunConditions, stolenPercent } from '../measure/machine.ts';
+import type { RunConditions } from '../measure/machine.ts';
+import type { TemporalKind } from './measured-stack.ts';
 
 /** Longest time for all closers together. */
 const STOP_WITHIN_MS = 90_000;
@@ -11,21 +18,61 @@ const STOP_WITHIN_MS = 90_000;
 /** Exit code of a run that a signal ended. */
 const INTERRUPTED = 130;
 
+/** The options of every benchmark that runs on a separate stack. */
+export interface OwnRunOptions {
+  readonly temporal: TemporalKind;
+  readonly json?: string;
+  readonly keep?: boolean;
+}
+
+export function withOwnRunOptions(program: Command): Command {
+  return program
+    .addOption(
+      new Option('--temporal <kind>', 'dev: dev server with a state file; cluster: on Postgres')
+        .choices(['dev', 'cluster'])
+        .default('dev'),
+    )
+    .option('--json <file>', 'write every figure as JSON')
+    .option('--keep', 'keep the data folder');
+}
+
+/** What a benchmark runs in. `say` prints a line of progress. */
+export interface OwnRun {
+  readonly dataDir: string;
+  readonly closers: Closer[];
+  readonly runConditions: RunConditions;
+  readonly say: (line: string) => void;
+}
+
 /**
- * Runs a benchmark with a temporary data folder, and ends this process with its exit code. At the end,
- * or on a signal, it closes everything in `closers` in order. Then it removes the folder. With `keep`,
- * or after a failure, the folder stays.
+ * Runs a benchmark with a temporary data folder, writes its figures as JSON if `json` is set, and ends
+ * this process: with 1 if `problems` is not empty. At the end, or on a signal, it closes everything in
+ * `closers` in order. Then it removes the folder. With `keep`, or after a failure, the folder stays.
  */
 export function runOnOwnStack(
   name: string,
-  keep: boolean,
-  main: (dataDir: string, closers: Closer[]) => Promise<number>,
+  { json, keep, ...options }: OwnRunOptions,
+  measure: (run: OwnRun) => Promise<{ figures: object; problems: readonly string[] }>,
 ): void {
+  const main = async (dataDir: string, closers: Closer[]): Promise<number> => {
+    // Raises the limit of connections from this process to one server.
+    setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
+    const runConditions = readRunConditions();
+    const coresBefore = coreTime();
+    const say = (line: string): void => print(`· ${line}`);
+    const { figures, problems } = await measure({ dataDir, closers, runConditions, say });
+    if (json !== undefined) {
+      const stolen = stolenPercent(coresBefore);
+      const run = { surroundings: runConditions, stolenPercent: stolen, arguments: options };
+      writeFileSync(json, `${JSON.stringify({ ...run, ...figures }, null, 2)}\n`);
+    }
+    return problems.length === 0 ? 0 : 1;
+  };
   const dataDir = mkdtempSync(join(tmpdir(), `perennial-${name}-`));
   const closers: Closer[] = [];
   let isStopping = false;
   let isFinished = false;
-  let keepsFolder = keep;
+  let keepsFolder = keep === true;
   const shutdown = onShutdown(
     [
       {
