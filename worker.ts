@@ -1,7 +1,6 @@
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { withHeartbeats } from './activities/heartbeats.ts';
 import { createActivities } from './activities/index.ts';
-import { withBudget } from './activities/local.ts';
+import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks.ts';
 import { createDb } from './db/client.ts';
 import { migrate } from './db/migrate.ts';
@@ -98,8 +97,8 @@ const workers = await Promise.all(
     Worker.create({
       ...workerOptionsOf(queue, {
         taskQueuePrefix: config.taskQueuePrefix,
-        activities: withHeartbeats(activities),
-        localActivities: withBudget(activities),
+        activities,
+        activityInterceptor,
         workflows:
           config.workflowBundle === undefined
             ? { workflowsPath: WORKFLOWS_FOLDER }

@@ -19,8 +19,8 @@ const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Describes what is wrong with the URL of a webhook endpoint, or returns undefined. The text continues
- * a sentence that starts with the field's name ("must be …"). A host name is not resolved here: {@link
+ * Describes what is wrong with the URL of a webhook endpoint, or returns undefined. The text is the
+ * rest of a sentence whose subject is the field's name: "must be an absolute https URL". A host name is not resolved here: {@link
  * createGuardedConnector} checks its addresses at connect time. Rule: D-55.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {

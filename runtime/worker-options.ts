@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import type { WorkerOptions } from '@temporalio/worker';
+import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
 import type { QueueName } from './config.ts';
 
 /** The task queues of workflows. A process that serves `billing` serves both. */
@@ -44,10 +44,10 @@ const HEAP_BYTES_PER_CACHED_RUN = 750_000;
 /** Settings shared by all queues of a process, and settings for each kind of queue. */
 export interface QueueSettings {
   taskQueuePrefix: string;
-  /** For the activity task queues. */
+  /** Run as local activities on the workflow task queues. */
   activities: object;
-  /** For the workflow task queues: the same activities, as local activities. */
-  localActivities: object;
+  /** Intercepts every activity. */
+  activityInterceptor: ActivityInterceptorsFactory;
   workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
 }
 
@@ -57,16 +57,17 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     taskQueue: `${settings.taskQueuePrefix}${queue}`,
     shutdownGraceTime: GRACE_MS,
     maxHeartbeatThrottleInterval: '1s',
+    activities: settings.activities,
+    interceptors: { activity: [settings.activityInterceptor] },
   };
   const runsWorkflows = (WORKFLOW_QUEUES as readonly string[]).includes(queue);
-  if (!runsWorkflows) return { ...shared, activities: settings.activities };
+  if (!runsWorkflows) return shared;
   return {
     ...shared,
     ...settings.workflows,
     ...WORKFLOW_TASKS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),
-    activities: settings.localActivities,
     // No activity is scheduled on a workflow task queue.
     enableNonLocalActivities: false,
   };

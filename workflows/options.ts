@@ -7,7 +7,7 @@ import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow
 const HEARTBEAT_TIMEOUT = '5 seconds';
 
 /**
- * A step inside a workflow task. The worker ends each call after 3 s (`activities/local.ts`); this
+ * A step inside a workflow task. The worker ends each call after 3 s (`activities/interceptors.ts`); this
  * time-out is for a worker that fails to do so. One attempt: the activity queue makes further ones.
  */
 export const INSIDE_WORKFLOW_TASK = {

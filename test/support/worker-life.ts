@@ -1,7 +1,7 @@
 import { Worker } from '@temporalio/worker';
 import { and, eq, gt, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { withHeartbeats } from '../../activities/heartbeats.ts';
+import { activityInterceptor } from '../../activities/interceptors.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
@@ -45,7 +45,8 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
       const worker = await Worker.create({
         connection: server.nativeConnection,
         taskQueue: world.taskQueuePrefix + queue,
-        activities: withHeartbeats(world.activities),
+        activities: world.activities,
+        interceptors: { activity: [activityInterceptor] },
       });
       const running = worker.run();
       stops.push(() => {

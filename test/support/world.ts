@@ -2,8 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
-import { withHeartbeats } from '../../activities/heartbeats.ts';
-import { withBudget } from '../../activities/local.ts';
+import { activityInterceptor } from '../../activities/interceptors.ts';
 import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
@@ -144,9 +143,8 @@ export async function createWorld(
         Worker.create({
           ...workerOptionsOf(queue, {
             taskQueuePrefix,
-            activities: withHeartbeats(faulty),
-            localActivities:
-              options.runsActivities === false ? refusing(faulty) : withBudget(faulty),
+            activities: options.runsActivities === false ? refusing(faulty) : faulty,
+            activityInterceptor,
             workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
           }),
           connection: place.nativeConnection,

@@ -1,0 +1,53 @@
+import type { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+
+/** Well below the heartbeat time-out, which is 5 s for every activity. */
+const HEARTBEAT_EVERY_MS = 1_000;
+
+/** How long a local activity may take inside a workflow task, whose own time-out is 6 s. */
+const LOCAL_BUDGET_MS = 3_000;
+
+/**
+ * Intercepts the activities of a worker. An activity may run beside its retry, which is safe: every
+ * activity may run twice at once.
+ *
+ * An activity of a task queue sends a heartbeat every second. Temporal then retries an activity of a dead
+ * process after seconds, not after its whole time limit.
+ *
+ * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow sends the
+ * step to the task queue. The work itself continues here and may still record its outcome.
+ */
+export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
+  inbound: {
+    execute: (input, next) =>
+      context.info.isLocal ? within(LOCAL_BUDGET_MS, next(input)) : beating(context, next(input)),
+  },
+});
+
+async function beating<T>(context: Context, work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => context.heartbeat(), HEARTBEAT_EVERY_MS);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+async function within<T>(budgetMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const isOver = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(budgetOver(budgetMs)), budgetMs);
+  });
+  try {
+    return await Promise.race([work, isOver]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => undefined);
+  }
+}
+
+function budgetOver(budgetMs: number): ApplicationFailure {
+  const message = `did not end within ${budgetMs / 1_000} s`;
+  return ApplicationFailure.create({ type: 'local_budget_over', message, nonRetryable: true });
+}
