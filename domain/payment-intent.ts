@@ -26,7 +26,8 @@ export interface IntentRef {
 }
 
 /**
- * The status at `nowAt`. A hosted payment that was not paid in time is CANCELLED, whatever its row says.
+ * The status at `nowAt`. A hosted payment that was not paid in time is CANCELLED, although its row
+ * still has another status.
  * Rules: D-40, D-41.
  */
 export function intentStatusAt(

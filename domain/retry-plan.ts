@@ -24,7 +24,7 @@ const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 const DELAY_MIN_MS = 60_000;
 
-/** What is wrong with a plan, or null. Rule: D-30. */
+/** The reason why a plan is refused, or null when it is valid. Rule: D-30. */
 export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
   // The first attempt of a cycle counts as automatic, too.
   if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {

@@ -6,8 +6,8 @@ export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
- * The status at `nowAt`. A session that was not completed in time is CANCELLED, whatever its row says. A
- * declined card leaves the session open. FAILED: all tries are used up.
+ * The status at `nowAt`. A session that was not completed in time is CANCELLED, although its row
+ * still has another status. A declined card leaves the session open. FAILED: all tries are used up.
  */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },

@@ -33,7 +33,7 @@ export type Plan =
  * 1. `resync`: read the row before anything is decided by a state that may be old.
  * 2. `command`: carry out the oldest command. During a backoff only if a caller waits for it.
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
- * 4. `step`: do what is due. Not during a backoff.
+ * 4. `step`: do the step of the billing schedule that is due now. Not during a backoff.
  * 5. `reportClock`: record that the test clock is at its target.
  * 6. `drain`: wait until no handler and no delivery is under way.
  * 7. `finish`: end the run of a subscription that is over.

@@ -89,7 +89,7 @@ export class Run {
     setCurrentDetails(describe(state));
   }
 
-  /** Looks again at what is due, and at the row: a sweep took the subscription for late. */
+  /** Reads the row again and plans from it. A sweep asks for this when the row says that a step is late. */
   recheck(): void {
     this.needsResync = true;
   }
