@@ -2,33 +2,38 @@ import { DomainError, ERRORS } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Context } from './context.ts';
 
-/** An HTTP answer: status and exact body. It is stored under an Idempotency-Key and replayed. */
-export interface Answer {
+/** An HTTP answer with a body of type `Body`. It is stored under an Idempotency-Key and replayed. */
+export interface Answer<out Body = unknown> {
   readonly status: number;
   /** JSON text; empty for 204. */
-  readonly body: string;
+  readonly text: string;
+  /** The answer of an earlier call with the same key. */
+  readonly isReplayed?: true;
+  /** Never set. Lets the compiler compare a handler's answer with the declared schema. */
+  readonly body?: Body;
 }
 
-export function ok(body: unknown): Answer {
-  return { status: 200, body: JSON.stringify(body) };
+export function ok<Body>(body: Body): Answer<Body> {
+  return { status: 200, text: JSON.stringify(body) };
 }
 
 /** Rule: D-16. */
-export const NO_CONTENT: Answer = { status: 204, body: '' };
+export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
 /** Rule: IF-7. */
 export function errorAnswer(code: ErrorCode, description: string): Answer {
   return {
     status: ERRORS[code].status,
-    body: JSON.stringify({ errorCode: code, errorDescription: description }),
+    text: JSON.stringify({ errorCode: code, errorDescription: description }),
   };
 }
 
 export function send(ctx: Context, answer: Answer): void {
+  if (answer.isReplayed) ctx.set('Idempotent-Replayed', 'true');
   ctx.status = answer.status;
   if (answer.status === 204) return;
   ctx.type = 'application/json';
-  ctx.body = answer.body;
+  ctx.body = answer.text;
 }
 
 /** Also used for another merchant's record, so that both answers are identical. Rule: D-21. */

@@ -8,7 +8,7 @@ import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { knownRoute } from './middleware/known-route.ts';
-import { rateLimit } from './middleware/rate-limit.ts';
+import { rateLimit, readLimit } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
@@ -18,15 +18,10 @@ import { setupMethodPageRoutes } from './pages/setup-method/routes.ts';
 import { createPageLimits } from './pages/shared/limits.ts';
 import { pageErrors } from './pages/shared/page.tsx';
 import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
-import { customerRoutes } from './routes/customers/routes.ts';
 import { documentRoutes } from './routes/documents/routes.ts';
+import { registerRoutes } from './route.ts';
+import { OPERATIONS, ROUTES } from './routes.ts';
 import { healthRoutes } from './routes/health/routes.ts';
-import { linkRoutes } from './routes/links/routes.ts';
-import { CANCEL_INTENT_PATH, paymentRoutes } from './routes/payments/routes.ts';
-import { setupMethodRoutes } from './routes/setup-methods/routes.ts';
-import { subscriptionRoutes } from './routes/subscriptions/routes.ts';
-import { testClockRoutes } from './routes/test-clocks/routes.ts';
-import { webhookRoutes } from './routes/webhooks/routes.ts';
 
 type ApiRouter = Router<RequestState>;
 
@@ -57,7 +52,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
 export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchants', ApiRouter> {
   const open: ApiRouter = new Router({ sensitive: true });
   healthRoutes(open, deps);
-  documentRoutes(open, deps);
+  documentRoutes(open, deps, OPERATIONS);
 
   const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
@@ -71,14 +66,8 @@ export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchan
   const merchants: ApiRouter = new Router({ sensitive: true });
   merchants.use(authenticate(deps)); // before the body is read: only known callers may upload
   merchants.use(rateLimit(deps)); // after authentication: counts only the merchant's own requests
-  merchants.use(jsonBody(new Set([`POST ${CANCEL_INTENT_PATH}`])));
-  customerRoutes(merchants, deps);
-  subscriptionRoutes(merchants, deps);
-  paymentRoutes(merchants, deps);
-  setupMethodRoutes(merchants, deps);
-  linkRoutes(merchants, deps);
-  webhookRoutes(merchants, deps);
-  testClockRoutes(merchants, deps);
+  merchants.use(jsonBody(ROUTES));
+  registerRoutes(merchants, deps, ROUTES, readLimit(deps));
 
   return { open, pages, merchants };
 }

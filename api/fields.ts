@@ -8,7 +8,7 @@ export interface Problem {
   readonly message: string;
 }
 
-type Shape = Readonly<Record<string, z.ZodType>>;
+export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
 
 /**

@@ -4,7 +4,7 @@ import { claimKey, releaseKey, storeAnswer } from '../db/repositories/idempotenc
 import type { Claim, KeyUse, StoredAnswer } from '../db/repositories/idempotency.ts';
 import { DomainError, ERRORS } from '../domain/errors.ts';
 import { newId } from '../domain/ids.ts';
-import { errorAnswer, send } from './answers.ts';
+import { errorAnswer } from './answers.ts';
 import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context } from './context.ts';
@@ -15,52 +15,55 @@ import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
+/** A call of a route that accepts an Idempotency-Key. */
+export interface KeyedCall {
+  /** Null when the caller sent no key. */
+  readonly keyUse: KeyUse | null;
+  /** Aborts 3 s before the caller is answered 503. */
+  readonly late: AbortSignal;
+}
+
 /** The result of work inside a transaction. */
-export interface Outcome {
-  readonly answer: Answer;
+export interface Outcome<Body> {
+  readonly answer: Answer<Body>;
   /** Runs after the commit. Must not throw, because the answer is already decided. */
   readonly afterCommit?: () => Promise<unknown>;
 }
 
 /**
- * Answers with work that runs in one database transaction. The work, the key and the stored answer
+ * The answer of work that runs in one database transaction. The work, the key and the stored answer
  * commit together. A repeat with the same key gets the stored bytes. `afterCommit` runs only for the
  * call that did the work. Rule: D-17.
  */
-export async function answerInTransaction(
+export async function inTransaction<Body>(
+  { keyUse: use }: KeyedCall,
   deps: Deps,
-  ctx: Context,
-  work: (tx: Db) => Promise<Outcome>,
-): Promise<void> {
-  const use = keyUseOf(ctx);
+  work: (tx: Db) => Promise<Outcome<Body>>,
+): Promise<Answer<Body>> {
   const { db } = deps;
   if (use === null) {
-    const outcome = await db.transaction(work);
-    await outcome.afterCommit?.();
-    send(ctx, outcome.answer);
-    return;
+    const { answer, afterCommit } = await db.transaction(work);
+    await afterCommit?.();
+    return answer;
   }
-  const outcome = await db
-    .transaction(async (tx): Promise<Outcome | StoredAnswer> => {
+  const { answer, afterCommit } = await db
+    .transaction(async (tx): Promise<Outcome<Body>> => {
       const claim = await claimFor(deps, tx, use);
-      if (claim.kind === 'stored') return claim.answer;
+      if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
       const done = await work(tx);
       await keep(tx, use, claim.owner, done.answer);
       failpoint('before_claim_commits');
       return done;
     })
     .catch((error: unknown) => storeRefusal(deps, use, error));
-  if ('httpStatus' in outcome) {
-    replay(ctx, outcome);
-    return;
-  }
+  if (answer.isReplayed) return answer;
   failpoint('after_commit');
-  await outcome.afterCommit?.();
-  send(ctx, outcome.answer);
+  await afterCommit?.();
+  return answer;
 }
 
-/** One call of a command. */
-export interface CommandCall {
+/** One execution of a command. */
+export interface Execution {
   /** The same for every call with one Idempotency-Key. */
   readonly commandId: string;
   /** True when an earlier call with the same key ended without a stored answer. */
@@ -73,28 +76,22 @@ export interface CommandCall {
 }
 
 /**
- * Answers with work that waits for a workflow. The key is claimed first, under a lease of 45 s. A
+ * The answer of work that waits for a workflow. The key is claimed first, under a lease of 45 s. A
  * definite answer is stored under the key afterwards. An error that is not definite (503, a pending
  * payment) releases the key, so that a repeat continues with the same command id. An answer with
  * `isDefinite: false` may still change and is not stored. Default: true. Rule: D-17.
  */
-export async function answerOutcome(
+export async function withOutcome<Body>(
+  { keyUse: use, late }: KeyedCall,
   deps: Deps,
-  ctx: Context,
-  work: (call: CommandCall) => Promise<Answer & { readonly isDefinite?: boolean }>,
-): Promise<void> {
-  const use = keyUseOf(ctx);
+  work: (execution: Execution) => Promise<Answer<Body> & { readonly isDefinite?: boolean }>,
+): Promise<Answer<Body>> {
   const { db, now, random } = deps;
   if (use === null) {
-    const commandId = newId('cmd', now(), random);
-    send(ctx, await work({ commandId, isRepeat: false, giveUp: ctx.state.late }));
-    return;
+    return work({ commandId: newId('cmd', now(), random), isRepeat: false, giveUp: late });
   }
   const claim = await claimFor(deps, db, use);
-  if (claim.kind === 'stored') {
-    replay(ctx, claim.answer);
-    return;
-  }
+  if (claim.kind === 'stored') return replayOf(claim.answer);
   failpoint('after_claim');
   try {
     const answer = await work({ ...claim, giveUp: null });
@@ -102,7 +99,7 @@ export async function answerOutcome(
     if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
     else await keep(db, use, claim.owner, answer);
     failpoint('after_answer_stored');
-    send(ctx, answer);
+    return answer;
   } catch (error) {
     const answer = definiteRefusal(error);
     if (answer) await keep(db, use, claim.owner, answer);
@@ -117,7 +114,7 @@ function claimFor({ now, random }: Deps, db: Db, use: KeyUse): Promise<Claim> {
 }
 
 /** The rollback of the work undid the claim too, so a definite refusal claims the key again. */
-async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<StoredAnswer> {
+async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Outcome<never>> {
   const answer = definiteRefusal(error);
   if (!answer) throw error;
   const claim = await deps.db.transaction(async (tx) => {
@@ -125,17 +122,17 @@ async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<St
     if (mine.kind === 'mine') await keep(tx, use, mine.owner, answer);
     return mine;
   });
-  if (claim.kind === 'stored') return claim.answer;
+  if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
   throw error;
 }
 
-async function keep(db: Db, use: KeyUse, owner: string, answer: Answer): Promise<void> {
-  await storeAnswer(db, use, owner, { httpStatus: answer.status, body: answer.body });
+async function keep(db: Db, use: KeyUse, owner: string, { status, text }: Answer): Promise<void> {
+  await storeAnswer(db, use, owner, { httpStatus: status, body: text });
 }
 
-function replay(ctx: Context, stored: StoredAnswer): void {
-  ctx.set('Idempotent-Replayed', 'true');
-  send(ctx, { status: stored.httpStatus, body: stored.body });
+/** A stored answer. It was of the declared type when it was stored. */
+function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
+  return { status: httpStatus, text: body, isReplayed: true };
 }
 
 /**
@@ -153,7 +150,11 @@ function definiteRefusal(thrown: unknown): Answer | null {
 /** Rule: IF-4, IF-8. */
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
-function keyUseOf(ctx: Context): KeyUse | null {
+/**
+ * The Idempotency-Key of a request with the fingerprint of its route, parameters and body. Null without
+ * the header. Throws `bad_request` for a malformed key.
+ */
+export function keyUseOf(ctx: Context): KeyUse | null {
   const key = ctx.headers['idempotency-key'];
   if (key === undefined) return null;
   if (typeof key !== 'string' || !KEY_PATTERN.test(key)) {

@@ -1,30 +1,44 @@
+import { z } from 'zod';
 import type { ListPosition, ListQuery } from '../db/repositories/lists.ts';
 import { isInstant } from '../domain/calendar.ts';
 import { isId } from '../domain/ids.ts';
 import type { IdPrefix } from '../domain/ids.ts';
-import { callerOf } from './context.ts';
-import type { Context } from './context.ts';
-import { instantText, numberText, optional, readFields, text } from './fields.ts';
+import { ok } from './answers.ts';
+import type { Merchant } from './context.ts';
+import { instantText, numberText, optional, text } from './fields.ts';
+import type { Fields } from './fields.ts';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
 const OFFSET_MAX = 255;
 
-/** The query of every list. `startTime` is inclusive, `endTime` is exclusive. Rule: D-§7. */
-export const ListQueryFields = {
-  limit: optional(numberText(1, LIMIT_MAX)),
-  offset: optional(text(OFFSET_MAX)),
-  startTime: optional(instantText),
-  endTime: optional(instantText),
-};
-
-/** Descriptions of {@link ListQueryFields} in the OpenAPI document. */
-export const LIST_NOTES = {
-  limit: `Maximum number of records on a page. Default: ${LIMIT_DEFAULT}.`,
-  offset: '`metadata.offset` of the previous page. Absent for the first page.',
-  startTime: 'Only records created at this instant or later. Epoch milliseconds.',
-  endTime: 'Only records created before this instant. Epoch milliseconds.',
-};
+/**
+ * The query of a list of records whose ids begin with `prefix`. `startTime` is inclusive, `endTime` is
+ * exclusive. An offset of another list is refused. Rule: D-§7.
+ */
+export function listQuery(prefix: IdPrefix) {
+  const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
+    const position = positionOf(prefix, given);
+    if (position !== null) return position;
+    const message = 'must be metadata.offset of this list';
+    ctx.addIssue({ code: 'custom', message, input: given });
+    return z.NEVER;
+  });
+  return {
+    limit: optional(numberText(1, LIMIT_MAX)).describe(
+      `Maximum number of records on a page. Default: ${LIMIT_DEFAULT}.`,
+    ),
+    offset: optional(offset).describe(
+      '`metadata.offset` of the previous page. Absent for the first page.',
+    ),
+    startTime: optional(instantText).describe(
+      'Only records created at this instant or later. Epoch milliseconds.',
+    ),
+    endTime: optional(instantText).describe(
+      'Only records created before this instant. Epoch milliseconds.',
+    ),
+  };
+}
 
 interface Listed {
   readonly id: string;
@@ -32,41 +46,30 @@ interface Listed {
 }
 
 /**
- * A page of one of the caller's lists, newest records first. `metadata.offset` says where the next
- * page begins and is absent on the last page. A record that is created between two reads does not
- * shift the next page.
- *
- * @throws DomainError `bad_request` for an invalid query, including an offset of another list.
- * Rule: D-§7.
+ * Answers with a page of one of the merchant's lists, newest records first. `metadata.offset` says where
+ * the next page begins and is absent on the last page. A record that is created between two reads does
+ * not shift the next page. Rule: D-§7.
  */
-export async function listPage<Row extends Listed>(
-  ctx: Context,
-  prefix: IdPrefix,
+export async function answerPage<Row extends Listed, Presented>(
+  { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },
   read: (query: ListQuery) => Promise<Row[]>,
-  present: (row: Row) => object,
+  present: (row: Row) => Presented,
 ) {
-  const after = (offset: string | undefined): ListPosition | null | undefined =>
-    offset === undefined ? undefined : positionOf(prefix, offset);
-  const given = readFields(ListQueryFields, ctx.query, ({ offset }) =>
-    after(offset) === null
-      ? [{ field: 'offset', message: 'must be metadata.offset of this list' }]
-      : [],
-  );
-  const limit = given.limit ?? LIMIT_DEFAULT;
+  const { limit = LIMIT_DEFAULT, offset, startTime, endTime } = query;
   // The extra record shows whether there is another page.
   const rows = await read({
-    merchantId: callerOf(ctx).id,
+    merchantId: merchant.id,
     limit: limit + 1,
-    startAt: given.startTime,
-    endAt: given.endTime,
-    after: after(given.offset) ?? undefined,
+    startAt: startTime,
+    endAt: endTime,
+    after: offset,
   });
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return {
+  return ok({
     data: page.map(present),
     metadata: rows.length > limit && last !== undefined ? { offset: offsetOf(last) } : {},
-  };
+  });
 }
 
 function offsetOf({ createdAt, id }: Listed): string {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
-import { text } from './fields.ts';
+import { optional, text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
 /** Request fields that several operations share. */
@@ -22,6 +22,11 @@ export const amount = z
   })
   .meta({ type: 'integer', format: 'int64', minimum: 1 });
 
+/** The amount of a charge outside the billing cycles. */
+export const chargeAmount = amount.describe(
+  'In the smallest currency unit, within the bounds of the currency.',
+);
+
 /** Rule: D-02. */
 export const currency = z
   .string()
@@ -33,7 +38,7 @@ export const currency = z
     ctx.addIssue({ code: 'custom', message: problem ?? '', input: given });
     return z.NEVER;
   })
-  .meta({ pattern: '^[A-Za-z]{3}$' });
+  .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
 
 /** The merchant's own order id. */
 export const receiptId = text(RECEIPT_ID_MAX);
@@ -49,6 +54,10 @@ export const paymentMethods = z
   .array(z.enum(PAYMENT_METHOD_KINDS))
   .max(PAYMENT_METHODS_MAX)
   .transform((kinds) => [...new Set(kinds)]);
+
+export const phoneNumberRequired = optional(z.boolean()).describe(
+  'Whether the page asks for a telephone number. Default: false.',
+);
 
 /** Problems of amounts outside the bounds of the currency. The keys are field names. Rule: D-03. */
 export function amountProblems(

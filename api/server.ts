@@ -96,15 +96,15 @@ function reasonOf({ code }: NodeJS.ErrnoException): string {
 }
 
 function unreadable(requestId: string, reason: string): string {
-  const { status, body } = errorAnswer('bad_request', reason);
+  const { status, text } = errorAnswer('bad_request', reason);
   return [
     `HTTP/1.1 ${status} Bad Request`,
     `Request-Id: ${requestId}`,
     'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     'Cache-Control: no-store',
     'Connection: close',
     '',
-    body,
+    text,
   ].join('\r\n');
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
+import type { Operation } from '../openapi/operation.ts';
 
 /** Rule: D-10. */
 const BODY_LIMIT_BYTES = 65_536;
@@ -9,9 +10,14 @@ const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
  * Reads the request body: JSON in UTF-8, at most 64 kB. Any other body is answered 400 `bad_request`.
- * A request to a route in `bodyIsOptional` (method and template) may have no body. Rules: D-10, D-14.
+ * A request to a route that declares its body optional may have none. Rules: D-10, D-14.
  */
-export function jsonBody(bodyIsOptional: ReadonlySet<string>) {
+export function jsonBody(routes: readonly Operation[]) {
+  const bodyIsOptional = new Set(
+    routes
+      .filter(({ body }) => body?.isOptional)
+      .map(({ method, path }) => `${method.toUpperCase()} ${path}`),
+  );
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const isOptional = bodyIsOptional.has(ctx.state.route ?? '');
     if (METHODS_WITH_BODY.has(ctx.method) && !(isOptional && isEmpty(ctx.req))) {

@@ -1,12 +1,13 @@
+import { z } from 'zod';
 import type { PublishedTestCard } from '../../gateways/port.ts';
+import type { Shape } from '../fields.ts';
 import { describeApi } from './description.ts';
 import { errorResponses, header, HEADERS, SHARED_RESPONSES } from './errors.ts';
 import { webhooksOf } from './events.ts';
-import { noteOf, SchemaBook } from './json-schema.ts';
+import { SchemaBook } from './json-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { TAGS } from './operation.ts';
-import type { Example, Operation, RequestFields } from './operation.ts';
-import { OPERATIONS } from './operations.ts';
+import type { Example, Operation } from './operation.ts';
 
 export interface DocumentSettings {
   /** Base URL of the API, without a trailing slash. */
@@ -18,10 +19,13 @@ export interface DocumentSettings {
  * Builds the OpenAPI 3.1 document. The schemas that validate requests also describe them. The version
  * is that of the interface, not of the program. Rules: IF-9, D-§7.
  */
-export function createDocument({ publicUrl, testCards }: DocumentSettings): JsonSchema {
+export function createDocument(
+  operations: readonly Operation[],
+  { publicUrl, testCards }: DocumentSettings,
+): JsonSchema {
   const book = new SchemaBook();
   const paths: Record<string, Record<string, JsonSchema>> = {};
-  for (const operation of OPERATIONS) {
+  for (const operation of operations) {
     const path = templateOf(operation.path);
     paths[path] = { ...paths[path], [operation.method]: operationObject(book, operation) };
   }
@@ -78,8 +82,8 @@ function operationObject(book: SchemaBook, operation: Operation): JsonSchema {
       ? {}
       : {
           requestBody: {
-            required: body.isRequired,
-            content: json(book.ofFields(body), body.examples),
+            required: body.isOptional !== true,
+            content: json(book.of(z.object(body.fields)), body.examples),
           },
         }),
     responses: { ...answerOf(book, operation), ...errorResponses(operation) },
@@ -119,17 +123,21 @@ function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
 }
 
 /** A query parameter is never null, so null is removed from its schema. */
-function queryParameters(book: SchemaBook, query: RequestFields): JsonSchema[] {
-  const schema = book.ofFields({ ...query, notes: {} });
+function queryParameters(book: SchemaBook, query: Shape): JsonSchema[] {
+  const schema = book.of(z.object(query));
   const properties = schema['properties'] as Record<string, JsonSchema>;
   const required = new Set(schema['required'] as string[] | undefined);
-  return Object.entries(properties).map(([name, property]) => ({
-    name,
-    in: 'query',
-    required: required.has(name),
-    ...noteOf(query.notes[name]),
-    schema: withoutNull(property),
-  }));
+  return Object.entries(properties).map(([name, { description, ...property }]) => {
+    const { 'x-extension': isExtension, ...rest } = property;
+    return {
+      name,
+      in: 'query',
+      required: required.has(name),
+      description,
+      ...(isExtension ? { 'x-extension': true } : {}),
+      schema: withoutNull(rest),
+    };
+  });
 }
 
 function withoutNull(schema: JsonSchema): JsonSchema {

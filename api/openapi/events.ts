@@ -3,7 +3,7 @@ import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../..
 import type { EventType } from '../../domain/events.ts';
 import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import { END_REASONS, SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
-import { customerDetails } from '../routes/customers/schema.ts';
+import { customerDetails } from '../customer-details.ts';
 import {
   count,
   currencyCode,
@@ -15,7 +15,7 @@ import {
   minorAmount,
   pairs,
   paymentMethodKind,
-} from './answer-fields.ts';
+} from '../answer-fields.ts';
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
 /** When each type is sent. Rules: D-50, D-51. */

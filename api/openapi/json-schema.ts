@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import type { RequestFields } from './operation.ts';
 
 /** A JSON Schema of the 2020-12 dialect, which is that of OpenAPI 3.1. */
 export interface JsonSchema {
@@ -24,18 +23,6 @@ export class SchemaBook {
     return items;
   }
 
-  /** The schema of an object with these fields and their descriptions. */
-  ofFields({ shape, notes }: RequestFields): JsonSchema {
-    const schema = this.of(z.object(shape));
-    const properties = Object.entries((schema['properties'] ?? {}) as Record<string, JsonSchema>);
-    return {
-      ...schema,
-      properties: Object.fromEntries(
-        properties.map(([name, property]) => [name, { ...property, ...noteOf(notes[name]) }]),
-      ),
-    };
-  }
-
   #add(id: string, definition: JsonSchema): void {
     const known = this.components[id];
     if (known !== undefined && !isDeepStrictEqual(known, definition)) {
@@ -43,13 +30,6 @@ export class SchemaBook {
     }
     this.components[id] = definition;
   }
-}
-
-/** The note of a field as OpenAPI keywords. */
-export function noteOf(note: RequestFields['notes'][string] | undefined): JsonSchema {
-  if (note === undefined) return {};
-  const { description, isExtension } = note;
-  return { description, ...(isExtension ? { 'x-extension': true } : {}) };
 }
 
 /** Points references to the components. Drops bounds that only mean "a safe integer". */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { ErrorCode } from '../../domain/errors.ts';
+import type { Shape } from '../fields.ts';
 
 export const TAGS = {
   Customers: 'Payers and their saved payment methods.',
@@ -12,30 +13,16 @@ export const TAGS = {
   Document: 'This document.',
 } as const;
 
-/** The description of a field. `isExtension`: the field is not part of interface 1.0.0. */
-export interface FieldNote {
-  readonly description: string;
-  readonly isExtension: boolean;
-}
-
-type Shape = Readonly<Record<string, z.ZodType>>;
-type Notes<S extends Shape> = { readonly [Name in keyof S]: string | FieldNote };
-
-/** The fields of a request: their schemas and their descriptions. */
-export interface RequestFields {
-  readonly shape: Shape;
-  readonly notes: Readonly<Record<string, FieldNote>>;
-}
-
-export interface Example {
+export interface Example<Value = unknown> {
   readonly summary: string;
-  readonly value: unknown;
+  readonly value: Value;
 }
 
-export interface RequestBody extends RequestFields {
+export interface RequestBody<Body extends Shape = Shape> {
+  readonly fields: Body;
   readonly examples: readonly Example[];
-  /** False when the body may be absent. */
-  readonly isRequired: boolean;
+  /** The body may be absent. Then no field is given. */
+  readonly isOptional?: true;
 }
 
 /**
@@ -62,7 +49,7 @@ export interface Operation {
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
   readonly isCacheable?: true;
   readonly params?: Readonly<Record<string, ParamNote>>;
-  readonly query?: RequestFields;
+  readonly query?: Shape;
   readonly body?: RequestBody;
   readonly answer: OperationAnswer | 'no content';
   /** Error codes beyond those that every route of its kind may answer. */
@@ -74,39 +61,8 @@ export interface ParamNote {
   readonly example: string;
 }
 
-export interface OperationAnswer {
+export interface OperationAnswer<Schema extends z.ZodType = z.ZodType> {
   readonly description: string;
-  readonly schema: z.ZodType;
-  readonly examples: readonly Example[];
-}
-
-/** Marks a field as an extension. */
-export function extension(description: string): FieldNote {
-  return { description, isExtension: true };
-}
-
-/** The query of a route: its schema, and a note for every field. */
-export function queryFields<S extends Shape>(shape: S, notes: Notes<S>): RequestFields {
-  return { shape, notes: completeNotes(notes) };
-}
-
-/** The body of a route: its schema, and a note for every field. */
-export function bodyFields<S extends Shape>(
-  shape: S,
-  notes: Notes<S>,
-  examples: readonly Example[],
-  { isRequired = true }: { isRequired?: boolean } = {},
-): RequestBody {
-  return { ...queryFields(shape, notes), examples, isRequired };
-}
-
-function completeNotes(
-  notes: Readonly<Record<string, string | FieldNote>>,
-): Record<string, FieldNote> {
-  return Object.fromEntries(
-    Object.entries(notes).map(([name, note]) => [
-      name,
-      typeof note === 'string' ? { description: note, isExtension: false } : note,
-    ]),
-  );
+  readonly schema: Schema;
+  readonly examples: readonly Example<NoInfer<z.input<Schema>>>[];
 }

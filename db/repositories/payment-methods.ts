@@ -49,13 +49,16 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
 
 export type PaymentMethod = typeof paymentMethods.$inferSelect;
 
+/** A payment method whose card was accepted. */
+export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
+
 /** The customer's saved methods, newest first. Methods that were never used are left out. Rule: D-§7. */
 export async function listPaymentMethods(
   db: Db,
   merchantId: string,
   customerId: string,
-): Promise<PaymentMethod[]> {
-  return db
+): Promise<SavedMethod[]> {
+  const rows = await db
     .select()
     .from(paymentMethods)
     .where(
@@ -66,6 +69,7 @@ export async function listPaymentMethods(
       ),
     )
     .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id));
+  return rows as SavedMethod[]; // the query leaves PENDING methods out
 }
 
 /** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */

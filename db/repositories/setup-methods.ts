@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { setupEventBody } from '../../domain/events.ts';
 import { isId } from '../../domain/ids.ts';
@@ -17,7 +18,7 @@ export type SetupMethod = typeof setupMethods.$inferSelect;
 export interface NewSetupMethod extends SetupMethodRef {
   customerId: string;
   currency: string;
-  paymentMethods: string[];
+  paymentMethods: PaymentMethodKind[];
   storeFrontId: string | null;
   billingDetails: CustomerDetails;
   callbackUrl: string;

@@ -14,6 +14,7 @@ import {
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { INTENT_KINDS, INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import type { IntentKind, IntentStatus } from '../../domain/payment-intent.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
 
@@ -48,7 +49,7 @@ export const paymentIntents = pgTable(
     /** For a hosted payment. A cycle uses its subscription's URLs. */
     callbackUrl: text('callback_url'),
     cancelUrl: text('cancel_url'),
-    paymentMethods: json('payment_methods').$type<string[]>(),
+    paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>(),
     phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
     /** If true, the customer keeps the payment method after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, foreignKey, json, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
 import type { SetupMethodStatus } from '../../domain/setup-method.ts';
 import { currency, instant, merchantId, oneOf } from './_columns.ts';
@@ -20,7 +21,7 @@ export const setupMethods = pgTable(
     customerId: text('customer_id').notNull(),
     status: text('status').$type<SetupMethodStatus>().notNull(),
     currency: currency().notNull(),
-    paymentMethods: json('payment_methods').$type<string[]>().notNull(),
+    paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>().notNull(),
     paymentMethodId: text('payment_method_id'),
     storeFrontId: text('store_front_id'),
     billingDetails: json('billing_details').$type<CustomerDetails>().notNull(),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OPERATIONS } from '../../api/openapi/operations.ts';
+import { OPERATIONS } from '../../api/routes.ts';
 import type { Operation } from '../../api/openapi/operation.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';

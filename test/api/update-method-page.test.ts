@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { updateMethodLink } from '../../api/pages/update-method/link.ts';
+import { updateMethodLink } from '../../api/page-links.ts';
 import { createApiWorld, PUBLIC_URL, SESSION_KEY, TOKENISER_URL } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';
 import { fieldsOf, linesOf } from './page-text.ts';

@@ -1,18 +1,16 @@
-import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createRouters } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { createDocument } from '../../api/openapi/document.ts';
 import { errorCodesOf } from '../../api/openapi/errors.ts';
-import { OPERATIONS } from '../../api/openapi/operations.ts';
-import type { Operation } from '../../api/openapi/operation.ts';
-import { DomainError, ERRORS } from '../../domain/errors.ts';
+import { OPERATIONS } from '../../api/routes.ts';
+import { ERRORS } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { createDocumentCheck } from '../support/document-check.ts';
 
 type Json = Record<string, unknown>;
 
-const document = createDocument({
+const document = createDocument(OPERATIONS, {
   publicUrl: 'https://pay.example',
   testCards: [{ number: '4242424242424242', label: 'pays' }],
 }) as Json & { paths: Record<string, Record<string, Json>> };
@@ -20,87 +18,18 @@ const document = createDocument({
 const nameOf = ({ method, path }: { method: string; path: string }): string =>
   `${method.toUpperCase()} ${path}`;
 
-/** Throws on any use of a dependency. A route that uses one has read its whole request before. */
-const unreachable: object = new Proxy(
-  {},
-  {
-    get: () => {
-      throw new Error('beyond the reading of the request');
-    },
-  },
-);
-
-const deps = {
-  db: unreachable,
-  workflows: unreachable,
-  payments: unreachable,
-  logger: unreachable,
-  sealing: unreachable,
-  endpointProblem: () => undefined,
-  now: () => Date.UTC(2026, 10, 20),
-  random: randomBytes,
+const { open, merchants } = createRouters({
   publicUrl: 'https://pay.example',
-  tokeniserUrl: 'https://cards.example/tokenise',
   testCards: [],
-  checkoutExpiryMs: 86_400_000,
-  sessionKey: 'session-key',
-  credentialPepper: 'pepper',
   rateLimits: { windowSeconds: 1, requests: 1_000, readsOfOneSubscription: 1_000 },
-} as unknown as ApiDeps;
+} as unknown as ApiDeps);
 
-const { open, merchants } = createRouters(deps);
-
-interface Route {
-  method: string;
-  path: string;
-  handle: (ctx: unknown, next: () => Promise<void>) => Promise<void>;
-}
-
-const routesOf = (router: typeof merchants): Route[] =>
+const routesOf = (router: typeof merchants) =>
   router.stack.flatMap((layer) =>
     layer.methods
       .filter((method) => method !== 'HEAD')
-      .map((method) => ({
-        method,
-        path: String(layer.path),
-        handle: layer.stack.at(-1) as unknown as Route['handle'],
-      })),
+      .map((method) => ({ method, path: String(layer.path) })),
   );
-
-/** Every field that a route looks up in an empty request. */
-async function fieldsReadBy(route: Route): Promise<{ body: string[]; query: string[] }> {
-  const read = { body: new Set<string>(), query: new Set<string>() };
-  const empty = (names: Set<string>) =>
-    new Proxy<Json>(
-      {},
-      {
-        getOwnPropertyDescriptor: (_, name) => void names.add(String(name)),
-      },
-    );
-  const ctx = {
-    state: {
-      route: nameOf(route),
-      merchant: { id: 'mer_1', mode: 'test' },
-      body: empty(read.body),
-    },
-    query: empty(read.query),
-    params: { xIntentId: 'in_1' },
-    headers: {},
-    set: () => undefined,
-  };
-  await route
-    .handle(ctx, async () => undefined)
-    .catch((error: unknown) => {
-      const isRefusal = error instanceof DomainError;
-      if (!isRefusal && !/beyond the reading/.test(String(error))) throw error;
-    });
-  return { body: [...read.body].toSorted(), query: [...read.query].toSorted() };
-}
-
-const describedFields = (operation: Operation) => ({
-  body: Object.keys(operation.body?.shape ?? {}).toSorted(),
-  query: Object.keys(operation.query?.shape ?? {}).toSorted(),
-});
 
 describe('the OpenAPI document', () => {
   it('describes every merchant route and no other [D-§7]', () => {
@@ -108,14 +37,6 @@ describe('the OpenAPI document', () => {
     expect(OPERATIONS.map(nameOf).toSorted()).toEqual([...served, 'GET /openapi.json'].toSorted());
     expect(routesOf(open).map(nameOf)).toContain('GET /openapi.json');
   });
-
-  it.each(routesOf(merchants).map((route) => [nameOf(route), route] as const))(
-    'describes exactly the fields that %s reads [D-§7]',
-    async (name, route) => {
-      const operation = OPERATIONS.find((candidate) => nameOf(candidate) === name)!;
-      expect(await fieldsReadBy(route)).toEqual(describedFields(operation));
-    },
-  );
 
   it('describes the path parameters of every route [D-§7]', () => {
     const wrong = OPERATIONS.filter(({ path, params = {} }) => {
@@ -145,6 +66,10 @@ describe('the OpenAPI document', () => {
       '3.1.0',
       '1.0.0',
     ]);
+  });
+
+  it('allows fields that it does not name, so that an answer can gain fields', () => {
+    expect(JSON.stringify(document)).not.toContain('"additionalProperties":false');
   });
 
   it('contains every target of its references', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS } from '../../api/openapi/operations.ts';
+import { OPERATIONS } from '../../api/routes.ts';
 import { createApiWorld } from '../api/api-world.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 

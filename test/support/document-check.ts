@@ -3,7 +3,7 @@ import type { ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { createDocument, templateOf } from '../../api/openapi/document.ts';
 import type { JsonSchema } from '../../api/openapi/json-schema.ts';
-import { OPERATIONS } from '../../api/openapi/operations.ts';
+import { OPERATIONS } from '../../api/routes.ts';
 
 /** An answer as a client receives it. */
 export interface HeardAnswer {
@@ -106,7 +106,9 @@ export type DocumentCheck = ReturnType<typeof createDocumentCheck>;
 
 /** A check against the served document. */
 export function defaultDocumentCheck(): DocumentCheck {
-  return createDocumentCheck(createDocument({ publicUrl: 'https://pay.example', testCards: [] }));
+  return createDocumentCheck(
+    createDocument(OPERATIONS, { publicUrl: 'https://pay.example', testCards: [] }),
+  );
 }
 
 function operationPointer(method: string, path: string): string | undefined {

@@ -3,8 +3,8 @@ import type { Link } from '../../../db/repositories/subscription-links.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { payerOf } from '../../routes/customers/payer.ts';
-import { writeSubscription } from '../../routes/subscriptions/create.ts';
+import { payerOf } from '../../payer.ts';
+import { writeSubscription } from '../../new-subscription.ts';
 
 /**
  * The payer's first step. One transaction takes a use of the link and creates a subscription from the

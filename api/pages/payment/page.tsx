@@ -1,7 +1,7 @@
 import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { paymentPath } from '../../page-paths.ts';
+import { paymentPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,

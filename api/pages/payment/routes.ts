@@ -7,7 +7,7 @@ import {
 import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { paymentPath } from '../../page-paths.ts';
+import { paymentPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-pages.ts';

@@ -1,6 +1,6 @@
 import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { setupMethodPath } from '../../page-paths.ts';
+import { setupMethodPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import { cardText } from '../shared/card-text.ts';
 import { askCard, askDetails, closedPage, lockedPage, resultPage } from '../shared/card-page.tsx';

@@ -1,6 +1,6 @@
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { isStorable } from '../../fields.ts';
-import { EMAIL_PATTERN } from '../../routes/customers/schema.ts';
+import { EMAIL_PATTERN } from '../../customer-details.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 

@@ -8,7 +8,7 @@ import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
-import { updateMethodPath } from './link.ts';
+import { updateMethodPath } from '../../page-links.ts';
 import { isLatestKept, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 

@@ -1,52 +1,170 @@
-import type { Router } from '@koa/router';
+import { z } from 'zod';
 import { findCustomer, insertCustomer } from '../../../db/repositories/customers.ts';
+import type { Customer } from '../../../db/repositories/customers.ts';
 import { listCustomers } from '../../../db/repositories/lists.ts';
 import { listPaymentMethods } from '../../../db/repositories/payment-methods.ts';
+import type { SavedMethod } from '../../../db/repositories/payment-methods.ts';
 import { newId } from '../../../domain/ids.ts';
-import { notFound, ok, send } from '../../answers.ts';
-import { callerOf, pathParam } from '../../context.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { readFields } from '../../fields.ts';
-import { answerInTransaction } from '../../idempotency.ts';
-import { listPage } from '../../lists.ts';
-import { presentCustomer, presentPaymentMethod } from './present.ts';
-import { CreateCustomerBody } from './schema.ts';
+import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { cardFields, exampleCard, presentCard } from '../../card.ts';
+import { customerDetails } from '../../customer-details.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { answerPage, listQuery } from '../../lists.ts';
+import { route } from '../../route.ts';
 
-export function customerRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, random } = deps;
+const CUSTOMER_ID = 'cus_0002sSOLtvYJpjM0P8rC2uQe';
 
-  /** Rule: IF-4.1. */
-  router.post('/customer/create', async (ctx) => {
-    const { customerDetails } = readFields(CreateCustomerBody, ctx.state.body);
-    const merchantId = callerOf(ctx).id;
-    await answerInTransaction(deps, ctx, async (tx) => {
-      const createdAt = now();
-      const id = newId('cus', createdAt, random);
-      await insertCustomer(tx, { merchantId, id, details: customerDetails, createdAt });
-      return { answer: ok({ customerId: id }) };
-    });
-  });
+const customerIdParam = { description: 'Id of a customer.', example: CUSTOMER_ID };
 
-  /** Rule: IF-4.2. */
-  router.get('/customer/:customerId', async (ctx) => {
-    const customer = await findCustomer(db, callerOf(ctx).id, pathParam(ctx, 'customerId'));
-    if (!customer) throw notFound('customer');
-    send(ctx, ok(presentCustomer(customer)));
-  });
+const exampleDetails = {
+  name: 'Ada Example',
+  email: 'ada@example.com',
+  contactNumber: '+441632960961',
+  customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
+};
 
-  /** An extension. Rule: D-§7. */
-  router.get('/customer/:customerId/payment-method-tokens', async (ctx) => {
-    const merchantId = callerOf(ctx).id;
-    const customer = await findCustomer(db, merchantId, pathParam(ctx, 'customerId'));
-    if (!customer) throw notFound('customer');
-    const methods = await listPaymentMethods(db, merchantId, customer.id);
-    send(ctx, ok({ data: methods.map(presentPaymentMethod) }));
-  });
+/** Rule: IF-2.2. */
+const CustomerAnswer = z
+  .object({ customerId: id('cus', 'customer'), customerDetails })
+  .meta({ id: 'Customer' });
 
-  /** An extension. Rule: D-§7. */
-  router.get('/customer', async (ctx) => {
-    const list = await listPage(ctx, 'cus', (query) => listCustomers(db, query), presentCustomer);
-    send(ctx, ok(list));
-  });
+const exampleCustomer = { customerId: CUSTOMER_ID, customerDetails: exampleDetails };
+
+function presentCustomer({ id: customerId, details }: Customer) {
+  return { customerId, customerDetails: details };
 }
+
+/** Rule: IF-4.1. */
+export const createCustomer = route({
+  operationId: 'createCustomer',
+  method: 'post',
+  path: '/customer/create',
+  tag: 'Customers',
+  summary: 'Create a customer',
+  description: 'Stores the details of a payer. A customer can have saved payment methods.',
+  idempotencyKey: 'listed',
+  body: {
+    fields: { customerDetails: customerDetails.describe('Details of the payer.') },
+    examples: [{ summary: 'A person', value: { customerDetails: exampleDetails } }],
+  },
+  answer: {
+    description: 'The customer was created.',
+    schema: z.object({ customerId: id('cus', 'customer') }),
+    examples: [{ summary: 'Created', value: { customerId: CUSTOMER_ID } }],
+  },
+  handle: async (call, deps) =>
+    inTransaction(call, deps, async (tx) => {
+      const createdAt = deps.now();
+      const customerId = newId('cus', createdAt, deps.random);
+      await insertCustomer(tx, {
+        merchantId: call.merchant.id,
+        id: customerId,
+        details: call.body.customerDetails,
+        createdAt,
+      });
+      return { answer: ok({ customerId }) };
+    }),
+});
+
+/** Rule: IF-4.2. */
+export const getCustomer = route({
+  operationId: 'getCustomer',
+  method: 'get',
+  path: '/customer/:customerId',
+  tag: 'Customers',
+  summary: 'Read a customer',
+  description: 'The details are returned exactly as they were given.',
+  params: { customerId: customerIdParam },
+  answer: {
+    description: 'The customer.',
+    schema: CustomerAnswer,
+    examples: [{ summary: 'A person', value: exampleCustomer }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async ({ merchant, params }, { db }) => {
+    const customer = await findCustomer(db, merchant.id, params.customerId);
+    if (!customer) throw notFound('customer');
+    return ok(presentCustomer(customer));
+  },
+});
+
+/** Rule: D-§7. */
+export const getCustomers = route({
+  operationId: 'listCustomers',
+  method: 'get',
+  path: '/customer',
+  tag: 'Customers',
+  summary: 'List customers',
+  description: 'Newest first, in pages.',
+  isExtension: true,
+  query: listQuery('cus'),
+  answer: {
+    description: 'A page of customers.',
+    schema: page(CustomerAnswer),
+    examples: [{ summary: 'The last page', value: { data: [exampleCustomer], metadata: {} } }],
+  },
+  handle: async (call, { db }) =>
+    answerPage(call, (query) => listCustomers(db, query), presentCustomer),
+});
+
+const PaymentMethodToken = z
+  .object({
+    paymentMethodId: id('pmt', 'saved payment method'),
+    ...cardFields,
+    customerId: id('cus', 'customer'),
+    status: z.enum(['LIVE', 'DELETED']),
+    createdAt: epochMs('When it was saved.'),
+  })
+  .meta({ id: 'PaymentMethodToken', ...EXTENSION });
+
+function presentPaymentMethod(method: SavedMethod) {
+  return {
+    paymentMethodId: method.id,
+    ...presentCard(method),
+    customerId: method.customerId,
+    status: method.status,
+    createdAt: method.createdAt,
+  };
+}
+
+/** Rule: D-§7. */
+export const getPaymentMethodTokens = route({
+  operationId: 'listPaymentMethodTokens',
+  method: 'get',
+  path: '/customer/:customerId/payment-method-tokens',
+  tag: 'Customers',
+  summary: 'List the saved payment methods of a customer',
+  description:
+    '`POST /payments/charge-tokenised-pm` takes `paymentMethodId` as `pmId`. A method with status ' +
+    'DELETED cannot be charged.',
+  isExtension: true,
+  params: { customerId: customerIdParam },
+  answer: {
+    description: 'Every payment method of the customer.',
+    schema: z.object({ data: z.array(PaymentMethodToken) }),
+    examples: [
+      {
+        summary: 'One card',
+        value: {
+          data: [
+            {
+              paymentMethodId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+              ...exampleCard,
+              customerId: CUSTOMER_ID,
+              status: 'LIVE',
+              createdAt: 1_795_132_800_000,
+            },
+          ],
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async ({ merchant, params }, { db }) => {
+    const customer = await findCustomer(db, merchant.id, params.customerId);
+    if (!customer) throw notFound('customer');
+    const methods = await listPaymentMethods(db, merchant.id, customer.id);
+    return ok({ data: methods.map(presentPaymentMethod) });
+  },
+});

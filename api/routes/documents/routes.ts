@@ -2,10 +2,30 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Router } from '@koa/router';
+import { z } from 'zod';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
+import type { Operation } from '../../openapi/operation.ts';
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
+
+/** Rule: D-§7. */
+export const readDocument: Operation = {
+  operationId: 'getDocument',
+  method: 'get',
+  path: '/openapi.json',
+  tag: 'Document',
+  summary: 'Read this document',
+  description: 'OpenAPI 3.1. `/docs` shows the document as a web page.',
+  isExtension: true,
+  isOpen: true,
+  isCacheable: true,
+  answer: {
+    description: 'The document.',
+    schema: z.looseObject({ openapi: z.literal('3.1.0') }),
+    examples: [{ summary: 'The beginning', value: { openapi: '3.1.0' } }],
+  },
+};
 
 const require = createRequire(import.meta.url);
 
@@ -25,10 +45,11 @@ const ASSETS = {
 export function documentRoutes(
   router: Router<RequestState>,
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
+  operations: readonly Operation[],
 ): void {
   // Built on the first request, because most processes that load this file get none.
   const document = once(async () => {
-    return bytesOf(JSON.stringify(createDocument({ publicUrl, testCards })));
+    return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });
   router.get('/openapi.json', async (ctx) => {
     sendCacheable(ctx, 'application/json', await document());

@@ -1,70 +1,155 @@
-import type { Router } from '@koa/router';
+import { z } from 'zod';
 import { findCustomer } from '../../../db/repositories/customers.ts';
 import { loadSettings } from '../../../db/repositories/merchant-settings.ts';
 import { insertLink } from '../../../db/repositories/subscription-links.ts';
-import type { Db } from '../../../db/client.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { fallbackDisclaimer, PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
+import { url } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
-import { callerOf } from '../../context.ts';
-import type { Merchant, RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { answerInTransaction } from '../../idempotency.ts';
-import type { Outcome } from '../../idempotency.ts';
-import { termsOf } from '../subscriptions/create.ts';
-import { checkDates, readGenerateLink } from './schema.ts';
-import type { GenerateLinkBody } from './schema.ts';
+import { httpUrl, instant, optional, problemsError, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { route } from '../../route.ts';
+import {
+  datedProblems,
+  termsFields,
+  termsFieldsProblems,
+  termsOf,
+} from '../subscriptions/fields.ts';
 
 /** Rule: D-37. */
 const CODE_LENGTH = 12;
 
-export function linkRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  /** Rule: IF-4.4. */
-  router.post('/subscription/link/merchant/generate-link', async (ctx) => {
-    const merchant = callerOf(ctx);
-    const body = readGenerateLink(ctx.state.body);
-    await answerInTransaction(deps, ctx, (tx) => {
+/** More uses than any link needs. */
+const MULTI_USE_LIMIT_MAX = 1_000_000;
+
+/** Rules: IF-4.4, D-14. */
+const fields = {
+  ...termsFields,
+  callbackUrl: optional(httpUrl()).describe(
+    'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
+      'Without it the payer stays on our result page.',
+  ),
+  metadata: z
+    .unknown()
+    .refine((value) => value === null, { error: 'is not accepted on a link' })
+    .meta({ type: 'null' })
+    .optional()
+    .describe('Not accepted on a link.'),
+  expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
+  multiUseLimit: optional(
+    wholeNumber(1)
+      .refine((value) => value <= MULTI_USE_LIMIT_MAX, {
+        error: `must be at most ${MULTI_USE_LIMIT_MAX}`,
+      })
+      .meta({ maximum: MULTI_USE_LIMIT_MAX }),
+  ).describe('How often the link can be used. Default: 1.'),
+};
+
+/** Rules: IF-2.7, IF-4.4. */
+export const generateLink = route({
+  operationId: 'generateSubscriptionLink',
+  method: 'post',
+  path: '/subscription/link/merchant/generate-link',
+  tag: 'Links',
+  summary: 'Generate a link to subscribe',
+  description:
+    'A payer who submits the first step of the linked page takes one use of the link and gets a ' +
+    'subscription on these terms. Opening the link takes no use. The use is free again when the ' +
+    'checkout ends unpaid.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: termsFieldsProblems,
+    examples: [
+      {
+        summary: 'A link for 100 payers',
+        value: {
+          amount: 1_999,
+          currency: 'USD',
+          interval: 'MONTH',
+          intervalCount: 1,
+          cycleCount: 12,
+          customerDetails: {},
+          expiryDate: 1_798_761_600_000,
+          multiUseLimit: 100,
+        },
+      },
+    ],
+  },
+  answer: {
+    description: 'The link was created.',
+    schema: z.object({
+      shortUrl: url('The link to share.'),
+      disclaimer: z.string().meta({
+        description:
+          'Names the payment methods that are not available in the currency, and the fallback. Empty when ' +
+          'all are available.',
+      }),
+    }),
+    examples: [
+      {
+        summary: 'Cards only',
+        value: {
+          shortUrl: 'https://pay.example/l/Ab3dEf6hIj9k',
+          disclaimer:
+            'GOOGLE_PAY with USD and APPLE_PAY with USD are not available; the checkout falls back to CARD.',
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => {
+    const { merchant, body } = call;
+    const { customerId = null } = body;
+    return inTransaction(call, deps, async (tx) => {
+      const createdAt = deps.now();
       // Checked after the key is claimed, so that a repeat gets its answer even after `expiryDate`.
-      checkDates(body, deps.now());
-      return generateLinkIn(tx, deps, merchant, body);
+      checkDates(body, createdAt);
+      if (customerId !== null && !(await findCustomer(tx, merchant.id, customerId))) {
+        throw notFound('customer');
+      }
+      const { paymentMethods = PAYMENT_METHOD_KINDS } = await loadSettings(tx, merchant.id);
+      const code = randomToken(deps.random, CODE_LENGTH);
+      await insertLink(tx, {
+        merchantId: merchant.id,
+        id: newId('lnk', createdAt, deps.random),
+        code,
+        terms: termsOf(body),
+        customerId,
+        customerDetails: body.customerDetails,
+        receiptId: body.receiptId ?? null,
+        description: body.description ?? null,
+        callbackUrl: body.callbackUrl ?? null,
+        cancelUrl: body.cancelUrl ?? null,
+        productPage: body.productPage ?? null,
+        phoneNumberRequired: body.phoneNumberRequired ?? false,
+        multiUseLimit: body.multiUseLimit ?? 1,
+        createdAt,
+        expiresAt: body.expiryDate,
+      });
+      const disclaimer = fallbackDisclaimer(paymentMethods, body.currency);
+      return { answer: ok({ shortUrl: `${deps.publicUrl}/l/${code}`, disclaimer }) };
     });
-  });
+  },
+});
+
+/** Throws `bad_request` for dates that are not valid for a link created at `nowAt`. */
+function checkDates(body: Fields<typeof fields>, nowAt: number): void {
+  const problems = [...datedProblems(body, nowAt), ...expiryProblems(body, nowAt)];
+  if (problems.length > 0) throw problemsError(problems);
 }
 
-async function generateLinkIn(
-  tx: Db,
-  { now, random, publicUrl }: ApiDeps,
-  merchant: Merchant,
-  body: GenerateLinkBody,
-): Promise<Outcome> {
-  const { customerId = null } = body;
-  if (customerId !== null && !(await findCustomer(tx, merchant.id, customerId))) {
-    throw notFound('customer');
+/**
+ * A subscription may begin at any instant before the link expires, so its last billing date is checked
+ * for the latest begin. Rules: D-06, D-37.
+ */
+function expiryProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
+  const { expiryDate } = body;
+  if (expiryDate <= nowAt) return [{ field: 'expiryDate', message: 'must lie in the future' }];
+  if (datedProblems(body, nowAt).length > 0 || datedProblems(body, expiryDate).length === 0) {
+    return [];
   }
-  const { paymentMethods = PAYMENT_METHOD_KINDS } = await loadSettings(tx, merchant.id);
-  const code = randomToken(random, CODE_LENGTH);
-  const createdAt = now();
-  await insertLink(tx, {
-    merchantId: merchant.id,
-    id: newId('lnk', createdAt, random),
-    code,
-    terms: termsOf(body),
-    customerId,
-    customerDetails: body.customerDetails,
-    receiptId: body.receiptId ?? null,
-    description: body.description ?? null,
-    callbackUrl: body.callbackUrl ?? null,
-    cancelUrl: body.cancelUrl ?? null,
-    productPage: body.productPage ?? null,
-    phoneNumberRequired: body.phoneNumberRequired ?? false,
-    multiUseLimit: body.multiUseLimit ?? 1,
-    createdAt,
-    expiresAt: body.expiryDate,
-  });
-  return {
-    answer: ok({
-      shortUrl: `${publicUrl}/l/${code}`,
-      disclaimer: fallbackDisclaimer(paymentMethods, body.currency),
-    }),
-  };
+  const message = 'must leave every billing date of the subscription before the year 2200';
+  return [{ field: 'expiryDate', message }];
 }

@@ -3,19 +3,91 @@ import { findCustomer } from '../../../db/repositories/customers.ts';
 import { hasLiveMethod } from '../../../db/repositories/payment-methods.ts';
 import { insertPayment } from '../../../db/repositories/payments.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
-import { notFound } from '../../answers.ts';
-import type { ChargeTokenisedBody } from './schema.ts';
+import { EXTENSION } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { idText, metadata, optional } from '../../fields.ts';
+import type { Fields } from '../../fields.ts';
+import {
+  amountProblems,
+  chargeAmount,
+  currency,
+  receiptId,
+  storeFrontId,
+} from '../../payment-fields.ts';
+import { route } from '../../route.ts';
+import { presentCharge, TokenisedCharge, withCharge } from './charge.ts';
+import { INTENT_ID } from './intent.ts';
+
+const fields = {
+  pmId: idText().describe(
+    'Id of the saved payment method, from the callback, the event or the customer’s list.',
+  ),
+  customerId: idText().describe('Id of the customer that the payment method belongs to.'),
+  currency,
+  amount: chargeAmount,
+  receiptId: optional(receiptId).meta({ description: 'Your own order id.', ...EXTENSION }),
+  storeFrontId: optional(storeFrontId).describe('Stored with the intent. Not checked.'),
+  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+};
+
+/** Rules: IF-4.12, D-10, D-40. */
+export const chargeTokenised = route({
+  operationId: 'chargeTokenisedPaymentMethod',
+  method: 'post',
+  path: '/payments/charge-tokenised-pm',
+  tag: 'Payments',
+  summary: 'Charge a saved payment method',
+  description:
+    'The payment method must belong to the customer. A declined charge is answered 200 with status ' +
+    'FAILED.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    examples: [
+      {
+        summary: 'A teapot',
+        value: {
+          pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+          customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+          currency: 'USD',
+          amount: 4_900,
+        },
+      },
+    ],
+  },
+  answer: {
+    description: 'The charge was attempted.',
+    schema: TokenisedCharge,
+    examples: [
+      { summary: 'Paid', value: { intentId: INTENT_ID, status: 'SUCCESS' } },
+      {
+        summary: 'Declined',
+        value: { intentId: INTENT_ID, status: 'FAILED', errorCode: 'expired_card' },
+      },
+    ],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertTokenised(tx, ref, call.body, deps.now()),
+      answer: (id, charged) => {
+        const { intentId, status, errorCode } = presentCharge(id, charged);
+        return ok({ intentId, status, ...(errorCode === null ? {} : { errorCode }) });
+      },
+    }),
+});
 
 /**
- * Writes the intent of a charge of a saved method, inside the caller's transaction.
+ * Writes the intent of the charge.
  *
  * @throws DomainError `resource_not_found` unless the method is live and belongs to the customer, and
  * both belong to the merchant. Rules: IF-4.12, D-10, D-36.
  */
-export async function insertTokenised(
+async function insertTokenised(
   tx: Db,
   { merchantId, intentId }: IntentRef,
-  body: ChargeTokenisedBody,
+  body: Fields<typeof fields>,
   nowAt: number,
 ): Promise<void> {
   const customer = await findCustomer(tx, merchantId, body.customerId);

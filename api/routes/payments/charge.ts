@@ -1,24 +1,62 @@
+import { z } from 'zod';
 import type { Db } from '../../../db/client.ts';
 import { findIntent, withdrawPayment } from '../../../db/repositories/payments.ts';
-import { DomainError } from '../../../domain/errors.ts';
+import { DomainError, ERRORS } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';
-import { ok } from '../../answers.ts';
-import { callerOf } from '../../context.ts';
-import type { Context } from '../../context.ts';
+import { declineCode, declineMessage, id } from '../../answer-fields.ts';
+import type { Answer } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { answerOutcome } from '../../idempotency.ts';
+import { withOutcome } from '../../idempotency.ts';
+import type { Call } from '../../route.ts';
 import { handOver } from './hand-over.ts';
+import { chargeStatus, messageOfCode } from './intent.ts';
+
+const chargeError = z
+  .union([declineCode, z.literal('payment_outcome_pending')])
+  .meta({ description: 'Why the charge has not succeeded.' });
+
+/** Rule: IF-4.10. */
+export const OneTimeCharge = z.object({
+  intentId: id('in', 'payment intent'),
+  status: chargeStatus,
+  errorCode: chargeError.nullable().meta({ description: 'Null on success.' }),
+  errorMessage: declineMessage.nullable().meta({ description: 'Null on success.' }),
+});
+
+/** Rule: IF-4.12. */
+export const TokenisedCharge = z.object({
+  intentId: id('in', 'payment intent'),
+  status: chargeStatus,
+  errorCode: chargeError
+    .optional()
+    .meta({ description: 'Present only when the charge has not succeeded.' }),
+});
 
 /** The outcome of a merchant's charge. A pending charge gets its outcome later. Rule: D-40. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
+/** `errorCode` and `errorMessage` are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
+export function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
+  switch (charged.kind) {
+    case 'succeeded':
+      return { intentId, status: 'SUCCESS', errorCode: null, errorMessage: null };
+    case 'declined': {
+      const { errorCode } = charged;
+      return { intentId, status: 'FAILED', errorCode, errorMessage: messageOfCode(errorCode) };
+    }
+    case 'pending': {
+      const errorCode = 'payment_outcome_pending';
+      return { intentId, status: 'PENDING', errorCode, errorMessage: ERRORS[errorCode].message };
+    }
+  }
+}
+
 /** One kind of charge: one-time or tokenised. */
-interface ChargeKind {
-  /** Writes the intent inside a transaction. Called once for a command, whatever the outcome. */
-  insert: (tx: Db, ref: IntentRef) => Promise<void>;
-  /** The body of the answer. */
-  present: (intentId: string, charged: Charged) => object;
+interface ChargeKind<Body> {
+  /** Writes the intent inside a transaction. Called once for each command. */
+  readonly insert: (tx: Db, ref: IntentRef) => Promise<void>;
+  readonly answer: (intentId: string, charged: Charged) => Answer<Body>;
 }
 
 /**
@@ -26,20 +64,19 @@ interface ChargeKind {
  * so all calls with one Idempotency-Key share one intent, which is charged once. A pending outcome is not
  * stored under the key: a repeat answers with the later outcome. Rules: D-17, D-40.
  */
-export async function answerCharge(
+export async function withCharge<Body>(
+  call: Pick<Call, 'merchant' | 'keyUse' | 'late'>,
   deps: ApiDeps,
-  ctx: Context,
-  { insert, present }: ChargeKind,
-): Promise<void> {
+  { insert, answer }: ChargeKind<Body>,
+): Promise<Answer<Body>> {
   const { db } = deps;
-  const merchantId = callerOf(ctx).id;
-  await answerOutcome(deps, ctx, async ({ commandId, isRepeat, giveUp }) => {
-    const ref = { merchantId, intentId: idOfCommand('in', commandId) };
+  return withOutcome(call, deps, async ({ commandId, isRepeat, giveUp }) => {
+    const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
     // An existing intent was validated when it was written. It is not validated again.
-    const isWritten = isRepeat && (await findIntent(db, merchantId, ref.intentId)) !== null;
+    const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
     if (!isWritten) await db.transaction((tx) => insert(tx, ref));
     const charged = await charge(deps, ref, giveUp);
-    return { ...ok(present(ref.intentId, charged)), isDefinite: charged.kind !== 'pending' };
+    return { ...answer(ref.intentId, charged), isDefinite: charged.kind !== 'pending' };
   });
 }
 

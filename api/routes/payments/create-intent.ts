@@ -1,62 +1,134 @@
-import type { Db } from '../../../db/client.ts';
-import { findIntentRecord } from '../../../db/repositories/payments-read.ts';
+import { z } from 'zod';
 import { insertPayment } from '../../../db/repositories/payments.ts';
+import { findIntentRecord } from '../../../db/repositories/payments-read.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { ok } from '../../answers.ts';
-import type { ApiDeps } from '../../deps.ts';
-import type { Outcome } from '../../idempotency.ts';
-import { paymentPath } from '../../page-paths.ts';
-import { payerOf } from '../customers/payer.ts';
-import { presentIntent } from './present.ts';
-import type { CreateIntentBody } from './schema.ts';
+import { customerDetails } from '../../customer-details.ts';
+import { httpUrl, idText, metadata, optional } from '../../fields.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { paymentPath } from '../../page-links.ts';
+import { payerOf } from '../../payer.ts';
+import {
+  amountProblems,
+  chargeAmount,
+  currency,
+  description,
+  paymentMethods,
+  phoneNumberRequired,
+  receiptId,
+  storeFrontId,
+} from '../../payment-fields.ts';
+import { route } from '../../route.ts';
+import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
-/**
- * Creates a payment that a payer makes on a hosted page, inside the caller's transaction. An
- * extension. Rules: D-§7, D-11.
- */
-export async function createIntentIn(
-  tx: Db,
-  deps: ApiDeps,
-  merchantId: string,
-  body: CreateIntentBody,
-): Promise<Outcome> {
-  const nowAt = deps.now();
-  const intentId = newId('in', nowAt, deps.random);
-  const token = randomToken(deps.random);
-  const { customerId, customerDetails } = body;
-  await insertPayment(tx, {
-    merchantId,
-    intentId,
-    kind: 'hosted',
-    customerId: await payerOf(tx, deps, merchantId, { customerId, details: customerDetails }),
-    amountMinor: body.amount,
-    currency: body.currency,
-    customerDetails,
-    receiptId: body.receiptId ?? null,
-    description: body.description ?? null,
-    storeFrontId: body.storeFrontId ?? null,
-    callbackUrl: body.callbackUrl,
-    cancelUrl: body.cancelUrl ?? null,
-    paymentMethods: body.paymentMethods ?? null,
-    metadata: body.metadata ?? null,
-    phoneNumberRequired: body.phoneNumberRequired ?? false,
-    tokenise: body.tokenise ?? false,
-    nowAt,
-    checkout: {
-      id: newId('cs', nowAt, deps.random),
-      token,
-      expiresAt: nowAt + deps.checkoutExpiryMs,
+/** A hosted one-time payment. Rules: D-§7, D-11, D-14, D-43. */
+export const createIntent = route({
+  operationId: 'createIntent',
+  method: 'post',
+  path: '/payments/create-intent',
+  tag: 'Payments',
+  summary: 'Create a one-time payment',
+  description: 'Send the payer to `fwdUrl`. The page stays open for 24 hours.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: {
+    fields: {
+      amount: chargeAmount,
+      currency,
+      customerDetails: customerDetails.describe(
+        'The payer. The page asks for a missing name or e-mail address.',
+      ),
+      callbackUrl: httpUrl().describe(
+        'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
+          'The parameters are unsigned and never prove a payment.',
+      ),
+      receiptId: optional(receiptId).describe('Your own order id.'),
+      description: optional(description).describe('What the payment is for.'),
+      cancelUrl: optional(httpUrl()).describe(
+        'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+      ),
+      paymentMethods: optional(paymentMethods).describe(
+        'Payment methods that the payer may use. An unavailable method falls back to CARD.',
+      ),
+      metadata: optional(metadata()).describe('Your own key-value pairs.'),
+      phoneNumberRequired,
+      customerId: optional(idText()).describe(
+        'Id of an existing customer. Without it a customer is created from the details.',
+      ),
+      storeFrontId: optional(storeFrontId).describe('Stored with the intent. Not checked.'),
+      tokenise: optional(z.boolean()).describe(
+        'Whether the payment method is saved for the customer. Default: false.',
+      ),
     },
-  });
-  const record = await findIntentRecord(tx, merchantId, intentId);
-  invariant(record, 'the intent exists after its insert');
-  return {
-    answer: ok({
-      ...presentIntent(record, nowAt),
-      fwdUrl: `${deps.publicUrl}${paymentPath(token)}`,
-    }),
-    // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
-    afterCommit: async () => void deps.webhooks.wakeStream({ merchantId, streamId: intentId }),
-  };
-}
+    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    examples: [
+      {
+        summary: 'A teapot',
+        value: {
+          amount: 4_900,
+          currency: 'USD',
+          customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+          callbackUrl: 'https://merchant.example/thanks',
+          receiptId: 'order-1001',
+          description: 'A teapot',
+        },
+      },
+    ],
+  },
+  answer: {
+    description: 'The payment intent was created.',
+    schema: CreatedIntent,
+    examples: [
+      {
+        summary: 'Created',
+        value: { ...exampleIntent, fwdUrl: 'https://pay.example/payment/mYt0kEn' },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => {
+    const { body } = call;
+    const merchantId = call.merchant.id;
+    return inTransaction(call, deps, async (tx) => {
+      const nowAt = deps.now();
+      const intentId = newId('in', nowAt, deps.random);
+      const token = randomToken(deps.random);
+      const customer = { customerId: body.customerId, details: body.customerDetails };
+      await insertPayment(tx, {
+        merchantId,
+        intentId,
+        kind: 'hosted',
+        customerId: await payerOf(tx, deps, merchantId, customer),
+        amountMinor: body.amount,
+        currency: body.currency,
+        customerDetails: body.customerDetails,
+        receiptId: body.receiptId ?? null,
+        description: body.description ?? null,
+        storeFrontId: body.storeFrontId ?? null,
+        callbackUrl: body.callbackUrl,
+        cancelUrl: body.cancelUrl ?? null,
+        paymentMethods: body.paymentMethods ?? null,
+        metadata: body.metadata ?? null,
+        phoneNumberRequired: body.phoneNumberRequired ?? false,
+        tokenise: body.tokenise ?? false,
+        nowAt,
+        checkout: {
+          id: newId('cs', nowAt, deps.random),
+          token,
+          expiresAt: nowAt + deps.checkoutExpiryMs,
+        },
+      });
+      const record = await findIntentRecord(tx, merchantId, intentId);
+      invariant(record, 'the intent exists after its insert');
+      return {
+        answer: ok({
+          ...presentIntent(record, nowAt),
+          fwdUrl: `${deps.publicUrl}${paymentPath(token)}`,
+        }),
+        // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
+        afterCommit: async () => void deps.webhooks.wakeStream({ merchantId, streamId: intentId }),
+      };
+    });
+  },
+});

@@ -1,13 +1,87 @@
+import { z } from 'zod';
 import { findRefund, insertRefund, withdrawRefund } from '../../../db/repositories/refunds.ts';
 import type { Refund } from '../../../db/repositories/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
-import { notFound } from '../../answers.ts';
+import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { idText, optional } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import type { CommandCall } from '../../idempotency.ts';
+import { withOutcome } from '../../idempotency.ts';
+import type { Execution } from '../../idempotency.ts';
+import { route } from '../../route.ts';
 import { handOver } from './hand-over.ts';
-import type { RefundShape } from './schema.ts';
+import { INTENT_ID } from './intent.ts';
+
+/** The refund of an intent never exceeds what is not refunded yet. That is checked against its row. */
+const refundAmount = z
+  .custom<number | string>(
+    (value) =>
+      typeof value === 'string'
+        ? /^[1-9]\d{0,15}$/.test(value) && Number.isSafeInteger(Number(value))
+        : typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
+    { error: 'must be an integer of at least 1 in the smallest currency unit' },
+  )
+  .meta({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9][0-9]{0,15}$' })
+  .transform(Number);
+
+const fields = {
+  xIntentId: idText().describe('Id of the paid intent.'),
+  amount: optional(refundAmount).describe(
+    'In the smallest currency unit. Default: all that is not refunded yet.',
+  ),
+};
+
+/** Rule: D-§7. */
+export const createRefund = route({
+  operationId: 'refundIntent',
+  method: 'post',
+  path: '/payments/merchant/refund',
+  tag: 'Payments',
+  summary: 'Refund a payment, fully or partly',
+  description:
+    'The intent must be paid. The refunds of an intent never exceed the amount that was paid.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: {
+    fields,
+    examples: [
+      { summary: 'Full refund', value: { xIntentId: INTENT_ID } },
+      { summary: 'Partial refund', value: { xIntentId: INTENT_ID, amount: 1_000 } },
+    ],
+  },
+  answer: {
+    description: 'The gateway accepted the refund.',
+    schema: z.object({
+      refundId: id('rf', 'refund'),
+      intentId: id('in', 'payment intent'),
+      amount: minorAmount('Amount refunded.'),
+      currency: currencyCode,
+      refundedAt: epochMs('When the refund was made.'),
+    }),
+    examples: [
+      {
+        summary: 'Partial refund',
+        value: {
+          refundId: 'rf_0002sSOLuS2wE6rTyU9iOpAs',
+          intentId: INTENT_ID,
+          amount: 1_000,
+          currency: 'USD',
+          refundedAt: 1_795_262_400_000,
+        },
+      },
+    ],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
+  handle: (call, deps) =>
+    withOutcome(call, deps, async (execution) => {
+      const refund = await refundIntent(deps, call.merchant.id, call.body, execution);
+      const { id: refundId, intentId, amountMinor, currency, refundedAt } = refund;
+      invariant(refundedAt !== null, 'a refund with an outcome has its time');
+      return ok({ refundId, intentId, amount: amountMinor, currency, refundedAt });
+    }),
+});
 
 /**
  * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same
@@ -16,11 +90,11 @@ import type { RefundShape } from './schema.ts';
  * @throws DomainError with the code and reason of a refusal. `payment_outcome_pending`: the refund is not
  * decided yet. `service_unavailable`: the refund could not be handed to its workflow. Rules: D-17, D-§7.
  */
-export async function refundIntent(
+async function refundIntent(
   deps: ApiDeps,
   merchantId: string,
-  body: Fields<typeof RefundShape>,
-  { commandId, giveUp }: CommandCall,
+  body: Fields<typeof fields>,
+  { commandId, giveUp }: Execution,
 ): Promise<Refund> {
   const { db, payments, now } = deps;
   const ref = { merchantId, refundId: idOfCommand('rf', commandId) };

@@ -1,29 +1,83 @@
-import type { Router } from '@koa/router';
+import { z } from 'zod';
 import { findSetupMethod, insertSetupMethod } from '../../../db/repositories/setup-methods.ts';
+import type { SetupMethod } from '../../../db/repositories/setup-methods.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
-import { notFound, ok, send } from '../../answers.ts';
-import { callerOf, pathParam } from '../../context.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { readFields } from '../../fields.ts';
-import { answerInTransaction } from '../../idempotency.ts';
-import { setupMethodPath } from '../../page-paths.ts';
-import { payerOf } from '../customers/payer.ts';
-import { presentSetupMethod } from './present.ts';
-import { CreateSetupMethodShape } from './schema.ts';
+import { SETUP_METHOD_STATUSES, setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import { currencyCode, EXTENSION, id, pairs, paymentMethodKind, url } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { customerDetails } from '../../customer-details.ts';
+import { httpUrl, idText, metadata, optional } from '../../fields.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { setupMethodPath } from '../../page-links.ts';
+import { payerOf } from '../../payer.ts';
+import {
+  currency,
+  paymentMethods,
+  phoneNumberRequired,
+  storeFrontId,
+} from '../../payment-fields.ts';
+import { route } from '../../route.ts';
 
-export function setupMethodRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, random } = deps;
+const SETUP_METHOD_ID = 'sm_0002sSOLuS8nM4vBcX2zLkJh';
 
-  /** Rules: IF-4.13, D-11. */
-  router.post('/setup-method/create', async (ctx) => {
-    const body = readFields(CreateSetupMethodShape, ctx.state.body);
-    const { billingDetails, customerId } = body;
-    const merchantId = callerOf(ctx).id;
-    await answerInTransaction(deps, ctx, async (tx) => {
-      const createdAt = now();
-      const setupMethodId = newId('sm', createdAt, random);
-      const token = randomToken(random);
+const exampleBody = {
+  currency: 'USD',
+  billingDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  callbackUrl: 'https://merchant.example/saved',
+};
+
+/** Rules: IF-4.13, D-11, D-14, D-43. */
+export const createSetupMethod = route({
+  operationId: 'createSetupMethod',
+  method: 'post',
+  path: '/setup-method/create',
+  tag: 'Setup methods',
+  summary: 'Let a payer save a payment method',
+  description: 'Send the payer to `fwdUrl`. Nothing is charged.',
+  idempotencyKey: 'listed',
+  body: {
+    fields: {
+      currency,
+      billingDetails: customerDetails.describe(
+        'The payer. The page asks for a missing name or e-mail address.',
+      ),
+      callbackUrl: httpUrl().describe(
+        'Where the payer’s browser goes afterwards, with `setup_method_id`, `pm_id`, `customer_id` ' +
+          'and `status` added. The parameters are unsigned.',
+      ),
+      paymentMethods: optional(paymentMethods).describe(
+        'Payment methods that may be saved. An unavailable method falls back to CARD.',
+      ),
+      customerId: optional(idText()).describe(
+        'Id of an existing customer. Without it a customer is created from the details.',
+      ),
+      storeFrontId: optional(storeFrontId).describe('Stored with the session. Not checked.'),
+      metadata: optional(metadata()).describe('Your own key-value pairs.'),
+      phoneNumberRequired,
+    },
+    examples: [{ summary: 'A card', value: exampleBody }],
+  },
+  answer: {
+    description: 'The setup session was created.',
+    schema: z.object({
+      setupMethodId: id('sm', 'setup session'),
+      fwdUrl: url('Where to send the payer.'),
+    }),
+    examples: [
+      {
+        summary: 'Created',
+        value: { setupMethodId: SETUP_METHOD_ID, fwdUrl: 'https://pay.example/setup/mYt0kEn' },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) =>
+    inTransaction(call, deps, async (tx) => {
+      const { billingDetails, customerId, ...body } = call.body;
+      const merchantId = call.merchant.id;
+      const createdAt = deps.now();
+      const setupMethodId = newId('sm', createdAt, deps.random);
+      const token = randomToken(deps.random);
       await insertSetupMethod(
         tx,
         {
@@ -40,17 +94,78 @@ export function setupMethodRoutes(router: Router<RequestState>, deps: ApiDeps): 
           createdAt,
           expiresAt: createdAt + deps.checkoutExpiryMs,
         },
-        { id: newId('cs', createdAt, random), token },
+        { id: newId('cs', createdAt, deps.random), token },
       );
       const fwdUrl = `${deps.publicUrl}${setupMethodPath(token)}`;
       return { answer: ok({ setupMethodId, fwdUrl }) };
-    });
-  });
+    }),
+});
 
-  /** An extension. Rule: D-§7. */
-  router.get('/setup-method/:setupMethodId', async (ctx) => {
-    const session = await findSetupMethod(db, callerOf(ctx).id, pathParam(ctx, 'setupMethodId'));
-    if (!session) throw notFound('setup method');
-    send(ctx, ok(presentSetupMethod(session, now())));
-  });
+/** Rules: IF-2.5, D-§7. */
+const SetupMethodAnswer = z
+  .object({
+    setupMethodId: id('sm', 'setup session'),
+    customerId: id('cus', 'customer'),
+    currency: currencyCode,
+    paymentMethods: z.array(paymentMethodKind),
+    storeFrontId: z.string().optional(),
+    callbackUrl: url('Where the payer’s browser goes afterwards.'),
+    metadata: pairs.optional(),
+    status: z.enum(SETUP_METHOD_STATUSES).meta({
+      description: 'FAILED: the session has no tries left. CANCELLED: the session expired.',
+    }),
+    pmId: id('pmt', 'saved payment method').optional(),
+  })
+  .meta({ id: 'SetupMethod', ...EXTENSION });
+
+/** A field without a value is omitted. Rule: D-10a. */
+function presentSetupMethod(session: SetupMethod, nowAt: number) {
+  const { storeFrontId: storeFront, metadata: ownPairs, paymentMethodId } = session;
+  return {
+    setupMethodId: session.id,
+    customerId: session.customerId,
+    currency: session.currency,
+    paymentMethods: session.paymentMethods,
+    ...(storeFront === null ? {} : { storeFrontId: storeFront }),
+    callbackUrl: session.callbackUrl,
+    ...(ownPairs === null ? {} : { metadata: ownPairs }),
+    status: setupMethodStatusAt(session, nowAt),
+    ...(paymentMethodId === null ? {} : { pmId: paymentMethodId }),
+  };
 }
+
+/** Rule: D-§7. */
+export const getSetupMethod = route({
+  operationId: 'getSetupMethod',
+  method: 'get',
+  path: '/setup-method/:setupMethodId',
+  tag: 'Setup methods',
+  summary: 'Read a setup session',
+  description: 'Shows whether a payment method was saved, and its id.',
+  isExtension: true,
+  params: { setupMethodId: { description: 'Id of a setup session.', example: SETUP_METHOD_ID } },
+  answer: {
+    description: 'The session.',
+    schema: SetupMethodAnswer,
+    examples: [
+      {
+        summary: 'Saved',
+        value: {
+          setupMethodId: SETUP_METHOD_ID,
+          customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+          currency: 'USD',
+          paymentMethods: ['CARD'],
+          callbackUrl: exampleBody.callbackUrl,
+          status: 'SUCCESS',
+          pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async ({ merchant, params }, { db, now }) => {
+    const session = await findSetupMethod(db, merchant.id, params.setupMethodId);
+    if (!session) throw notFound('setup method');
+    return ok(presentSetupMethod(session, now()));
+  },
+});

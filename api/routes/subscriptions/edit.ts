@@ -1,54 +1,83 @@
-import { z } from 'zod';
-import {
-  INTERVAL_UNITS,
-  cycleCountProblem,
-  intervalCountProblem,
-} from '../../../domain/calendar.ts';
-import type { EditCommand } from '../../../domain/subscription/commands.ts';
-import { instant, optional, problemsError, readFields } from '../../fields.ts';
+import { cycleCountProblem } from '../../../domain/calendar.ts';
+import { nothing } from '../../answer-fields.ts';
+import { idText, instant, optional, problemsError } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { amount } from '../../payment-fields.ts';
-import { cycleCountField, intervalCountField, SubscriptionIdBody } from './schema.ts';
+import { route } from '../../route.ts';
+import { withCommand } from './commands.ts';
+import { boundsProblems, cycleCount, interval, intervalCount } from './fields.ts';
+import { SUBSCRIPTION_ID } from './subscription.ts';
 
-/** Rule: IF-4.6. */
-export const EditSubscriptionShape = {
-  ...SubscriptionIdBody,
-  newAmount: optional(amount),
-  newCycleCount: optional(cycleCountField),
-  newNextPaymentDate: optional(instant),
-  interval: optional(z.enum(INTERVAL_UNITS)),
-  intervalCount: optional(intervalCountField),
+const fields = {
+  subscriptionId: idText().describe('Id of the subscription.'),
+  newAmount: optional(amount).describe(
+    'Amount of each later cycle. More than 1 USD or its equivalent.',
+  ),
+  newCycleCount: optional(cycleCount).describe(
+    'Total number of billing cycles. Must exceed the number of charged cycles.',
+  ),
+  newNextPaymentDate: optional(instant).describe(
+    'Epoch milliseconds in the future. The next due date; later due dates are counted from it. In ' +
+      'TRIALING: the end of the trial. In UNPAID: replaces the rest of the retry plan.',
+  ),
+  interval: optional(interval).describe('Unit of the time between two billings.'),
+  intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),
 };
 
-type Given = Partial<Fields<typeof EditSubscriptionShape>>;
-
-/** The changes of an edit, with the field names of the command. */
-type EditChanges = Omit<EditCommand, 'kind' | 'commandId'> & { subscriptionId: string };
+type Given = Partial<Fields<typeof fields>>;
 
 /**
- * Reads the fields of an edit. The workflow checks the rules that depend on the subscription: its status,
- * currency, time and charged cycles.
- *
- * @throws DomainError `bad_request` naming every invalid field. Rules: IF-4.6, D-15, D-10a.
+ * The workflow checks the rules that depend on the subscription: its status, currency, time and charged
+ * cycles. Rules: IF-4.6, D-15, D-16.
  */
-export function readEditSubscription(body: unknown): EditChanges {
-  const fields = readFields(EditSubscriptionShape, body, (given) => [
-    ...boundsProblems(given),
-    ...intervalRuleProblems(given),
-  ]);
-  const { subscriptionId, newAmount, newCycleCount, newNextPaymentDate } = fields;
-  const { interval, intervalCount } = fields;
-  const editable = [newAmount, newCycleCount, newNextPaymentDate, interval];
-  if (editable.every((value) => value === undefined)) throw problemsError([NOTHING_TO_EDIT]);
-  return {
-    subscriptionId,
-    newAmountMinor: newAmount,
-    newCycleCount,
-    newNextPaymentAt: newNextPaymentDate,
-    interval,
-    intervalCount,
-  };
-}
+export const editSubscription = route({
+  operationId: 'editSubscription',
+  method: 'post',
+  path: '/subscription/edit',
+  tag: 'Subscriptions',
+  summary: 'Edit a subscription',
+  description:
+    'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Takes effect at once. A payment that was already ' +
+    'requested keeps its amount. To change the interval, send `interval`, `intervalCount` and ' +
+    '`newNextPaymentDate` together.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: (given) => [...editBoundsProblems(given), ...intervalRuleProblems(given)],
+    examples: [
+      { summary: 'Another amount', value: { subscriptionId: SUBSCRIPTION_ID, newAmount: 2_499 } },
+      {
+        summary: 'Yearly from a date on',
+        value: {
+          subscriptionId: SUBSCRIPTION_ID,
+          interval: 'YEAR',
+          intervalCount: 1,
+          newNextPaymentDate: 1_798_761_600_000,
+        },
+      },
+    ],
+  },
+  answer: {
+    description: 'The subscription was edited.',
+    schema: nothing,
+    examples: [{ summary: 'Done', value: {} }],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
+  handle: async (call, deps) => {
+    const { newAmount, newCycleCount, newNextPaymentDate, ...intervals } = call.body;
+    const editable = [newAmount, newCycleCount, newNextPaymentDate, intervals.interval];
+    if (editable.every((value) => value === undefined)) throw problemsError([NOTHING_TO_EDIT]);
+    return withCommand(call, deps, ({ commandId }) => ({
+      kind: 'edit',
+      commandId,
+      newAmountMinor: newAmount,
+      newCycleCount,
+      newNextPaymentAt: newNextPaymentDate,
+      interval: intervals.interval,
+      intervalCount: intervals.intervalCount,
+    }));
+  },
+});
 
 const NOTHING_TO_EDIT: Problem = {
   field: 'body',
@@ -56,24 +85,25 @@ const NOTHING_TO_EDIT: Problem = {
 };
 
 /** The workflow checks the currency's minimum, which depends on the subscription. Rules: D-01, D-06. */
-function boundsProblems({ newAmount, newCycleCount, interval, intervalCount }: Given): Problem[] {
-  const problems = {
-    newAmount: newAmount === undefined || newAmount > 0 ? null : 'must be greater than 0',
-    newCycleCount: newCycleCount === undefined ? null : cycleCountProblem(newCycleCount),
-    intervalCount:
-      interval === undefined || intervalCount === undefined
-        ? null
-        : intervalCountProblem(interval, intervalCount),
-  };
-  return Object.entries(problems).flatMap(([field, message]) =>
-    message === null ? [] : [{ field, message }],
-  );
+function editBoundsProblems({ newAmount, newCycleCount, ...given }: Given): Problem[] {
+  const isTooSmall = newAmount !== undefined && newAmount <= 0;
+  const message = newCycleCount === undefined ? null : cycleCountProblem(newCycleCount);
+  return [
+    ...(isTooSmall ? [{ field: 'newAmount', message: 'must be greater than 0' }] : []),
+    ...(message === null ? [] : [{ field: 'newCycleCount', message }]),
+    ...boundsProblems(given),
+  ];
 }
 
 /** All three fields must be given together. Rule: IF-4.6 rule 1. */
-function intervalRuleProblems({ newNextPaymentDate, interval, intervalCount }: Given): Problem[] {
-  if (interval === undefined && intervalCount === undefined) return [];
-  return Object.entries({ newNextPaymentDate, interval, intervalCount }).flatMap(([field, value]) =>
+function intervalRuleProblems({ newNextPaymentDate, ...given }: Given): Problem[] {
+  if (given.interval === undefined && given.intervalCount === undefined) return [];
+  const together = {
+    newNextPaymentDate,
+    interval: given.interval,
+    intervalCount: given.intervalCount,
+  };
+  return Object.entries(together).flatMap(([field, value]) =>
     value === undefined ? [{ field, message: 'is required to edit the interval' }] : [],
   );
 }

@@ -1,47 +1,85 @@
-import type { Router } from '@koa/router';
 import type { Db } from '../../../db/client.ts';
 import { insertPayment } from '../../../db/repositories/payments.ts';
 import { findChargeable } from '../../../db/repositories/subscriptions-read.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
-import { notFound } from '../../answers.ts';
-import type { RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { idText, optional, readFields, text } from '../../fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { idText, optional, text } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import { amount, amountProblems, currency } from '../../payment-fields.ts';
-import { answerCharge } from '../payments/charge.ts';
-import { presentOneTimeCharge } from '../payments/present.ts';
+import { chargeAmount, amountProblems, currency } from '../../payment-fields.ts';
+import { route } from '../../route.ts';
+import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
+import { INTENT_ID } from '../payments/intent.ts';
+import { SUBSCRIPTION_ID } from './subscription.ts';
 
 const COMMENTS_MAX = 5_000;
 
-/** Rules: IF-4.10, D-35. */
-export const OneTimeChargeShape = {
-  subscriptionId: idText(),
-  amount,
+const fields = {
+  subscriptionId: idText().describe('Id of the subscription.'),
+  amount: chargeAmount,
   currency,
-  comments: optional(text(COMMENTS_MAX)),
+  comments: optional(text(COMMENTS_MAX)).describe('Your own note.'),
 };
 
 /** Charges the saved method once, outside the billing cycles. Rules: IF-4.10, D-35, D-40. */
-export function oneTimeChargeRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  router.post('/subscription/merchant/one-time-charge', async (ctx) => {
-    const body = readFields(OneTimeChargeShape, ctx.state.body, (fields) =>
-      amountProblems({ amount: fields.amount }, fields.currency),
-    );
-    await answerCharge(deps, ctx, {
-      insert: (tx, ref) => insertOneTime(tx, ref, body, deps.now()),
-      present: presentOneTimeCharge,
-    });
-  });
-}
+export const chargeSubscriptionOnce = route({
+  operationId: 'chargeSubscriptionOnce',
+  method: 'post',
+  path: '/subscription/merchant/one-time-charge',
+  tag: 'Subscriptions',
+  summary: 'Charge a subscription’s payment method once',
+  description:
+    'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Changes neither the cycles nor the status. A ' +
+    'declined charge is answered 200 with status FAILED.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    examples: [
+      {
+        summary: 'An extra',
+        value: {
+          subscriptionId: SUBSCRIPTION_ID,
+          amount: 750,
+          currency: 'USD',
+          comments: 'A box of biscuits',
+        },
+      },
+    ],
+  },
+  answer: {
+    description: 'The charge was attempted.',
+    schema: OneTimeCharge,
+    examples: [
+      {
+        summary: 'Paid',
+        value: { intentId: INTENT_ID, status: 'SUCCESS', errorCode: null, errorMessage: null },
+      },
+      {
+        summary: 'Declined',
+        value: {
+          intentId: INTENT_ID,
+          status: 'FAILED',
+          errorCode: 'insufficient_funds',
+          errorMessage: 'The account does not hold enough money for this payment.',
+        },
+      },
+    ],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertOneTime(tx, ref, call.body, deps.now()),
+      answer: (intentId, charged) => ok(presentCharge(intentId, charged)),
+    }),
+});
 
 /** Locks the subscription's row until the transaction ends. Throws the reason of a refusal. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,
-  body: Fields<typeof OneTimeChargeShape>,
+  body: Fields<typeof fields>,
   nowAt: number,
 ): Promise<void> {
   const { subscriptionId } = body;

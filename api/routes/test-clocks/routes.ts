@@ -1,57 +1,138 @@
-import type { Router } from '@koa/router';
+import { z } from 'zod';
 import {
   countBehind,
   findTestClock,
   insertTestClock,
 } from '../../../db/repositories/test-clocks.ts';
-import { DomainError } from '../../../domain/errors.ts';
+import type { TestClock } from '../../../db/repositories/test-clocks.ts';
 import { newId } from '../../../domain/ids.ts';
-import { notFound, ok, send } from '../../answers.ts';
-import { callerOf, pathParam } from '../../context.ts';
-import type { Context, RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { readFields } from '../../fields.ts';
-import { answerInTransaction, answerOutcome } from '../../idempotency.ts';
+import { epochMs, id } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { idText, instant, optional } from '../../fields.ts';
+import { inTransaction, withOutcome } from '../../idempotency.ts';
+import { route } from '../../route.ts';
 import { setClockTarget, waitUntilReached } from './advance.ts';
-import { presentTestClock } from './present.ts';
-import { AdvanceTestClockBody, CreateTestClockBody } from './schema.ts';
 
-/** Test clocks set the time of a merchant's test subscriptions. Rule: D-60. */
-export function testClockRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, random } = deps;
+const CLOCK_ID = 'clk_0002sSOLuU7pZ3cXvB5nMkQs';
 
-  router.post('/test-clock/create', async (ctx) => {
-    const merchantId = testMerchantId(ctx);
-    const body = readFields(CreateTestClockBody, ctx.state.body);
-    await answerInTransaction(deps, ctx, async (tx) => {
-      const createdAt = now();
-      const targetAt = body.now ?? createdAt;
-      const id = newId('clk', createdAt, random);
-      await insertTestClock(tx, { merchantId, id, targetAt, createdAt });
-      return { answer: ok({ testClockId: id, now: targetAt }) };
-    });
-  });
+const now = epochMs('The time of the clock.');
 
-  router.post('/test-clock/advance', async (ctx) => {
-    const merchantId = testMerchantId(ctx);
-    const body = readFields(AdvanceTestClockBody, ctx.state.body);
-    await answerOutcome(deps, ctx, async ({ isRepeat }) => {
-      const clock = await setClockTarget(deps, merchantId, { ...body, isRepeat });
+/** Rule: D-60. */
+const TestClockAnswer = z
+  .object({
+    testClockId: id('clk', 'test clock'),
+    now,
+    status: z.enum(['READY', 'ADVANCING']).meta({
+      description: 'READY: every subscription on the clock has reached `now`.',
+    }),
+  })
+  .meta({ id: 'TestClock' });
+
+const ready = { testClockId: CLOCK_ID, now: 1_798_761_600_000, status: 'READY' } as const;
+
+function presentTestClock(clock: TestClock, isReady: boolean) {
+  return {
+    testClockId: clock.id,
+    now: clock.targetAt,
+    status: isReady ? ('READY' as const) : ('ADVANCING' as const),
+  };
+}
+
+/** Rule: D-60. */
+export const createTestClock = route({
+  operationId: 'createTestClock',
+  method: 'post',
+  path: '/test-clock/create',
+  tag: 'Test clocks',
+  summary: 'Create a test clock',
+  description: 'The clock stands still until it is advanced. Test credentials only.',
+  isExtension: true,
+  isTestOnly: true,
+  idempotencyKey: 'honoured',
+  body: {
+    fields: {
+      now: optional(instant).describe('Start time, in epoch milliseconds. Default: the present.'),
+    },
+    examples: [
+      { summary: 'The present', value: {} },
+      { summary: 'A given time', value: { now: 1_798_761_600_000 } },
+    ],
+  },
+  answer: {
+    description: 'The test clock was created.',
+    schema: z.object({ testClockId: id('clk', 'test clock'), now }),
+    examples: [{ summary: 'Created', value: { testClockId: CLOCK_ID, now: 1_798_761_600_000 } }],
+  },
+  refusals: ['operation_not_allowed'],
+  handle: async (call, deps) =>
+    inTransaction(call, deps, async (tx) => {
+      const createdAt = deps.now();
+      const targetAt = call.body.now ?? createdAt;
+      const testClockId = newId('clk', createdAt, deps.random);
+      await insertTestClock(tx, {
+        merchantId: call.merchant.id,
+        id: testClockId,
+        targetAt,
+        createdAt,
+      });
+      return { answer: ok({ testClockId, now: targetAt }) };
+    }),
+});
+
+/** Rule: D-60. */
+export const advanceTestClock = route({
+  operationId: 'advanceTestClock',
+  method: 'post',
+  path: '/test-clock/advance',
+  tag: 'Test clocks',
+  summary: 'Advance a test clock',
+  description:
+    'Everything due up to `to` happens, in order. The call waits at most 25 seconds and then answers ' +
+    'ADVANCING: read the clock until it is READY. The call does not wait for webhooks.',
+  isExtension: true,
+  isTestOnly: true,
+  idempotencyKey: 'honoured',
+  body: {
+    fields: {
+      testClockId: idText().describe('Id of the test clock.'),
+      to: instant.describe('Epoch milliseconds, not before the time of the clock.'),
+    },
+    examples: [{ summary: 'To a date', value: { testClockId: CLOCK_ID, to: 1_798_761_600_000 } }],
+  },
+  answer: {
+    description: 'The clock has reached `to`, or is still advancing.',
+    schema: TestClockAnswer,
+    examples: [{ summary: 'Ready', value: ready }],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async (call, deps) =>
+    withOutcome(call, deps, async ({ isRepeat }) => {
+      const clock = await setClockTarget(deps, call.merchant.id, { ...call.body, isRepeat });
       const isReady = await waitUntilReached(deps, clock);
       return { ...ok(presentTestClock(clock, isReady)), isDefinite: isReady };
-    });
-  });
+    }),
+});
 
-  router.get('/test-clock/:testClockId', async (ctx) => {
-    const clock = await findTestClock(db, testMerchantId(ctx), pathParam(ctx, 'testClockId'));
+/** Rule: D-60. */
+export const getTestClock = route({
+  operationId: 'getTestClock',
+  method: 'get',
+  path: '/test-clock/:testClockId',
+  tag: 'Test clocks',
+  summary: 'Read a test clock',
+  description: 'Shows whether the clock is still advancing.',
+  isExtension: true,
+  isTestOnly: true,
+  params: { testClockId: { description: 'Id of a test clock.', example: CLOCK_ID } },
+  answer: {
+    description: 'The clock.',
+    schema: TestClockAnswer,
+    examples: [{ summary: 'Ready', value: ready }],
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  handle: async ({ merchant, params }, { db }) => {
+    const clock = await findTestClock(db, merchant.id, params.testClockId);
     if (!clock) throw notFound('test clock');
-    const isReady = (await countBehind(db, clock)) === 0;
-    send(ctx, ok(presentTestClock(clock, isReady)));
-  });
-}
-
-function testMerchantId(ctx: Context): string {
-  const merchant = callerOf(ctx);
-  if (merchant.mode === 'test') return merchant.id;
-  throw new DomainError('operation_not_allowed', 'Test clocks need test credentials.');
-}
+    return ok(presentTestClock(clock, (await countBehind(db, clock)) === 0));
+  },
+});

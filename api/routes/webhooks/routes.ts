@@ -1,94 +1,216 @@
-import type { Router } from '@koa/router';
+import { z } from 'zod';
 import {
   createWebhookConfig,
   deleteWebhookConfig,
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../../db/repositories/webhook-configs.ts';
-import type { Resealed } from '../../../db/repositories/webhook-configs.ts';
+import type { Resealed, WebhookConfig } from '../../../db/repositories/webhook-configs.ts';
+import { EVENT_TYPES } from '../../../domain/events.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
-import { NO_CONTENT, notFound, ok, send } from '../../answers.ts';
-import { callerOf, pathParam } from '../../context.ts';
-import type { Context, RequestState } from '../../context.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { answerInTransaction } from '../../idempotency.ts';
-import { presentWebhook } from './present.ts';
-import { readIncludeInactive, readWebhook, SHOWN_SIGNER } from './schema.ts';
+import { EXTENSION, id, nothing, url } from '../../answer-fields.ts';
+import { NO_CONTENT, notFound, ok } from '../../answers.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { route } from '../../route.ts';
+import { SHOWN_SIGNER, webhookFields, webhookProblems } from './fields.ts';
 
-export function webhookRoutes(router: Router<RequestState>, deps: ApiDeps): void {
-  const { db, now, random, sealing, webhooks, endpointProblem } = deps;
+const CONFIG_ID = 'whc_0002sSOLuT4mR8yNqD1sKjWb';
+const configIdParam = { description: 'Id of a webhook configuration.', example: CONFIG_ID };
 
-  /** Rule: D-55. */
-  router.post('/webhook', async (ctx) => {
-    const { endpoint, eventSigner, subscribedEventTypes } = readWebhook(
-      ctx.state.body,
-      endpointProblem,
-      { isNew: true },
-    );
-    const merchantId = callerOf(ctx).id;
-    await answerInTransaction(deps, ctx, async (tx) => {
-      const at = now();
-      const configId = newId('whc', at, random);
+const exampleBody = {
+  eventSigner: 'a-long-secret-of-your-own',
+  endpoint: 'https://merchant.example/events',
+  subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
+};
+
+const body = { fields: webhookFields, examples: [{ summary: 'Payments', value: exampleBody }] };
+
+/** Rules: IF-2.6, D-55. */
+const WebhookConfiguration = z
+  .object({
+    webhookConfigId: id('whc', 'configuration'),
+    webHookUrl: url('URL that events are sent to.'),
+    eventSigner: z
+      .literal(SHOWN_SIGNER)
+      .meta({ description: 'Placeholder for the secret, which is never shown.' }),
+    subscribedEventTypes: z.array(z.enum(EVENT_TYPES)),
+    isActive: z.boolean().meta({
+      description:
+        'False after five days of only failed deliveries, or after an answer of 410. PUT sets it to true.',
+    }),
+  })
+  .meta({ id: 'WebhookConfiguration' });
+
+function presentWebhook(config: WebhookConfig): z.input<typeof WebhookConfiguration> {
+  return {
+    webhookConfigId: config.id,
+    webHookUrl: config.url,
+    eventSigner: SHOWN_SIGNER,
+    subscribedEventTypes: config.eventTypes,
+    isActive: config.isActive,
+  };
+}
+
+/** Rules: IF-4.14, D-55. */
+export const getWebhooks = route({
+  operationId: 'listWebhooks',
+  method: 'get',
+  path: '/webhook',
+  tag: 'Webhooks',
+  summary: 'List webhook configurations',
+  description: 'Lists the active configurations. `includeInactive=true` lists all.',
+  query: {
+    includeInactive: z
+      .enum(['true', 'false'])
+      .default('false')
+      .meta({ description: 'Whether deactivated configurations are listed too.', ...EXTENSION }),
+  },
+  answer: {
+    description: 'The configurations.',
+    schema: z.object({ data: z.array(WebhookConfiguration) }),
+    examples: [
+      {
+        summary: 'One',
+        value: {
+          data: [
+            {
+              webhookConfigId: CONFIG_ID,
+              webHookUrl: exampleBody.endpoint,
+              eventSigner: SHOWN_SIGNER,
+              subscribedEventTypes: [
+                'intent.success',
+                'intent.failed',
+                'subscription.cycle_charged',
+              ],
+              isActive: true,
+            },
+          ],
+        },
+      },
+    ],
+  },
+  handle: async ({ merchant, query }, { db }) => {
+    const includeInactive = query.includeInactive === 'true';
+    const configs = await listWebhookConfigs(db, merchant.id, { includeInactive });
+    return ok({ data: configs.map(presentWebhook) });
+  },
+});
+
+/** Rule: D-55. */
+export const createWebhook = route({
+  operationId: 'createWebhook',
+  method: 'post',
+  path: '/webhook',
+  tag: 'Webhooks',
+  summary: 'Create a webhook configuration',
+  description: 'Events that happen from now on are sent to the endpoint.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: {
+    ...body,
+    problems: (fields, { endpointProblem }) => [
+      // A new configuration has no stored secret that the placeholder could stand for.
+      ...(fields.eventSigner === SHOWN_SIGNER
+        ? [{ field: 'eventSigner', message: 'must be a secret of your own' }]
+        : []),
+      ...webhookProblems(fields, endpointProblem),
+    ],
+  },
+  answer: {
+    description: 'The configuration is active.',
+    schema: z.object({ webhookConfigId: id('whc', 'configuration') }),
+    examples: [{ summary: 'Created', value: { webhookConfigId: CONFIG_ID } }],
+  },
+  handle: async (call, deps) => {
+    const { endpoint, eventSigner, subscribedEventTypes } = call.body;
+    return inTransaction(call, deps, async (tx) => {
+      const at = deps.now();
+      const webhookConfigId = newId('whc', at, deps.random);
       await createWebhookConfig(tx, {
-        merchantId,
-        configId,
+        merchantId: call.merchant.id,
+        configId: webhookConfigId,
         url: endpoint,
-        sealedSigner: sealing.seal(eventSigner, configId),
+        sealedSigner: deps.sealing.seal(eventSigner, webhookConfigId),
         eventTypes: subscribedEventTypes,
         at,
       });
-      return { answer: ok({ webhookConfigId: configId }) };
+      return { answer: ok({ webhookConfigId }) };
     });
-  });
+  },
+});
 
-  /** Rule: IF-4.14. */
-  router.get('/webhook', async (ctx) => {
-    const includeInactive = readIncludeInactive(ctx.query);
-    const configs = await listWebhookConfigs(db, callerOf(ctx).id, { includeInactive });
-    send(ctx, ok({ data: configs.map(presentWebhook) }));
-  });
-
-  /** Rules: IF-4.15, D-16. */
-  router.put('/webhook/:webhookConfigId', async (ctx) => {
-    const { endpoint, eventSigner, subscribedEventTypes } = readWebhook(
-      ctx.state.body,
-      endpointProblem,
-      { isNew: false },
-    );
-    const ref = configRef(ctx);
+/** Rules: IF-4.15, D-16. */
+export const updateWebhook = route({
+  operationId: 'updateWebhook',
+  method: 'put',
+  path: '/webhook/:webhookConfigId',
+  tag: 'Webhooks',
+  summary: 'Replace a webhook configuration',
+  description:
+    'Also reactivates a deactivated configuration. After a change of the secret, `webhook-signature` ' +
+    'lists a signature with each of the two secrets for 24 hours. `xpay-signature` uses the new ' +
+    'secret at once.',
+  idempotencyKey: 'honoured',
+  params: { webhookConfigId: configIdParam },
+  body: {
+    ...body,
+    problems: (fields, { endpointProblem }) => webhookProblems(fields, endpointProblem),
+  },
+  answer: 'no content',
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => {
+    const { endpoint, eventSigner, subscribedEventTypes } = call.body;
+    const ref = configRef(call);
     const reseal = (stored: Buffer): Resealed | null => {
       // The client sent the placeholder from a read back, so the stored secret stays.
       if (eventSigner === SHOWN_SIGNER) return null;
-      const before = openIfPossible(sealing, stored, ref.configId);
+      const before = openIfPossible(deps.sealing, stored, ref.configId);
       if (before === eventSigner) return null;
-      const sealedSigner = sealing.seal(eventSigner, ref.configId);
+      const sealedSigner = deps.sealing.seal(eventSigner, ref.configId);
       return { sealedSigner, isStoredReadable: before !== null };
     };
-    await answerInTransaction(deps, ctx, async (tx) => {
+    return inTransaction(call, deps, async (tx) => {
       const isKnown = await updateWebhookConfig(tx, {
         ...ref,
         url: endpoint,
         eventTypes: subscribedEventTypes,
         reseal,
-        at: now(),
+        at: deps.now(),
       });
       if (!isKnown) throw notFound('webhook configuration');
       // Not awaited. The maintenance sweep wakes an endpoint queue that missed the signal.
-      return { answer: NO_CONTENT, afterCommit: async () => void webhooks.breakerClosed(ref) };
+      return { answer: NO_CONTENT, afterCommit: async () => void deps.webhooks.breakerClosed(ref) };
     });
-  });
+  },
+});
 
-  /** Rule: D-55. */
-  router.delete('/webhook/:webhookConfigId', async (ctx) => {
-    const ref = configRef(ctx);
-    await answerInTransaction(deps, ctx, async (tx) => {
-      const isKnown = await deleteWebhookConfig(tx, { ...ref, at: now() });
+/** Rule: D-55. */
+export const deleteWebhook = route({
+  operationId: 'deleteWebhook',
+  method: 'delete',
+  path: '/webhook/:webhookConfigId',
+  tag: 'Webhooks',
+  summary: 'Delete a webhook configuration',
+  description: 'No more events are sent to the endpoint. Pending deliveries are dropped.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  params: { webhookConfigId: configIdParam },
+  answer: {
+    description: 'The configuration was deleted.',
+    schema: nothing,
+    examples: [{ summary: 'Done', value: {} }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => {
+    const ref = configRef(call);
+    return inTransaction(call, deps, async (tx) => {
+      const isKnown = await deleteWebhookConfig(tx, { ...ref, at: deps.now() });
       if (!isKnown) throw notFound('webhook configuration');
       return { answer: ok({}) };
     });
-  });
-}
+  },
+});
 
 /** Null when the encryption key of the secret is lost. The merchant repairs that with an update. */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
@@ -101,8 +223,13 @@ function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): str
 }
 
 /** A text that is no configuration id is answered like an unknown id. Rule: D-21. */
-function configRef(ctx: Context): { merchantId: string; configId: string } {
-  const configId = pathParam(ctx, 'webhookConfigId');
+function configRef({
+  merchant,
+  params: { webhookConfigId: configId },
+}: {
+  merchant: { id: string };
+  params: { webhookConfigId: string };
+}): { merchantId: string; configId: string } {
   if (!isId('whc', configId)) throw notFound('webhook configuration');
-  return { merchantId: callerOf(ctx).id, configId };
+  return { merchantId: merchant.id, configId };
 }

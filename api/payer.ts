@@ -1,9 +1,9 @@
-import type { Db } from '../../../db/client.ts';
-import { findCustomer, insertCustomer } from '../../../db/repositories/customers.ts';
-import type { CustomerDetails } from '../../../domain/customer.ts';
-import { newId } from '../../../domain/ids.ts';
-import { notFound } from '../../answers.ts';
-import type { ApiDeps } from '../../deps.ts';
+import type { Db } from '../db/client.ts';
+import { findCustomer, insertCustomer } from '../db/repositories/customers.ts';
+import type { CustomerDetails } from '../domain/customer.ts';
+import { newId } from '../domain/ids.ts';
+import { notFound } from './answers.ts';
+import type { ApiDeps } from './deps.ts';
 
 /**
  * The id of the customer that a request names. Without one, a customer is created from the details

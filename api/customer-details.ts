@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isCountryCode } from '../../../domain/countries.ts';
-import { text } from '../../fields.ts';
+import { isCountryCode } from '../domain/countries.ts';
+import { text } from './fields.ts';
 
 /** Longest text inside customerDetails, in characters. Rule: D-11. */
 const DETAIL_MAX = 255;
@@ -38,6 +38,3 @@ export const customerDetails = z
     id: 'CustomerDetails',
     description: 'Details of a payer. Every field is optional and is returned as given.',
   });
-
-/** Rule: IF-4.1. */
-export const CreateCustomerBody = { customerDetails };

@@ -1,6 +1,17 @@
+/** Links to hosted pages. The token in the path is the only credential. */
+
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { base62, isId } from '../../../domain/ids.ts';
-import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import { base62, isId } from '../domain/ids.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
+
+export function paymentPath(token: string): string {
+  return `/payment/${token}`;
+}
+
+/** Not under `/setup-method/`, where merchants read a session by its id. */
+export function setupMethodPath(token: string): string {
+  return `/setup/${token}`;
+}
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

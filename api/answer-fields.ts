@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
-import { DECLINES } from '../../domain/declines.ts';
+import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
+import { DECLINES } from '../domain/declines.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate with them. */
 
@@ -48,27 +48,17 @@ export const pairs = z
   .record(z.string(), z.string())
   .meta({ description: 'As given in the request.' });
 
-export const cardMetadata = z
-  .object({
-    brand: z.string(),
-    country: z.string().optional().meta({ description: 'ISO 3166 alpha-2. Absent when unknown.' }),
-    lastFourDigit: z.string().regex(/^\d{4}$/),
-    expiryMonth: z.int().min(1).max(12),
-    expiryYear: z.int().min(2000),
-  })
-  .meta({ id: 'CardMetadata', description: 'Details of a card.' });
-
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
 /** Rule: D-42. */
 export const declineCode = z
-  .enum(Object.keys(DECLINES) as [keyof typeof DECLINES])
+  .enum(Object.keys(DECLINES))
   .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
 
 export const declineMessage = z.string().meta({ description: 'Human-readable reason.' });
 
 /** A page of a list. Rule: D-§7. */
-export function page(of: z.ZodType) {
+export function page<Row extends z.ZodType>(of: Row) {
   return z.object({
     data: z.array(of).meta({ description: 'Newest first.' }),
     metadata: z.object({

@@ -1,0 +1,39 @@
+import type { Db } from '../db/client.ts';
+import { createSubscription } from '../db/repositories/create-subscription.ts';
+import type { SubscriptionOrder } from '../db/repositories/create-subscription.ts';
+import { newId } from '../domain/ids.ts';
+import type { NewSubscription } from '../domain/subscription/state.ts';
+import type { ApiDeps } from './deps.ts';
+
+/** The fields of a new subscription that the caller of {@link writeSubscription} decides. */
+type InitialFields = Pick<
+  NewSubscription,
+  'merchantId' | 'customerId' | 'terms' | 'createdAt' | 'testClockId'
+>;
+
+/**
+ * Writes a new subscription and its checkout, which `token` opens, inside the caller's transaction.
+ * Returns the subscription's id. The caller starts the workflow after the commit.
+ */
+export async function writeSubscription(
+  tx: Db,
+  { now, random, checkoutExpiryMs }: Pick<ApiDeps, 'now' | 'random' | 'checkoutExpiryMs'>,
+  fields: InitialFields,
+  order: SubscriptionOrder,
+  token: string,
+): Promise<string> {
+  const subscriptionId = newId('sub', now(), random);
+  await createSubscription(
+    tx,
+    {
+      ...fields,
+      subscriptionId,
+      checkoutExpiresAt: fields.createdAt + checkoutExpiryMs,
+      // With a trial the first intent is created at the end of the trial.
+      firstIntentId: fields.terms.trial === null ? newId('in', now(), random) : null,
+    },
+    order,
+    { id: newId('cs', now(), random), token },
+  );
+  return subscriptionId;
+}

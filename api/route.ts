@@ -1,0 +1,127 @@
+import type { Router } from '@koa/router';
+import type { z } from 'zod';
+import { DomainError } from '../domain/errors.ts';
+import { send } from './answers.ts';
+import type { Answer } from './answers.ts';
+import { callerOf } from './context.ts';
+import type { Context, Merchant, RequestState } from './context.ts';
+import type { ApiDeps } from './deps.ts';
+import { readFields } from './fields.ts';
+import type { Fields, Problem, Shape } from './fields.ts';
+import { keyUseOf } from './idempotency.ts';
+import type { KeyedCall } from './idempotency.ts';
+import type { Operation, OperationAnswer, ParamNote, RequestBody } from './openapi/operation.ts';
+
+/** The names of the parameters in a path template. */
+type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParamOf<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+/** The fields of a route that declares no query or no body. */
+type NoFields = Readonly<Record<string, z.ZodNever>>;
+
+/** One valid request of a merchant. */
+export interface Call<
+  Path extends string = string,
+  Query extends Shape = Shape,
+  Body extends Shape = Shape,
+> extends KeyedCall {
+  readonly merchant: Merchant;
+  readonly params: Readonly<Record<ParamOf<Path>, string>>;
+  readonly query: Fields<Query>;
+  readonly body: Fields<Body>;
+}
+
+/**
+ * Everything about one endpoint. The compiler checks that `handle` answers with the input type of
+ * `answer.schema`, and that the examples are of that type.
+ */
+interface Declaration<
+  Path extends string,
+  Query extends Shape,
+  Body extends Shape,
+  Schema extends z.ZodType,
+> extends Omit<Operation, 'path' | 'params' | 'query' | 'body' | 'answer' | 'isOpen'> {
+  readonly path: Path;
+  readonly params?: Readonly<Record<ParamOf<Path>, ParamNote>>;
+  readonly query?: Query;
+  readonly body?: RequestBody<Body> & {
+    /** Problems of several fields together. Gets the fields that are valid by themselves. */
+    readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
+  };
+  readonly answer: OperationAnswer<Schema> | 'no content';
+  /** Refuses live credentials with `operation_not_allowed`, before anything else is checked. */
+  readonly isTestOnly?: true;
+  /** Counts the reads of each subscription separately. Rule: D-22. */
+  readonly isReadLimited?: true;
+  readonly handle: (
+    call: Call<Path, Query, Body>,
+    deps: ApiDeps,
+  ) => Promise<Answer<z.input<Schema>>>;
+}
+
+/** A declared endpoint: it describes itself in the OpenAPI document, and it serves requests. */
+export interface Route extends Operation {
+  readonly isReadLimited?: true;
+  readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
+}
+
+/**
+ * Declares an endpoint. The schemas validate requests, type the handler, and describe the endpoint in the
+ * OpenAPI document. A request is checked in this order: `isTestOnly`, query, body, Idempotency-Key.
+ */
+export function route<
+  const Path extends string,
+  Schema extends z.ZodType,
+  Query extends Shape = NoFields,
+  Body extends Shape = NoFields,
+>(declaration: Declaration<Path, Query, Body, Schema>): Route {
+  const { handle, isTestOnly, query, body, ...described } = declaration;
+  const serve = (deps: ApiDeps) => async (ctx: Context) => {
+    const merchant = callerOf(ctx);
+    if (isTestOnly && merchant.mode !== 'test') {
+      throw new DomainError('operation_not_allowed', `${declaration.tag} need test credentials.`);
+    }
+    const call = {
+      merchant,
+      params: ctx.params as Call<Path>['params'],
+      query: readFields(query ?? ({} as Query), ctx.query),
+      body: readBody(declaration, ctx.state.body, deps),
+      keyUse: declaration.idempotencyKey === undefined ? null : keyUseOf(ctx),
+      late: ctx.state.late,
+    };
+    send(ctx, await handle(call, deps));
+  };
+  return {
+    ...described,
+    ...(query === undefined ? {} : { query }),
+    ...(body === undefined ? {} : { body }),
+    serve,
+  };
+}
+
+function readBody<Body extends Shape>(
+  { body }: Pick<Declaration<string, Shape, Body, z.ZodType>, 'body'>,
+  sent: unknown,
+  deps: ApiDeps,
+): Fields<Body> {
+  if (body === undefined) return {} as Fields<Body>;
+  const given = sent === undefined && body.isOptional ? {} : sent;
+  return readFields(body.fields, given, (fields) => body.problems?.(fields, deps) ?? []);
+}
+
+/** Registers routes. `readLimit` limits the routes that declare it. */
+export function registerRoutes(
+  router: Router<RequestState>,
+  deps: ApiDeps,
+  routes: readonly Route[],
+  readLimit: (ctx: Context, next: () => Promise<unknown>) => Promise<void>,
+): void {
+  for (const { method, path, isReadLimited, serve } of routes) {
+    const serveRoute = serve(deps);
+    if (isReadLimited) router[method](path, readLimit, serveRoute);
+    else router[method](path, serveRoute);
+  }
+}

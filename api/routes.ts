@@ -1,0 +1,76 @@
+import {
+  createCustomer,
+  getCustomer,
+  getCustomers,
+  getPaymentMethodTokens,
+} from './routes/customers/routes.ts';
+import { readDocument } from './routes/documents/routes.ts';
+import type { Operation } from './openapi/operation.ts';
+import type { Route } from './route.ts';
+import { generateLink } from './routes/links/routes.ts';
+import { cancelIntent } from './routes/payments/cancel.ts';
+import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
+import { createIntent } from './routes/payments/create-intent.ts';
+import { getIntent, getIntents } from './routes/payments/read.ts';
+import { createRefund } from './routes/payments/refund.ts';
+import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes.ts';
+import {
+  cancelSubscription,
+  pauseSubscription,
+  retrySubscription,
+  unpauseSubscription,
+} from './routes/subscriptions/commands.ts';
+import { createSubscription } from './routes/subscriptions/create.ts';
+import { editSubscription } from './routes/subscriptions/edit.ts';
+import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
+import {
+  getSubscription,
+  getSubscriptions,
+  getTimeline,
+  getUpcomingCharges,
+} from './routes/subscriptions/read.ts';
+import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhooks,
+  updateWebhook,
+} from './routes/webhooks/routes.ts';
+
+/** Every endpoint of a merchant, in the order of the OpenAPI document. */
+export const ROUTES: readonly Route[] = [
+  createCustomer,
+  getCustomer,
+  getCustomers,
+  getPaymentMethodTokens,
+  createSubscription,
+  getSubscription,
+  getSubscriptions,
+  getUpcomingCharges,
+  getTimeline,
+  editSubscription,
+  cancelSubscription,
+  pauseSubscription,
+  unpauseSubscription,
+  retrySubscription,
+  generateLink,
+  chargeSubscriptionOnce,
+  chargeTokenised,
+  createIntent,
+  getIntent,
+  getIntents,
+  cancelIntent,
+  createRefund,
+  createSetupMethod,
+  getSetupMethod,
+  createWebhook,
+  getWebhooks,
+  updateWebhook,
+  deleteWebhook,
+  createTestClock,
+  advanceTestClock,
+  getTestClock,
+];
+
+/** Everything that the OpenAPI document describes. */
+export const OPERATIONS: readonly Operation[] = [...ROUTES, readDocument];

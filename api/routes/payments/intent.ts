@@ -1,0 +1,156 @@
+import { z } from 'zod';
+import type { Attempt } from '../../../db/repositories/attempts.ts';
+import type { IntentRecord } from '../../../db/repositories/payments-read.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
+import { INTENT_STATUSES, intentStatusAt } from '../../../domain/payment-intent.ts';
+import type { AttemptState } from '../../../domain/payment-intent.ts';
+import {
+  count,
+  currencyCode,
+  dateTime,
+  declineCode,
+  declineMessage,
+  epochMs,
+  EXTENSION,
+  id,
+  minorAmount,
+  pairs,
+  url,
+} from '../../answer-fields.ts';
+import { customerDetails } from '../../customer-details.ts';
+
+export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
+  description:
+    'PENDING: not decided within 25 seconds. Repeat the call with its key, or wait for the event.',
+});
+
+const AttemptAnswer = z
+  .object({
+    attempt: count('Number of the attempt, from 1.'),
+    status: chargeStatus,
+    errorCode: declineCode.optional(),
+    errorMessage: declineMessage.optional(),
+    createdAt: dateTime('When the attempt was started.'),
+  })
+  .meta({ id: 'ChargeAttempt', ...EXTENSION });
+
+const intentFields = {
+  xIntentId: id('in', 'payment intent'),
+  amount: minorAmount('Amount owed.'),
+  currency: currencyCode,
+  presentmentCurrency: currencyCode,
+  receiptId: z.string().optional(),
+  customerDetails,
+  description: z.string().optional(),
+  callbackUrl: url('Where the payer’s browser goes afterwards.').optional(),
+  cancelUrl: url('Where the payer’s browser goes when the payer cancels.').optional(),
+  createdAt: dateTime('When the intent was created.'),
+  status: z.enum(INTENT_STATUSES).meta({
+    description:
+      'PENDING: an attempt is undecided. FAILED may become SUCCESS by a later attempt. CANCELLED and ' +
+      'REFUNDED are final.',
+  }),
+  succeededAt: epochMs('When the intent was paid.').optional(),
+  subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
+  metadata: pairs.optional(),
+  chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
+  succeededCharge: AttemptAnswer.optional(),
+};
+
+/** A payment intent of any kind in answers. Rules: IF-2.4, D-§7. */
+export const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
+
+export const CreatedIntent = z
+  .object({ ...intentFields, fwdUrl: url('Where to send the payer to pay.') })
+  .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
+
+/** A field without a value is omitted. Rules: D-§7, D-10a. */
+export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: number) {
+  const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
+  const optional = {
+    receiptId: intent.receiptId,
+    description: intent.description ?? order?.description ?? null,
+    callbackUrl: intent.callbackUrl ?? order?.callbackUrl ?? null,
+    cancelUrl: intent.cancelUrl ?? order?.cancelUrl ?? null,
+    succeededAt: intent.succeededAt,
+    subscriptionId: intent.subscriptionId,
+    metadata: intent.metadata,
+    succeededCharge: succeeded === undefined ? null : presentAttempt(succeeded),
+  };
+  return {
+    xIntentId: intent.id,
+    amount: intent.amountMinor,
+    currency: intent.currency,
+    presentmentCurrency: intent.presentmentCurrency,
+    customerDetails: intent.customerDetails,
+    createdAt: formatInstant(intent.createdAt),
+    status: intentStatusAt(intent, nowAt),
+    ...withoutNulls(optional),
+    chargeAttempts: attempts.map(presentAttempt),
+  };
+}
+
+const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
+  CREATED: 'PENDING',
+  SENDING: 'PENDING',
+  UNKNOWN: 'PENDING',
+  REVIEW: 'PENDING',
+  SUCCEEDED: 'SUCCESS',
+  DECLINED: 'FAILED',
+};
+
+function presentAttempt({ attemptNumber, state, errorCode, createdAt }: Attempt) {
+  return {
+    attempt: attemptNumber,
+    status: ATTEMPT_STATUS[state],
+    ...withoutNulls({ errorCode, errorMessage: messageOfCode(errorCode) }),
+    createdAt: formatInstant(createdAt),
+  };
+}
+
+type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
+
+function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
+  // Only the fields of T that are not null are left, so the cast is safe.
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== null),
+  ) as WithoutNulls<T>;
+}
+
+/** The message of a decline code. Null for null and for a code that is not in the catalogue. */
+export function messageOfCode(errorCode: string | null): string | null {
+  return isDeclineCode(errorCode) ? messageOf(errorCode) : null;
+}
+
+export const INTENT_ID = 'in_0002sSOLuRz8kF5dGhJ3lMnB';
+
+export const intentIdParam = { description: 'Id of a payment intent.', example: INTENT_ID };
+
+export const exampleIntent = {
+  xIntentId: INTENT_ID,
+  amount: 4_900,
+  currency: 'USD',
+  presentmentCurrency: 'USD',
+  receiptId: 'order-1001',
+  customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+  description: 'A teapot',
+  callbackUrl: 'https://merchant.example/thanks',
+  createdAt: '2026-11-20T12:00:00.000Z',
+  status: 'CREATED' as const,
+  chargeAttempts: [],
+};
+
+const attempt = {
+  attempt: 1,
+  status: 'SUCCESS' as const,
+  createdAt: '2026-11-20T12:01:00.000Z',
+};
+
+export const examplePaidIntent = {
+  ...exampleIntent,
+  status: 'SUCCESS' as const,
+  succeededAt: 1_795_176_061_000,
+  chargeAttempts: [attempt],
+  succeededCharge: attempt,
+};

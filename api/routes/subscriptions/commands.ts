@@ -1,0 +1,200 @@
+import { z } from 'zod';
+import { hasSubscription } from '../../../db/repositories/subscriptions-read.ts';
+import { formatInstant } from '../../../domain/calendar.ts';
+import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
+import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
+import { dateTime, declineCode, declineMessage, nothing } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { executeCommand } from '../../commands.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { idText, instant } from '../../fields.ts';
+import type { Shape } from '../../fields.ts';
+import { withOutcome } from '../../idempotency.ts';
+import type { Execution } from '../../idempotency.ts';
+import { route } from '../../route.ts';
+import type { Call } from '../../route.ts';
+import { SUBSCRIPTION_ID } from './subscription.ts';
+
+const subscriptionId = idText().describe('Id of the subscription.');
+
+const subscriptionIdBody = {
+  fields: { subscriptionId },
+  examples: [{ summary: 'By id', value: { subscriptionId: SUBSCRIPTION_ID } }],
+};
+
+const done = { schema: nothing, examples: [{ summary: 'Done', value: {} }] };
+
+/** The refusals of every command. */
+const refusals = [
+  'operation_not_allowed',
+  'resource_not_found',
+  'payment_outcome_pending',
+] as const;
+
+/** Rules: IF-4.7, D-16. */
+export const cancelSubscription = route({
+  operationId: 'cancelSubscription',
+  method: 'post',
+  path: '/subscription/merchant/cancel',
+  tag: 'Subscriptions',
+  summary: 'Cancel a subscription',
+  description:
+    'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
+    'made. The outcome of a charge that was already sent is still recorded, and its events are sent.',
+  idempotencyKey: 'listed',
+  body: subscriptionIdBody,
+  answer: { description: 'The subscription is ENDED.', ...done },
+  refusals,
+  handle: (call, deps) =>
+    withCommand(call, deps, ({ commandId }) => ({
+      kind: 'cancel',
+      commandId,
+      reason: 'cancelled',
+    })),
+});
+
+/** Rules: D-§4, D-16. */
+export const pauseSubscription = route({
+  operationId: 'pauseSubscription',
+  method: 'post',
+  path: '/subscription/merchant/pause',
+  tag: 'Subscriptions',
+  summary: 'Pause a subscription',
+  description:
+    'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: subscriptionIdBody,
+  answer: { description: 'The subscription is PAUSED.', ...done },
+  refusals,
+  handle: (call, deps) =>
+    withCommand(call, deps, ({ commandId }) => ({ kind: 'pause', commandId })),
+});
+
+/** The workflow checks that the date lies in the future of the subscription. Rules: IF-4.8, D-§4, D-16. */
+export const unpauseSubscription = route({
+  operationId: 'unpauseSubscription',
+  method: 'post',
+  path: '/subscription/merchant/unpause',
+  tag: 'Subscriptions',
+  summary: 'Unpause a subscription',
+  description:
+    'Allowed in PAUSED. One charge is made at `newNextPaymentDate`: the owed cycle if there is one, ' +
+    'else the next cycle. Later dates are counted from that date.',
+  idempotencyKey: 'honoured',
+  body: {
+    fields: {
+      subscriptionId,
+      newNextPaymentDate: instant.describe('Epoch milliseconds in the future.'),
+    },
+    examples: [
+      {
+        summary: 'Continue on a date',
+        value: { subscriptionId: SUBSCRIPTION_ID, newNextPaymentDate: 1_798_761_600_000 },
+      },
+    ],
+  },
+  answer: { description: 'The subscription is ACTIVE.', ...done },
+  refusals,
+  handle: (call, deps) =>
+    withCommand(call, deps, ({ commandId }) => ({
+      kind: 'unpause',
+      commandId,
+      newNextPaymentAt: call.body.newNextPaymentDate,
+    })),
+});
+
+/** A declined retry is answered 200. Rules: IF-4.9, D-31. */
+export const retrySubscription = route({
+  operationId: 'retrySubscriptionPayment',
+  method: 'post',
+  path: '/subscription/manual-retry',
+  tag: 'Subscriptions',
+  summary: 'Retry a failed payment now',
+  description:
+    'Allowed in UNPAID, at most once in 4 hours. An earlier retry is answered `bad_request`, and the ' +
+    'description names the earliest time of the next retry. A declined payment is answered 200 with ' +
+    '`success: false`.',
+  idempotencyKey: 'listed',
+  body: subscriptionIdBody,
+  answer: {
+    description: 'The payment was attempted.',
+    schema: z.object({
+      success: z.boolean().meta({ description: 'Whether the payment succeeded.' }),
+      minManualRetryDate: dateTime(
+        'Earliest time of the next manual retry. Null once ENDED.',
+      ).nullable(),
+      status: z.enum(['ACTIVE', 'UNPAID', 'ENDED']).meta({
+        description:
+          'Status after the attempt. ENDED when the attempt paid the last remaining cycle.',
+      }),
+      errorCode: declineCode.nullable(),
+      errorMessage: declineMessage.nullable(),
+    }),
+    examples: [
+      {
+        summary: 'Paid',
+        value: {
+          success: true,
+          minManualRetryDate: '2026-11-20T16:00:00.000Z',
+          status: 'ACTIVE',
+          errorCode: null,
+          errorMessage: null,
+        },
+      },
+      {
+        summary: 'Declined again',
+        value: {
+          success: false,
+          minManualRetryDate: '2026-11-20T16:00:00.000Z',
+          status: 'UNPAID',
+          errorCode: 'card_declined',
+          errorMessage: 'The card was declined.',
+        },
+      },
+    ],
+  },
+  refusals,
+  handle: (call, deps) =>
+    withCommand(
+      call,
+      deps,
+      ({ commandId }) => ({ kind: 'manualRetry', commandId }),
+      presentManualRetry,
+    ),
+});
+
+/** Rules: IF-4.9, D-31, D-10a, D-42. */
+function presentManualRetry(result: CommandResult) {
+  if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);
+  const { success, minManualRetryAt, status, errorCode } = result;
+  return {
+    success,
+    minManualRetryDate: minManualRetryAt === null ? null : formatInstant(minManualRetryAt),
+    status,
+    errorCode,
+    errorMessage: isDeclineCode(errorCode) ? messageOf(errorCode) : null,
+  };
+}
+
+type SubscriptionCall = Call<string, Shape, { subscriptionId: typeof subscriptionId }>;
+
+/**
+ * Sends a command to the subscription's workflow, which validates and executes it. Answers with the
+ * result: `{}` without `present`. All calls with one Idempotency-Key have the same command id, so the
+ * command is executed once. Rules: D-17, D-32.
+ */
+export async function withCommand<Body = Record<string, never>>(
+  call: SubscriptionCall,
+  deps: ApiDeps,
+  commandOf: (execution: Execution) => Command,
+  present: (result: CommandResult) => Body = () => ({}) as Body,
+) {
+  const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
+  return withOutcome(call, deps, async (execution) => {
+    if (!(await hasSubscription(deps.db, ref.merchantId, ref.subscriptionId))) {
+      throw notFound('subscription');
+    }
+    return ok(present(await executeCommand(deps.workflows, ref, commandOf(execution))));
+  });
+}

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import {
+  CYCLE_COUNT_MAX,
+  INTERVAL_COUNT_MAX,
+  INTERVAL_UNITS,
+  cycleCountProblem,
+  intervalCountProblem,
+  termsProblems,
+} from '../../../domain/calendar.ts';
+import type { Terms } from '../../../domain/subscription/state.ts';
+import { EXTENSION } from '../../answer-fields.ts';
+import { customerDetails } from '../../customer-details.ts';
+import { httpUrl, idText, metadata, optional, text, wholeNumber } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import {
+  amount,
+  amountProblems,
+  currency,
+  description,
+  phoneNumberRequired,
+  receiptId,
+} from '../../payment-fields.ts';
+
+const NAME_MAX = 255;
+
+export const interval = z.enum(INTERVAL_UNITS);
+
+/** The maximum is that of DAY. The lower limits of the other units are checked later. Rule: D-06. */
+export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
+
+/** Rule: D-06. */
+export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
+
+/**
+ * The fields of a request for a subscription. A link has the same, except `callbackUrl` and `metadata`.
+ * Rules: IF-4.3, IF-4.4.
+ */
+export const termsFields = {
+  amount: amount.describe(
+    'Amount of each cycle, in the smallest currency unit. More than 1 USD or its equivalent.',
+  ),
+  currency,
+  customerDetails: customerDetails.describe(
+    'The payer. The page asks for a missing name or e-mail address.',
+  ),
+  callbackUrl: httpUrl().describe(
+    'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
+      'The parameters are unsigned and never prove a payment.',
+  ),
+  interval: interval.describe('Unit of the time between two billings.'),
+  intervalCount: intervalCount.describe(
+    'Number of intervals between two billings: 3 with MONTH bills every three months. At most ' +
+      '3650 DAY, 520 WEEK, 120 MONTH, 10 YEAR.',
+  ),
+  cycleCount: cycleCount.describe(
+    'Total number of billing cycles, including the first. At most 1200.',
+  ),
+  receiptId: optional(receiptId).describe('Your own order id.'),
+  description: optional(description).describe('What the subscription is for.'),
+  cancelUrl: optional(httpUrl()).describe(
+    'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+  ),
+  upfrontAmount: optional(amount).describe(
+    'Amount of the first cycle, instead of `amount`. Not allowed with a trial.',
+  ),
+  trialPeriodCount: optional(wholeNumber(0)).describe(
+    'Number of trial periods before the first cycle. 0 means no trial. Not allowed with `upfrontAmount`.',
+  ),
+  trialPeriodInterval: optional(interval).describe(
+    'Unit of the trial periods. Required with `trialPeriodCount`.',
+  ),
+  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+  phoneNumberRequired,
+  productPage: optional(
+    z.object({ name: optional(text(NAME_MAX)), description: optional(description) }),
+  ).describe('Name and description of the product on the page.'),
+  customerId: optional(idText()).meta({
+    description: 'Id of an existing customer. Without it a customer is created from the details.',
+    ...EXTENSION,
+  }),
+};
+
+type SharedFields = Omit<Fields<typeof termsFields>, 'callbackUrl' | 'metadata'>;
+type Given = Partial<SharedFields>;
+
+/** Problems of the terms that do not depend on when the subscription begins. */
+export function termsFieldsProblems(fields: Given): Problem[] {
+  const { amount: recurring, upfrontAmount, currency: code } = fields;
+  return [
+    ...amountProblems({ amount: recurring, upfrontAmount }, code),
+    ...boundsProblems(fields),
+    ...trialRuleProblems(fields),
+  ];
+}
+
+/** Rule: D-06. */
+export function boundsProblems(given: {
+  interval?: Given['interval'] | undefined;
+  intervalCount?: number | undefined;
+  cycleCount?: number | undefined;
+}): Problem[] {
+  const { interval: unit, intervalCount: count, cycleCount: cycles } = given;
+  const problems = {
+    intervalCount:
+      unit === undefined || count === undefined ? null : intervalCountProblem(unit, count),
+    cycleCount: cycles === undefined ? null : cycleCountProblem(cycles),
+  };
+  return Object.entries(problems).flatMap(([field, message]) =>
+    message === null ? [] : [{ field, message }],
+  );
+}
+
+/** Rules: IF-4, D-12. */
+function trialRuleProblems(fields: Given): Problem[] {
+  const { trialPeriodCount, trialPeriodInterval, upfrontAmount } = fields;
+  if (trialPeriodCount === undefined) return [];
+  const problems: Problem[] = [];
+  if (trialPeriodInterval === undefined) {
+    problems.push({ field: 'trialPeriodInterval', message: 'is required with trialPeriodCount' });
+  }
+  if (upfrontAmount !== undefined) {
+    problems.push({ field: 'upfrontAmount', message: 'cannot be given with trialPeriodCount' });
+  }
+  return problems;
+}
+
+/** Problems of the dates of a subscription that begins at `startAt`. Rule: D-06. */
+export function datedProblems(fields: Given, startAt: number): Problem[] {
+  const { trialPeriodInterval, trialPeriodCount } = fields;
+  if (
+    fields.interval === undefined ||
+    fields.intervalCount === undefined ||
+    fields.cycleCount === undefined
+  ) {
+    return [];
+  }
+  const terms = {
+    interval: fields.interval,
+    intervalCount: fields.intervalCount,
+    cycleCount: fields.cycleCount,
+    trialPeriodInterval,
+    trialPeriodCount,
+  };
+  return termsProblems(terms, startAt);
+}
+
+/** Converts the fields of a valid request to terms. */
+export function termsOf(body: SharedFields): Terms {
+  const { trialPeriodInterval: trialInterval, trialPeriodCount: count = 0 } = body;
+  return {
+    amountMinor: body.amount,
+    currency: body.currency,
+    interval: body.interval,
+    intervalCount: body.intervalCount,
+    cycleCount: body.cycleCount,
+    upfrontAmountMinor: body.upfrontAmount ?? null,
+    // A count of 0 means no trial. Rule: D-12.
+    trial: trialInterval === undefined || count === 0 ? null : { interval: trialInterval, count },
+  };
+}

@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import { listSubscriptions } from '../../../db/repositories/lists.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions-read.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
+import type { Db } from '../../../db/client.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
+import { count, currencyCode, epochMs, minorAmount, page } from '../../answer-fields.ts';
+import { notFound, ok } from '../../answers.ts';
+import { numberText, optional } from '../../fields.ts';
+import { answerPage, listQuery } from '../../lists.ts';
+import { route } from '../../route.ts';
+import type { Call } from '../../route.ts';
+import {
+  exampleSubscription,
+  presentSubscription,
+  SubscriptionAnswer,
+  subscriptionIdParam,
+} from './subscription.ts';
+
+/** Rules: IF-4.5, D-22. */
+export const getSubscription = route({
+  operationId: 'getSubscription',
+  method: 'get',
+  path: '/subscription/get-subscription/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read a subscription',
+  description:
+    'Do not poll: events report every change. One subscription can be read 10 times a second.',
+  isReadLimited: true,
+  params: { subscriptionId: subscriptionIdParam },
+  answer: {
+    description: 'The subscription.',
+    schema: SubscriptionAnswer,
+    examples: [{ summary: 'ACTIVE', value: exampleSubscription }],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
+});
+
+/** Rule: D-§7. */
+export const getSubscriptions = route({
+  operationId: 'listSubscriptions',
+  method: 'get',
+  path: '/subscription',
+  tag: 'Subscriptions',
+  summary: 'List subscriptions',
+  description: 'Newest first, in pages.',
+  isExtension: true,
+  query: listQuery('sub'),
+  answer: {
+    description: 'A page of subscriptions.',
+    schema: page(SubscriptionAnswer),
+    examples: [{ summary: 'The last page', value: { data: [exampleSubscription], metadata: {} } }],
+  },
+  handle: async (call, deps) =>
+    answerPage(
+      call,
+      (query) => listSubscriptions(deps.db, query),
+      (view) => presentSubscription(deps, view),
+    ),
+});
+
+const UPCOMING_LIMIT_DEFAULT = 12;
+const UPCOMING_LIMIT_MAX = 100;
+
+/**
+ * The workflow answers. For an ended subscription, or when Temporal has no workflow for it, the answer
+ * comes from the row. Rule: D-§7.
+ */
+export const getUpcomingCharges = route({
+  operationId: 'upcomingCharges',
+  method: 'get',
+  path: '/subscription/upcoming/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read the next charges',
+  description: 'The charges that follow if the subscription is not changed and no payment fails.',
+  isExtension: true,
+  params: { subscriptionId: subscriptionIdParam },
+  query: {
+    limit: optional(numberText(1, UPCOMING_LIMIT_MAX)).describe(
+      `Maximum number of charges. Default: ${UPCOMING_LIMIT_DEFAULT}.`,
+    ),
+  },
+  answer: {
+    description: 'The next charges. Empty in CREATED, PAUSED and ENDED.',
+    schema: z.object({
+      data: z
+        .array(
+          z.object({
+            date: epochMs(
+              'When the charge is due. Null for an owed cycle without a planned attempt.',
+            ).nullable(),
+            cycleNumber: count('Number of the cycle, from 1.'),
+            amount: minorAmount('Amount that will be charged.'),
+            currency: currencyCode,
+          }),
+        )
+        .meta({ description: 'Earliest first.' }),
+    }),
+    examples: [
+      {
+        summary: 'One left',
+        value: {
+          data: [{ date: 1_797_768_060_000, cycleNumber: 12, amount: 1_999, currency: 'USD' }],
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, { db, workflows }) => {
+    const { limit = UPCOMING_LIMIT_DEFAULT } = call.query;
+    const { state } = await subscriptionOf(db, call);
+    const known = state.status === 'ENDED' ? null : await workflows.upcoming(refOf(call), limit);
+    const charges = known ?? upcomingCharges(state, limit);
+    return ok({
+      data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({
+        date: at,
+        cycleNumber,
+        amount: amountMinor,
+        currency,
+      })),
+    });
+  },
+});
+
+/** The workflow answers, or the row as in {@link getUpcomingCharges}. Rule: D-§7. */
+export const getTimeline = route({
+  operationId: 'subscriptionTimeline',
+  method: 'get',
+  path: '/subscription/timeline/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read the timeline of a subscription',
+  description:
+    'The latest changes of the subscription with their times and reasons, in human-readable text.',
+  isExtension: true,
+  params: { subscriptionId: subscriptionIdParam },
+  answer: {
+    description: 'The timeline.',
+    schema: z.object({
+      data: z
+        .array(
+          z.object({
+            date: epochMs('When it happened.'),
+            what: z.string(),
+            why: z.string(),
+          }),
+        )
+        .meta({ description: 'Oldest first. Contains only the latest entries.' }),
+    }),
+    examples: [
+      {
+        summary: 'Just created',
+        value: {
+          data: [{ date: 1_795_176_000_000, what: 'created', why: 'the merchant asked for it' }],
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async (call, { db, workflows }) => {
+    const { state } = await subscriptionOf(db, call);
+    const known = state.status === 'ENDED' ? null : await workflows.timeline(refOf(call));
+    const log = known ?? state.log;
+    return ok({ data: log.map(({ at, what, why }) => ({ date: at, what, why })) });
+  },
+});
+
+type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
+
+function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
+  return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
+}
+
+/** The merchant's subscription that the path names. Rule: D-21. */
+async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
+  const { merchantId, subscriptionId } = refOf(call);
+  const subscription = await findSubscription(db, merchantId, subscriptionId);
+  if (!subscription) throw notFound('subscription');
+  return subscription;
+}

@@ -1,0 +1,142 @@
+import { z } from 'zod';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
+import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
+import {
+  END_REASONS,
+  nextPaymentAt,
+  remainingCycleCount,
+  SUBSCRIPTION_STATUSES,
+} from '../../../domain/subscription/state.ts';
+import {
+  count,
+  currencyCode,
+  dateTime,
+  epochMs,
+  EXTENSION,
+  id,
+  minorAmount,
+  pairs,
+  url,
+} from '../../answer-fields.ts';
+import { cardFields, exampleCard, presentCard } from '../../card.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { updateMethodLink } from '../../page-links.ts';
+
+const interval = z.enum(INTERVAL_UNITS);
+
+/** A subscription in answers. Rules: IF-2.3, D-34. */
+export const SubscriptionAnswer = z
+  .object({
+    subscriptionId: id('sub', 'subscription'),
+    customerId: id('cus', 'customer').meta(EXTENSION),
+    interval,
+    intervalCount: count('Number of intervals between two billings.'),
+    cycleCount: count('Total number of billing cycles, including the first.'),
+    remainingCycleCount: count('Number of billing cycles that are not paid yet.'),
+    currency: currencyCode,
+    amount: minorAmount('Amount of each cycle.'),
+    presentmentCurrency: currencyCode,
+    createdAt: dateTime('When it was created: real time, or the time of its test clock.'),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    nextPaymentDate: epochMs(
+      'In TRIALING the end of the trial, in ACTIVE the next due date, in UNPAID the next automatic ' +
+        'attempt. Else null.',
+    )
+      .nullable()
+      .meta(EXTENSION),
+    currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable().meta(EXTENSION),
+    endReason: z
+      .enum(END_REASONS)
+      .optional()
+      .meta({ description: 'Only when ENDED.', ...EXTENSION }),
+    description: z.string().optional(),
+    upfrontAmount: minorAmount('Amount of the first cycle, instead of `amount`.').optional(),
+    trialPeriodCount: count('Number of trial periods before the first cycle.').optional(),
+    trialPeriodInterval: interval.optional(),
+    metadata: pairs.optional(),
+    updatePaymentMethodLink: url(
+      'Page where the payer replaces the payment method. The link works for 30 days. Present only in ' +
+        'TRIALING, ACTIVE and UNPAID.',
+    ).optional(),
+    paymentMetadata: z
+      .object({ ...cardFields, cardMetadata: cardFields.cardMetadata.optional() })
+      .optional()
+      .meta({ description: 'The payment method. Absent while CREATED.' }),
+  })
+  .meta({ id: 'Subscription' });
+
+type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
+
+/**
+ * A field without a value is omitted, except `nextPaymentDate` and `currentPeriodEnd`, which are null.
+ * Rules: IF-2.3, D-10a, D-33, D-34.
+ */
+export function presentSubscription(deps: Deps, view: SubscriptionView) {
+  const { state } = view;
+  const { terms } = state;
+  return {
+    subscriptionId: view.id,
+    customerId: view.customerId,
+    interval: terms.interval,
+    intervalCount: terms.intervalCount,
+    cycleCount: terms.cycleCount,
+    remainingCycleCount: remainingCycleCount(state),
+    currency: terms.currency,
+    amount: terms.amountMinor,
+    presentmentCurrency: view.presentmentCurrency,
+    createdAt: formatInstant(view.createdAt),
+    status: view.status,
+    nextPaymentDate: nextPaymentAt(state),
+    currentPeriodEnd: state.currentPeriodEndAt,
+    ...(state.endReason === null ? {} : { endReason: state.endReason }),
+    ...(view.description === null ? {} : { description: view.description }),
+    ...(terms.upfrontAmountMinor === null ? {} : { upfrontAmount: terms.upfrontAmountMinor }),
+    ...(terms.trial === null
+      ? {}
+      : {
+          trialPeriodCount: terms.trial.count,
+          trialPeriodInterval: terms.trial.interval,
+        }),
+    ...(view.metadata === null ? {} : { metadata: view.metadata }),
+    ...updatePaymentMethodLink(deps, view),
+    ...paymentMetadata(view),
+  };
+}
+
+/** Only in the statuses that allow a new payment method. Rules: IF-2.3, D-33. */
+function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
+  if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return {};
+  return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
+}
+
+function paymentMetadata({ status, paymentMethod }: SubscriptionView) {
+  if (status === 'CREATED' || paymentMethod === null) return {};
+  return { paymentMetadata: presentCard(paymentMethod) };
+}
+
+export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
+
+export const subscriptionIdParam = {
+  description: 'Id of a subscription.',
+  example: SUBSCRIPTION_ID,
+};
+
+export const exampleSubscription = {
+  subscriptionId: SUBSCRIPTION_ID,
+  customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+  interval: 'MONTH' as const,
+  intervalCount: 1,
+  cycleCount: 12,
+  remainingCycleCount: 11,
+  currency: 'USD',
+  amount: 1_999,
+  presentmentCurrency: 'USD',
+  createdAt: '2026-11-20T12:00:00.000Z',
+  status: 'ACTIVE' as const,
+  nextPaymentDate: 1_797_768_060_000,
+  currentPeriodEnd: 1_797_768_060_000,
+  description: 'Tea of the month',
+  metadata: { plan: 'oolong' },
+  updatePaymentMethodLink: 'https://pay.example/update-method/eyJ2IjoxfQ.c2lnbmF0dXJl',
+  paymentMetadata: exampleCard,
+};

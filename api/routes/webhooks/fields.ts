@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { EVENT_TYPES } from '../../../domain/events.ts';
+import type { Fields, Problem } from '../../fields.ts';
+
+const SIGNER_MAX = 255;
+const ENDPOINT_MAX = 2_048;
+/** More than there are types. The limit keeps the error answer for a long list short. */
+const EVENT_TYPES_MAX = 50;
+
+/** Reads show this text in place of every secret. Rule: D-55. */
+export const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
+
+/** Rules: IF-4.15, D-50, D-53. */
+export const webhookFields = {
+  eventSigner: z
+    .string()
+    .regex(new RegExp(`^[\\x21-\\x7e]{1,${SIGNER_MAX}}$`), {
+      error: `must be 1 to ${SIGNER_MAX} visible ASCII characters`,
+    })
+    .refine((signer) => !signer.startsWith('whsec_') || isBase64(signer.slice('whsec_'.length)), {
+      error: 'must be Base64 after whsec_',
+    })
+    .describe(
+      'The secret that signs the events, 1 to 255 visible ASCII characters. With the prefix `whsec_` ' +
+        'the rest is the key in Base64.',
+    ),
+  endpoint: z
+    .string()
+    .max(ENDPOINT_MAX)
+    .meta({ description: 'A public https URL.', format: 'uri' }),
+  subscribedEventTypes: z
+    .array(z.enum(EVENT_TYPES))
+    .max(EVENT_TYPES_MAX)
+    .transform((types) => [...new Set(types)])
+    .describe('Types of the events that are sent. No other events are sent.'),
+};
+
+/** Problems of an endpoint that `endpointProblem` refuses. */
+export function webhookProblems(
+  { endpoint }: Partial<Fields<typeof webhookFields>>,
+  endpointProblem: (endpoint: string) => string | undefined,
+): Problem[] {
+  const message = endpoint === undefined ? undefined : endpointProblem(endpoint);
+  return message === undefined ? [] : [{ field: 'endpoint', message }];
+}
+
+function isBase64(text: string): boolean {
+  return text !== '' && Buffer.from(text, 'base64').toString('base64') === text;
+}
