@@ -1,14 +1,21 @@
-import { loadRetryPlan } from '../db/repositories/merchant-settings.ts';
-import { openFreshAttempt, settleFreshAttempt } from '../db/repositories/charge-statements.ts';
-import type { FreshAttempt } from '../db/repositories/charge-statements.ts';
+import { loadRetryPlan } from '../db/repositories/merchants/settings.ts';
+import {
+  openFreshAttempt,
+  settleFreshAttempt,
+} from '../db/repositories/subscriptions/charge-statements.ts';
+import type { FreshAttempt } from '../db/repositories/subscriptions/charge-statements.ts';
 import {
   isChargeable,
   isSameAttempt,
   lockedState,
   openAttemptRow,
   settleAttempt,
-} from '../db/repositories/attempts.ts';
-import type { Attempt, ChargeableState, Opening } from '../db/repositories/attempts.ts';
+} from '../db/repositories/subscriptions/attempts.ts';
+import type {
+  Attempt,
+  ChargeableState,
+  Opening,
+} from '../db/repositories/subscriptions/attempts.ts';
 import { isUnproven } from '../domain/settlement.ts';
 import type { Settlement } from '../domain/settlement.ts';
 import {
@@ -16,7 +23,7 @@ import {
   recordLookup,
   recordTransition,
   settleCommand,
-} from '../db/repositories/subscriptions.ts';
+} from '../db/repositories/subscriptions/transitions.ts';
 import type { Db } from '../db/client.ts';
 import { invariant } from '../domain/errors.ts';
 import {

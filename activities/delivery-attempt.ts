@@ -1,5 +1,5 @@
-import type { RecordedAttempt } from '../db/repositories/deliveries.ts';
-import type { ClaimedDelivery, Endpoint } from '../db/repositories/delivery-claims.ts';
+import type { RecordedAttempt } from '../db/repositories/webhooks/deliveries.ts';
+import type { ClaimedDelivery, Endpoint } from '../db/repositories/webhooks/claims.ts';
 import {
   delayAfterFailure,
   holdsBackLaterEvents,

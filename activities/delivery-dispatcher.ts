@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StreamRef } from '../db/repositories/deliveries.ts';
+import type { StreamRef } from '../db/repositories/webhooks/deliveries.ts';
 import { StreamRound } from './stream-round.ts';
 import type { RoundDeps, SubmittedStream } from './stream-round.ts';
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpointBacklog } from '../db/repositories/deliveries.ts';
-import type { EndpointBacklog, EndpointRef } from '../db/repositories/deliveries.ts';
-import { claimForEndpoint, findEndpoint } from '../db/repositories/delivery-claims.ts';
-import type { ClaimedBatch } from '../db/repositories/delivery-claims.ts';
-import { dropPendingDeliveries } from '../db/repositories/webhook-configs.ts';
+import { endpointBacklog } from '../db/repositories/webhooks/deliveries.ts';
+import type { EndpointBacklog, EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
+import { claimForEndpoint, findEndpoint } from '../db/repositories/webhooks/claims.ts';
+import type { ClaimedBatch } from '../db/repositories/webhooks/claims.ts';
+import { dropPendingDeliveries } from '../db/repositories/webhooks/configs.ts';
 import { firstWindow, isOpen, isPaused, widerWindow } from '../domain/endpoint-breaker.ts';
 import { CLAIM_MS, SEND_WITHIN_MS, sendBatch } from './delivery-attempt.ts';
 import type { AttemptDeps } from './delivery-attempt.ts';

@@ -1,9 +1,9 @@
 import type { Db } from '../db/client.ts';
-import { recordDeliveries } from '../db/repositories/deliveries.ts';
-import type { BreakerChange, RecordedAttempt } from '../db/repositories/deliveries.ts';
-import { findEndpoint } from '../db/repositories/delivery-claims.ts';
-import type { ClaimedDelivery, Endpoint } from '../db/repositories/delivery-claims.ts';
-import { deactivateWebhookConfig } from '../db/repositories/webhook-configs.ts';
+import { recordDeliveries } from '../db/repositories/webhooks/deliveries.ts';
+import type { BreakerChange, RecordedAttempt } from '../db/repositories/webhooks/deliveries.ts';
+import { findEndpoint } from '../db/repositories/webhooks/claims.ts';
+import type { ClaimedDelivery, Endpoint } from '../db/repositories/webhooks/claims.ts';
+import { deactivateWebhookConfig } from '../db/repositories/webhooks/configs.ts';
 import { deactivationAfterFailure } from '../domain/delivery-schedule.ts';
 import type { DeactivationReason } from '../domain/delivery-schedule.ts';
 import { afterAttempt, isSameBreaker } from '../domain/endpoint-breaker.ts';

@@ -1,4 +1,4 @@
-import type { EndpointRef } from '../db/repositories/deliveries.ts';
+import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 
 /** Shortest time between two wake-ups of one endpoint's queue by one process. */
 const WAKE_EVERY_MS = 500;

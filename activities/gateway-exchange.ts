@@ -1,7 +1,7 @@
-import { findAttempt, markSending } from '../db/repositories/attempts.ts';
-import type { Attempt } from '../db/repositories/attempts.ts';
+import { findAttempt, markSending } from '../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
 import type { Settlement } from '../domain/settlement.ts';
-import { findDecision } from '../db/repositories/reviews.ts';
+import { findDecision } from '../db/repositories/payments/reviews.ts';
 import type { Db } from '../db/client.ts';
 import { isAskedLongEnough } from '../domain/lookup-delays.ts';
 import { failpoint } from '../runtime/failpoints.ts';

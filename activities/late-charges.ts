@@ -1,10 +1,10 @@
 import type { Db } from '../db/client.ts';
-import { findAttempt } from '../db/repositories/attempts.ts';
-import type { Attempt } from '../db/repositories/attempts.ts';
+import { findAttempt } from '../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
 import { isUnproven } from '../domain/settlement.ts';
 import type { Settlement } from '../domain/settlement.ts';
-import { bookLateCharge, lateWatch } from '../db/repositories/late-charges.ts';
-import { closeReview } from '../db/repositories/reviews.ts';
+import { bookLateCharge, lateWatch } from '../db/repositories/payments/late-charges.ts';
+import { closeReview } from '../db/repositories/payments/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts';
-import { stalledEndpoints } from '../db/repositories/deliveries.ts';
-import type { EndpointRef } from '../db/repositories/deliveries.ts';
+import { stalledEndpoints } from '../db/repositories/webhooks/deliveries.ts';
+import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 import {
   behindTheirClock,
   forgetExpiredKeys,
@@ -11,11 +11,11 @@ import {
   takeOpenRefunds,
   unkeyedPayments,
   unkeyedRefunds,
-} from '../db/repositories/sweeps.ts';
-import { withdrawPayment } from '../db/repositories/payments.ts';
-import { withdrawRefund } from '../db/repositories/refunds.ts';
-import { takeDecidedReviews } from '../db/repositories/reviews.ts';
-import { countRepairs } from '../db/repositories/sweep-counts.ts';
+} from '../db/repositories/sweeps/queries.ts';
+import { withdrawPayment } from '../db/repositories/payments/orders.ts';
+import { withdrawRefund } from '../db/repositories/payments/refunds.ts';
+import { takeDecidedReviews } from '../db/repositories/payments/reviews.ts';
+import { countRepairs } from '../db/repositories/sweeps/counts.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';

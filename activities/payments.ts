@@ -1,11 +1,11 @@
 import type { Db } from '../db/client.ts';
-import { streamOf } from '../db/repositories/intent-events.ts';
+import { streamOf } from '../db/repositories/payments/events.ts';
 import {
   lookAtPayment,
   openPaymentAttempt,
   settlePayment,
-} from '../db/repositories/payment-charges.ts';
-import type { PaymentTurn } from '../db/repositories/payment-charges.ts';
+} from '../db/repositories/payments/charges.ts';
+import type { PaymentTurn } from '../db/repositories/payments/charges.ts';
 import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../db/client.ts';
-import { savePaymentMethod } from '../db/repositories/payment-methods.ts';
+import { savePaymentMethod } from '../db/repositories/customers/payment-methods.ts';
 import { newId } from '../domain/ids.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';

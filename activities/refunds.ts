@@ -1,14 +1,14 @@
 import type { Db } from '../db/client.ts';
-import { findIntent } from '../db/repositories/payments.ts';
-import { streamOf } from '../db/repositories/intent-events.ts';
+import { findIntent } from '../db/repositories/payments/orders.ts';
+import { streamOf } from '../db/repositories/payments/events.ts';
 import {
   findRefund,
   markRefundSending,
   refundOutcomeOf,
   settleRefund,
-} from '../db/repositories/refunds.ts';
-import type { Refund, RefundSettlement } from '../db/repositories/refunds.ts';
-import { findDecision } from '../db/repositories/reviews.ts';
+} from '../db/repositories/payments/refunds.ts';
+import type { Refund, RefundSettlement } from '../db/repositories/payments/refunds.ts';
+import { findDecision } from '../db/repositories/payments/reviews.ts';
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {

@@ -2,7 +2,7 @@ import {
   completeSetupMethod,
   findSetupMethod,
   setupIsOver,
-} from '../db/repositories/setup-methods.ts';
+} from '../db/repositories/setup-methods/orders.ts';
 import { setupMethodStatusAt } from '../domain/setup-method.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
 import { failpoint } from '../runtime/failpoints.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpointsOf } from '../db/repositories/deliveries.ts';
-import type { EndpointRef, StreamRef } from '../db/repositories/deliveries.ts';
-import { claimStream } from '../db/repositories/delivery-claims.ts';
-import type { ClaimedBatch, Endpoint, LeftReason } from '../db/repositories/delivery-claims.ts';
-import { dropPendingDeliveries } from '../db/repositories/webhook-configs.ts';
+import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
+import type { EndpointRef, StreamRef } from '../db/repositories/webhooks/deliveries.ts';
+import { claimStream } from '../db/repositories/webhooks/claims.ts';
+import type { ClaimedBatch, Endpoint, LeftReason } from '../db/repositories/webhooks/claims.ts';
+import { dropPendingDeliveries } from '../db/repositories/webhooks/configs.ts';
 import { isOpen, isPaused } from '../domain/endpoint-breaker.ts';
 import { CLAIM_MS, SEND_WITHIN_MS, sendBatch } from './delivery-attempt.ts';
 import type { AttemptDeps } from './delivery-attempt.ts';

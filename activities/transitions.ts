@@ -3,11 +3,15 @@ import {
   loadSnapshot,
   recordClockReached,
   recordTransition,
-} from '../db/repositories/subscriptions.ts';
-import type { Recorded, Snapshot, Transition } from '../db/repositories/subscriptions.ts';
+} from '../db/repositories/subscriptions/transitions.ts';
+import type {
+  Recorded,
+  Snapshot,
+  Transition,
+} from '../db/repositories/subscriptions/transitions.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { isOpenAttemptDecided } from '../db/repositories/reviews.ts';
+import { isOpenAttemptDecided } from '../db/repositories/payments/reviews.ts';
 import { invalidInput } from './failures.ts';
 import { redeemToken } from './redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';

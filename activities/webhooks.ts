@@ -1,4 +1,4 @@
-import type { EndpointRef } from '../db/repositories/deliveries.ts';
+import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 import { LARGEST_WINDOW } from '../domain/endpoint-breaker.ts';
 import { createDeliveryDispatcher } from './delivery-dispatcher.ts';
 import type { DeliveryDispatcher } from './delivery-dispatcher.ts';

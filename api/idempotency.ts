@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Db } from '../db/client.ts';
-import { claimKey, releaseKey, storeAnswer } from '../db/repositories/idempotency.ts';
-import type { Claim, KeyUse, StoredAnswer } from '../db/repositories/idempotency.ts';
+import {
+  claimKey,
+  releaseKey,
+  storeAnswer,
+} from '../db/repositories/merchants/idempotency-keys.ts';
+import type { Claim, KeyUse, StoredAnswer } from '../db/repositories/merchants/idempotency-keys.ts';
 import { DomainError, ERRORS } from '../domain/errors.ts';
 import { newId } from '../domain/ids.ts';
 import { errorAnswer } from './answers.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
-import { endpointsOf } from '../db/repositories/deliveries.ts';
-import { paymentRows } from '../db/repositories/payment-charges.ts';
-import { subscriptionRows } from '../db/repositories/subscriptions.ts';
+import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
+import { paymentRows } from '../db/repositories/payments/charges.ts';
+import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts';
-import { createSubscription } from '../db/repositories/create-subscription.ts';
-import type { SubscriptionOrder } from '../db/repositories/create-subscription.ts';
+import { createSubscription } from '../db/repositories/subscriptions/create.ts';
+import type { SubscriptionOrder } from '../db/repositories/subscriptions/create.ts';
 import { newId } from '../domain/ids.ts';
 import type { NewSubscription } from '../domain/subscription/state.ts';
 import type { ApiDeps } from './deps.ts';

@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts';
-import { findCustomer, insertCustomer } from '../db/repositories/customers.ts';
+import { findCustomer, insertCustomer } from '../db/repositories/customers/customers.ts';
 import type { CustomerDetails } from '../domain/customer.ts';
 import { newId } from '../domain/ids.ts';
 import { notFound } from './answers.ts';

@@ -1,7 +1,7 @@
 import { createDb } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
-import { findCredential } from '../db/repositories/credentials.ts';
-import { createMerchantWithCredential } from '../db/repositories/merchants.ts';
+import { findCredential } from '../db/repositories/merchants/credentials.ts';
+import { createMerchantWithCredential } from '../db/repositories/merchants/merchants.ts';
 import { readDemoFile } from './demo-file.ts';
 
 export interface DemoMerchant {

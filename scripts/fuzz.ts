@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createDb } from '../db/client.ts';
-import { createMerchantWithCredential } from '../db/repositories/merchants.ts';
+import { createMerchantWithCredential } from '../db/repositories/merchants/merchants.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
 import { createMerchantClient } from '../test/support/merchant-client.ts';

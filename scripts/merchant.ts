@@ -11,10 +11,13 @@ import {
   listCredentials,
   revokeCredential,
   rotateCredential,
-} from '../db/repositories/credentials.ts';
-import type { Credential } from '../db/repositories/credentials.ts';
-import { changeSettings, findSettings } from '../db/repositories/merchant-settings.ts';
-import { createMerchantWithCredential, listMerchants } from '../db/repositories/merchants.ts';
+} from '../db/repositories/merchants/credentials.ts';
+import type { Credential } from '../db/repositories/merchants/credentials.ts';
+import { changeSettings, findSettings } from '../db/repositories/merchants/settings.ts';
+import {
+  createMerchantWithCredential,
+  listMerchants,
+} from '../db/repositories/merchants/merchants.ts';
 import { MERCHANT_MODES } from '../db/schema/merchants.ts';
 import type { MerchantMode } from '../db/schema/merchants.ts';
 import { formatInstant } from '../domain/calendar.ts';

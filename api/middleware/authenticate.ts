@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Db } from '../../db/client.ts';
-import { findCredential, hashSecret } from '../../db/repositories/credentials.ts';
-import type { Credential } from '../../db/repositories/credentials.ts';
+import { findCredential, hashSecret } from '../../db/repositories/merchants/credentials.ts';
+import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, Merchant } from '../context.ts';
 

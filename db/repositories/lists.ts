@@ -4,11 +4,11 @@ import type { Db } from '../client.ts';
 import { customers } from '../schema/customers.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
-import type { Customer } from './customers.ts';
-import { selectIntents, withAttempts } from './payments-read.ts';
-import type { IntentRecord } from './payments-read.ts';
-import { selectSubscriptions } from './subscriptions-read.ts';
-import type { SubscriptionView } from './subscriptions-read.ts';
+import type { Customer } from './customers/customers.ts';
+import { selectIntents, withAttempts } from './payments/read.ts';
+import type { IntentRecord } from './payments/read.ts';
+import { selectSubscriptions } from './subscriptions/read.ts';
+import type { SubscriptionView } from './subscriptions/read.ts';
 
 /** The position of a row in a list. Lists are ordered from newest to oldest, then by id. */
 export interface ListPosition {

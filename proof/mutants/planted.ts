@@ -21,7 +21,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'events are written outside the transaction that causes them',
-    file: 'db/repositories/subscriptions.ts',
+    file: 'db/repositories/subscriptions/transitions.ts',
     find: 'await appendDrafts(tx, ref, change.events);',
     replace: 'void appendDrafts(db, ref, change.events).catch(() => undefined);',
     project: 'integration',
@@ -81,7 +81,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a stale run overwrites the row',
-    file: 'db/repositories/subscriptions.ts',
+    file: 'db/repositories/subscriptions/transitions.ts',
     find: '.where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))',
     replace: '.where(isRow(ref))',
     project: 'harm',
@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a repeated command is carried out again',
-    file: 'db/repositories/subscriptions.ts',
+    file: 'db/repositories/subscriptions/transitions.ts',
     find: 'const known = command && (await findCommand(tx, ref, command.commandId));',
     replace:
       "const known = command && (await findCommand(tx, ref, ''));\n" +
@@ -124,7 +124,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'open refunds do not reduce the refundable amount',
-    file: 'db/repositories/refunds.ts',
+    file: 'db/repositories/payments/refunds.ts',
     find: "ne(refunds.state, 'REFUSED'),",
     replace: "eq(refunds.state, 'SUCCEEDED'),",
     project: 'harm',
@@ -140,7 +140,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the last use of a link can be taken twice',
-    file: 'db/repositories/subscription-links.ts',
+    file: 'db/repositories/subscriptions/links.ts',
     find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
     replace: '',
     project: 'api',
@@ -156,7 +156,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a voided attempt that another process has sent gets no late-charge watch',
-    file: 'db/repositories/attempts.ts',
+    file: 'db/repositories/subscriptions/attempts.ts',
     find: 'if (isWithdrawn && firstSentAt !== null)',
     replace: "if (isWithdrawn && attempt.state !== 'CREATED')",
     project: 'integration',

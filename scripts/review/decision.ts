@@ -1,4 +1,4 @@
-import type { Decision } from '../../db/repositories/reviews.ts';
+import type { Decision } from '../../db/repositories/payments/reviews.ts';
 import { DECLINES, isDeclineCode } from '../../domain/declines.ts';
 import type { ReviewOutcome } from '../../domain/review.ts';
 

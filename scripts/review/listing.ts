@@ -1,4 +1,4 @@
-import type { ListedReview } from '../../db/repositories/reviews.ts';
+import type { ListedReview } from '../../db/repositories/payments/reviews.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { minuteText } from '../client/terminal.ts';

@@ -7,7 +7,7 @@ import {
   revokeCredential,
   rotateCredential,
   ROTATION_OVERLAP_MS,
-} from '../../db/repositories/credentials.ts';
+} from '../../db/repositories/merchants/credentials.ts';
 import { credentials } from '../../db/schema/credentials.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';

@@ -8,8 +8,8 @@ import {
   loadSnapshot,
   recordClockReached,
   recordTransition,
-} from '../../db/repositories/subscriptions.ts';
-import type { Snapshot } from '../../db/repositories/subscriptions.ts';
+} from '../../db/repositories/subscriptions/transitions.ts';
+import type { Snapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { newId } from '../../domain/ids.ts';

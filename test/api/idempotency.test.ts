@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KEY_LEASE_MS, KEY_LIFETIME_MS } from '../../db/repositories/idempotency.ts';
+import { KEY_LEASE_MS, KEY_LIFETIME_MS } from '../../db/repositories/merchants/idempotency-keys.ts';
 import { customers } from '../../db/schema/customers.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';

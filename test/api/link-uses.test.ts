@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { loadSnapshot, recordTransition } from '../../db/repositories/subscriptions.ts';
+import { loadSnapshot, recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { applyCheckoutExpiry } from '../../domain/subscription/apply-command.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';

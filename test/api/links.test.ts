@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { changeSettings } from '../../db/repositories/merchant-settings.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { createApiWorld, PUBLIC_URL, subscriptionBody } from './api-world.ts';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { loadSettings } from '../../db/repositories/merchant-settings.ts';
+import { loadSettings } from '../../db/repositories/merchants/settings.ts';
 import { bundledProgram } from '../../embedded/program-bundle.ts';
 import { createApiWorld } from './api-world.ts';
 import type { ApiWorld } from './api-world.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
 import {

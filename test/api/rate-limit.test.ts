@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limitsPerSecond } from '../../api/middleware/rate-limit.ts';
-import { createMerchantWithCredential } from '../../db/repositories/merchants.ts';
+import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';
 import type { Answer, ApiWorld } from './api-world.ts';
 

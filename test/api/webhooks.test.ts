@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deactivateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { deactivateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { createApiWorld, subscriptionBody } from './api-world.ts';

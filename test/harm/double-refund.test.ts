@@ -2,7 +2,7 @@ import { eq, sql as raw } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { createRefundActivities } from '../../activities/refunds.ts';
-import { withdrawRefund } from '../../db/repositories/refunds.ts';
+import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';
 import { paymentsIn } from '../support/payments.ts';

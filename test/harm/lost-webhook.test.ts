@@ -5,7 +5,7 @@ import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 
 const SIGNER = 'whsec_bm90aGluZyBpcyBsb3N0IG9uIHRoZSB3YXkgdG8geW91';
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');

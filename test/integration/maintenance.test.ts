@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
-import { isOverdue } from '../../db/repositories/sweeps.ts';
-import { sendTestClock } from '../../db/repositories/test-clocks.ts';
+import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
+import { isOverdue } from '../../db/repositories/sweeps/queries.ts';
+import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';

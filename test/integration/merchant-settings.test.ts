@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { changeSettings } from '../../db/repositories/merchant-settings.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';

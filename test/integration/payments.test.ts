@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { settleAttempt } from '../../db/repositories/attempts.ts';
-import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments.ts';
+import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
+import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { paymentsIn } from '../support/payments.ts';

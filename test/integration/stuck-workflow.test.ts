@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import {

@@ -6,10 +6,10 @@ import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
-import { recordTransition } from '../../db/repositories/subscriptions.ts';
+import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/event-streams.ts';
-import { deleteWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 

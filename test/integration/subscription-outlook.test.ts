@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';

@@ -1,6 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { deleteWebhookConfig, updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import {
+  deleteWebhookConfig,
+  updateWebhookConfig,
+} from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { SECRET, webhookWorlds } from '../support/webhook-world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { webhookWorlds } from '../support/webhook-world.ts';
 
 const { startReceiver, world } = webhookWorlds();

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { updateWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';

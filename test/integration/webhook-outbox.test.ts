@@ -1,15 +1,15 @@
 import { asc, eq } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDb } from '../../db/client.ts';
-import { stalledEndpoints } from '../../db/repositories/deliveries.ts';
-import { appendEvents } from '../../db/repositories/outbox.ts';
-import type { EventToStore } from '../../db/repositories/outbox.ts';
+import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
+import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
+import type { EventToStore } from '../../db/repositories/webhooks/outbox.ts';
 import {
   deactivateWebhookConfig,
   deleteWebhookConfig,
   listWebhookConfigs,
   updateWebhookConfig,
-} from '../../db/repositories/webhook-configs.ts';
+} from '../../db/repositories/webhooks/configs.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';

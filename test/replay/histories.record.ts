@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { decideReview } from '../../db/repositories/reviews.ts';
+import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
-import { changeSettings } from '../../db/repositories/merchant-settings.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';

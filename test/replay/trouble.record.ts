@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { decideReview } from '../../db/repositories/reviews.ts';
+import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { refundWorkflowId } from '../../workflows/refund/messages.ts';

@@ -1,4 +1,4 @@
-import { issueCredential } from '../../db/repositories/credentials.ts';
+import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
 import { freePort } from '../../embedded/ports.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { startOurProcess } from './our-process.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
-import { createSubscription } from '../../db/repositories/create-subscription.ts';
+import { createSubscription } from '../../db/repositories/subscriptions/create.ts';
 import { customers } from '../../db/schema/customers.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';

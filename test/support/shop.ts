@@ -6,7 +6,7 @@ import { and, count, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createApp } from '../../api/app.ts';
 import { limitsPerSecond } from '../../api/middleware/rate-limit.ts';
-import { issueCredential } from '../../db/repositories/credentials.ts';
+import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';

@@ -8,16 +8,16 @@ import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
-import { endpointsOf } from '../../db/repositories/deliveries.ts';
-import { paymentRows } from '../../db/repositories/payment-charges.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions.ts';
+import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
+import { paymentRows } from '../../db/repositories/payments/charges.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import {
   countBehind,
   insertTestClock,
   sendTestClock,
   subscriptionsBehind,
-} from '../../db/repositories/test-clocks.ts';
-import { createWebhookConfig } from '../../db/repositories/webhook-configs.ts';
+} from '../../db/repositories/merchants/test-clocks.ts';
+import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { newId } from '../../domain/ids.ts';

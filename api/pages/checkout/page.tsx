@@ -1,4 +1,4 @@
-import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Terms } from '../../../domain/subscription/state.ts';

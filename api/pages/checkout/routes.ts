@@ -3,8 +3,8 @@ import {
   fillInDetails,
   findCheckout,
   markOpened,
-} from '../../../db/repositories/checkout-sessions.ts';
-import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+} from '../../../db/repositories/checkouts/sessions.ts';
+import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';

@@ -1,4 +1,4 @@
-import type { Checkout } from '../../../db/repositories/checkout-sessions.ts';
+import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
 import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';

@@ -1,5 +1,5 @@
-import { takeLinkUse } from '../../../db/repositories/subscription-links.ts';
-import type { Link } from '../../../db/repositories/subscription-links.ts';
+import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
+import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import type { ApiDeps } from '../../deps.ts';

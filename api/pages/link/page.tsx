@@ -1,4 +1,4 @@
-import type { Link } from '../../../db/repositories/subscription-links.ts';
+import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { saleFrom } from '../checkout/page.tsx';
 import { detailsFields } from '../shared/card-page.tsx';

@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router';
-import { findCheckout } from '../../../db/repositories/checkout-sessions.ts';
-import { findLink, isUsable } from '../../../db/repositories/subscription-links.ts';
-import type { Link } from '../../../db/repositories/subscription-links.ts';
+import { findCheckout } from '../../../db/repositories/checkouts/sessions.ts';
+import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
+import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,4 +1,4 @@
-import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { paymentPath } from '../../page-links.ts';

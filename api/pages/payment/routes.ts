@@ -3,8 +3,8 @@ import {
   fillInPaymentDetails,
   findHostedPayment,
   markPaymentOpened,
-} from '../../../db/repositories/hosted-payments.ts';
-import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+} from '../../../db/repositories/payments/hosted.ts';
+import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { paymentPath } from '../../page-links.ts';

@@ -1,4 +1,4 @@
-import type { HostedPayment } from '../../../db/repositories/hosted-payments.ts';
+import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 

@@ -1,4 +1,4 @@
-import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
+import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { setupMethodPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';

@@ -1,4 +1,4 @@
-import type { HostedSetup } from '../../../db/repositories/hosted-setups.ts';
+import type { HostedSetup } from '../../../db/repositories/setup-methods/hosted.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Router } from '@koa/router';
-import { admitTry, declineTry, findTry } from '../../../db/repositories/checkout-tries.ts';
-import type { SessionRef } from '../../../db/repositories/checkout-tries.ts';
+import { admitTry, declineTry, findTry } from '../../../db/repositories/checkouts/tries.ts';
+import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';

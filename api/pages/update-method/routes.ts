@@ -3,7 +3,7 @@ import {
   ensureUpdateSession,
   findUpdatableSubscription,
   updateTriesOf,
-} from '../../../db/repositories/method-updates.ts';
+} from '../../../db/repositories/subscriptions/method-updates.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';

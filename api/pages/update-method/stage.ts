@@ -1,4 +1,7 @@
-import type { UpdatableSubscription, UpdateTry } from '../../../db/repositories/method-updates.ts';
+import type {
+  UpdatableSubscription,
+  UpdateTry,
+} from '../../../db/repositories/subscriptions/method-updates.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
 /** A link that we signed, its subscription, and the cards tried on it. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { findCustomer, insertCustomer } from '../../../db/repositories/customers.ts';
-import type { Customer } from '../../../db/repositories/customers.ts';
+import { findCustomer, insertCustomer } from '../../../db/repositories/customers/customers.ts';
+import type { Customer } from '../../../db/repositories/customers/customers.ts';
 import { listCustomers } from '../../../db/repositories/lists.ts';
-import { listPaymentMethods } from '../../../db/repositories/payment-methods.ts';
-import type { SavedMethod } from '../../../db/repositories/payment-methods.ts';
+import { listPaymentMethods } from '../../../db/repositories/customers/payment-methods.ts';
+import type { SavedMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { newId } from '../../../domain/ids.ts';
 import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { findCustomer } from '../../../db/repositories/customers.ts';
-import { loadSettings } from '../../../db/repositories/merchant-settings.ts';
-import { insertLink } from '../../../db/repositories/subscription-links.ts';
+import { findCustomer } from '../../../db/repositories/customers/customers.ts';
+import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import { insertLink } from '../../../db/repositories/subscriptions/links.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { fallbackDisclaimer, PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import { url } from '../../answer-fields.ts';

@@ -1,4 +1,4 @@
-import { cancelHostedPayment, findIntent } from '../../../db/repositories/payments.ts';
+import { cancelHostedPayment, findIntent } from '../../../db/repositories/payments/orders.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { nothing } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';

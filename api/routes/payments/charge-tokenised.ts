@@ -1,7 +1,7 @@
 import type { Db } from '../../../db/client.ts';
-import { findCustomer } from '../../../db/repositories/customers.ts';
-import { hasLiveMethod } from '../../../db/repositories/payment-methods.ts';
-import { insertPayment } from '../../../db/repositories/payments.ts';
+import { findCustomer } from '../../../db/repositories/customers/customers.ts';
+import { hasLiveMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { EXTENSION } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Db } from '../../../db/client.ts';
-import { findIntent, withdrawPayment } from '../../../db/repositories/payments.ts';
+import { findIntent, withdrawPayment } from '../../../db/repositories/payments/orders.ts';
 import { DomainError, ERRORS } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { insertPayment } from '../../../db/repositories/payments.ts';
-import { findIntentRecord } from '../../../db/repositories/payments-read.ts';
+import { insertPayment } from '../../../db/repositories/payments/orders.ts';
+import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { ok } from '../../answers.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Attempt } from '../../../db/repositories/attempts.ts';
-import type { IntentRecord } from '../../../db/repositories/payments-read.ts';
+import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
+import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
 import { INTENT_STATUSES, intentStatusAt } from '../../../domain/payment-intent.ts';

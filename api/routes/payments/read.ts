@@ -1,5 +1,5 @@
 import { listIntents } from '../../../db/repositories/lists.ts';
-import { findIntentRecord } from '../../../db/repositories/payments-read.ts';
+import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { page } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { answerPage, listQuery } from '../../lists.ts';

@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import { findRefund, insertRefund, withdrawRefund } from '../../../db/repositories/refunds.ts';
-import type { Refund } from '../../../db/repositories/refunds.ts';
+import {
+  findRefund,
+  insertRefund,
+  withdrawRefund,
+} from '../../../db/repositories/payments/refunds.ts';
+import type { Refund } from '../../../db/repositories/payments/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';

@@ -1,6 +1,9 @@
 import { z } from 'zod';
-import { findSetupMethod, insertSetupMethod } from '../../../db/repositories/setup-methods.ts';
-import type { SetupMethod } from '../../../db/repositories/setup-methods.ts';
+import {
+  findSetupMethod,
+  insertSetupMethod,
+} from '../../../db/repositories/setup-methods/orders.ts';
+import type { SetupMethod } from '../../../db/repositories/setup-methods/orders.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { SETUP_METHOD_STATUSES, setupMethodStatusAt } from '../../../domain/setup-method.ts';
 import { currencyCode, EXTENSION, id, pairs, paymentMethodKind, url } from '../../answer-fields.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasSubscription } from '../../../db/repositories/subscriptions-read.ts';
+import { hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';

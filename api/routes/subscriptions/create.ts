@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Db } from '../../../db/client.ts';
-import { findTestClock } from '../../../db/repositories/test-clocks.ts';
+import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { dateTime, EXTENSION, id, url } from '../../answer-fields.ts';

@@ -1,6 +1,6 @@
 import type { Db } from '../../../db/client.ts';
-import { insertPayment } from '../../../db/repositories/payments.ts';
-import { findChargeable } from '../../../db/repositories/subscriptions-read.ts';
+import { insertPayment } from '../../../db/repositories/payments/orders.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listSubscriptions } from '../../../db/repositories/lists.ts';
-import { findSubscription } from '../../../db/repositories/subscriptions-read.ts';
-import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';

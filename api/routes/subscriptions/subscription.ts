@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SubscriptionView } from '../../../db/repositories/subscriptions-read.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
 import {
   END_REASONS,

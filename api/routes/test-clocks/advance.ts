@@ -4,8 +4,8 @@ import {
   findTestClock,
   sendTestClock,
   subscriptionsBehind,
-} from '../../../db/repositories/test-clocks.ts';
-import type { TestClock } from '../../../db/repositories/test-clocks.ts';
+} from '../../../db/repositories/merchants/test-clocks.ts';
+import type { TestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { notFound } from '../../answers.ts';

@@ -3,8 +3,8 @@ import {
   countBehind,
   findTestClock,
   insertTestClock,
-} from '../../../db/repositories/test-clocks.ts';
-import type { TestClock } from '../../../db/repositories/test-clocks.ts';
+} from '../../../db/repositories/merchants/test-clocks.ts';
+import type { TestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { newId } from '../../../domain/ids.ts';
 import { epochMs, id } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';

@@ -4,8 +4,8 @@ import {
   deleteWebhookConfig,
   listWebhookConfigs,
   updateWebhookConfig,
-} from '../../../db/repositories/webhook-configs.ts';
-import type { Resealed, WebhookConfig } from '../../../db/repositories/webhook-configs.ts';
+} from '../../../db/repositories/webhooks/configs.ts';
+import type { Resealed, WebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
 import { EVENT_TYPES } from '../../../domain/events.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';

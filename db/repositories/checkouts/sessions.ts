@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import type { EventDraft } from '../../../domain/events.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import type { CheckoutPurpose } from '../../schema/checkout-sessions.ts';
+import { customers } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { isSession } from './tries.ts';
+import type { SessionRef } from './tries.ts';
+import { appendDrafts } from '../subscriptions/events.ts';
+
+/** The stored form of a checkout URL's token. */
+export function hashCheckoutToken(token: string): Buffer {
+  return createHash('sha256').update(token, 'utf8').digest();
+}
+
+/** Selects the session that the token opens. A token of another purpose opens no session. */
+export function opensWith(token: string, purpose: CheckoutPurpose) {
+  return and(
+    eq(checkoutSessions.tokenHash, hashCheckoutToken(token)),
+    eq(checkoutSessions.purpose, purpose),
+  );
+}
+
+/** The data of a hosted checkout page. */
+export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
+
+/** The subscription checkout that a token opens, or null. */
+export async function findCheckout(db: Db, token: string) {
+  const [row] = await db
+    .select({
+      merchantId: checkoutSessions.merchantId,
+      sessionId: checkoutSessions.id,
+      openedAt: checkoutSessions.openedAt,
+      tries: checkoutSessions.tries,
+      lastErrorCode: checkoutSessions.lastErrorCode,
+      subscriptionId: subscriptions.id,
+      state: subscriptions.state,
+      clockReachedAt: subscriptions.clockReachedAt,
+      customerDetails: subscriptions.customerDetails,
+      savedDetails: customers.details,
+      receiptId: subscriptions.receiptId,
+      description: subscriptions.description,
+      callbackUrl: subscriptions.callbackUrl,
+      cancelUrl: subscriptions.cancelUrl,
+      productPage: subscriptions.productPage,
+      phoneNumberRequired: subscriptions.phoneNumberRequired,
+      merchantName: merchants.name,
+      mode: merchants.mode,
+      cardLastFourDigit: paymentMethods.lastFourDigit,
+    })
+    .from(checkoutSessions)
+    .innerJoin(
+      subscriptions,
+      and(
+        eq(subscriptions.merchantId, checkoutSessions.merchantId),
+        eq(subscriptions.id, checkoutSessions.subscriptionId),
+      ),
+    )
+    .innerJoin(
+      customers,
+      and(
+        eq(customers.merchantId, subscriptions.merchantId),
+        eq(customers.id, subscriptions.customerId),
+      ),
+    )
+    .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      ),
+    )
+    .where(opensWith(token, 'subscription'));
+  return row ?? null;
+}
+
+export interface CheckoutRef extends SessionRef {
+  subscriptionId: string;
+}
+
+/** Marks the checkout as opened and writes `draft`, once. False if it was opened before. Rule: D-51. */
+export async function markOpened(
+  db: Db,
+  ref: CheckoutRef,
+  draft: EventDraft,
+  nowAt: number,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const isFirst = await setOpened(tx, ref, nowAt);
+    if (isFirst) await appendDrafts(tx, ref, [draft]);
+    return isFirst;
+  });
+}
+
+/** Inside the caller's transaction. False when it was opened before. */
+export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise<boolean> {
+  const opened = await tx
+    .update(checkoutSessions)
+    .set({ openedAt: nowAt })
+    .where(and(isSession(ref), isNull(checkoutSessions.openedAt)))
+    .returning({ id: checkoutSessions.id });
+  return opened.length > 0;
+}
+
+/** The details that a page may ask a payer for. */
+export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
+
+/**
+ * Adds the payer's details to the subscription, its unpaid intents and the customer. It fills only
+ * fields that the merchant left empty. Rule: D-11.
+ */
+export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [row] = await tx
+      .select({ details: subscriptions.customerDetails, customerId: subscriptions.customerId })
+      .from(subscriptions)
+      .where(isSubscription(ref))
+      .for('no key update');
+    if (!row) return;
+    const details = filledIn(row.details, given);
+    await tx.update(subscriptions).set({ customerDetails: details }).where(isSubscription(ref));
+    await tx
+      .update(paymentIntents)
+      .set({ customerDetails: details })
+      .where(
+        and(
+          eq(paymentIntents.merchantId, ref.merchantId),
+          eq(paymentIntents.subscriptionId, ref.subscriptionId),
+          eq(paymentIntents.status, 'CREATED'),
+        ),
+      );
+    await fillInCustomer(tx, { merchantId: ref.merchantId, customerId: row.customerId }, given);
+  });
+}
+
+/** Fills in the customer's missing details, inside the caller's transaction. Rule: D-11. */
+export async function fillInCustomer(
+  tx: Db,
+  { merchantId, customerId }: { merchantId: string; customerId: string },
+  given: GivenDetails,
+): Promise<void> {
+  const isCustomer = and(eq(customers.merchantId, merchantId), eq(customers.id, customerId));
+  const [customer] = await tx
+    .select({ details: customers.details })
+    .from(customers)
+    .where(isCustomer)
+    .for('no key update');
+  if (!customer) return;
+  await tx
+    .update(customers)
+    .set({ details: filledIn(customer.details, given) })
+    .where(isCustomer);
+}
+
+/** Returns `details` with its empty fields filled in from `given`. */
+export function filledIn(details: CustomerDetails, given: GivenDetails): CustomerDetails {
+  const missing = Object.entries(given).filter(
+    ([field, value]) => value && !details[field as keyof CustomerDetails],
+  );
+  return { ...details, ...Object.fromEntries(missing) };
+}
+
+function isSubscription(ref: CheckoutRef) {
+  return and(
+    eq(subscriptions.merchantId, ref.merchantId),
+    eq(subscriptions.id, ref.subscriptionId),
+  );
+}

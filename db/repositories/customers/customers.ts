@@ -1,0 +1,30 @@
+import { and, eq } from 'drizzle-orm';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { isId } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { customers } from '../../schema/customers.ts';
+
+export interface Customer {
+  merchantId: string;
+  id: string;
+  details: CustomerDetails;
+  createdAt: number;
+}
+
+export async function insertCustomer(db: Db, customer: Customer): Promise<void> {
+  await db.insert(customers).values(customer);
+}
+
+/** The merchant's customer, or null. Another merchant's customer is null too. Rule: D-21. */
+export async function findCustomer(
+  db: Db,
+  merchantId: string,
+  customerId: string,
+): Promise<Customer | null> {
+  if (!isId('cus', customerId)) return null;
+  const [row] = await db
+    .select()
+    .from(customers)
+    .where(and(eq(customers.merchantId, merchantId), eq(customers.id, customerId)));
+  return row ?? null;
+}

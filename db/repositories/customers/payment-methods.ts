@@ -1,0 +1,106 @@
+import { and, desc, eq, ne } from 'drizzle-orm';
+import type { EventCard } from '../../../domain/events.ts';
+import { isId } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+
+export interface NewPaymentMethod {
+  merchantId: string;
+  id: string;
+  customerId: string;
+  gateway: string;
+  /** The card as the gateway describes it. */
+  card: EventCard & { gatewayMethodId: string };
+  nowAt: number;
+}
+
+/**
+ * Stores a payment method that the gateway saved, as PENDING. The same gateway method again returns the
+ * first row's id. Null if the method belongs to another customer.
+ */
+export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
+  const { merchantId, id, customerId, gateway, card, nowAt } = method;
+  await db
+    .insert(paymentMethods)
+    .values({
+      ...card,
+      merchantId,
+      id,
+      customerId,
+      gateway,
+      kind: 'CARD',
+      status: 'PENDING',
+      createdAt: nowAt,
+    })
+    .onConflictDoNothing();
+  const [row] = await db
+    .select({ id: paymentMethods.id, customerId: paymentMethods.customerId })
+    .from(paymentMethods)
+    .where(
+      and(
+        eq(paymentMethods.merchantId, merchantId),
+        eq(paymentMethods.gateway, gateway),
+        eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
+      ),
+    );
+  // The insert stored nothing and this merchant has no such method: another merchant has it.
+  return row?.customerId === customerId ? row.id : null;
+}
+
+export type PaymentMethod = typeof paymentMethods.$inferSelect;
+
+/** A payment method whose card was accepted. */
+export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
+
+/** The customer's saved methods, newest first. Methods that were never used are left out. Rule: D-§7. */
+export async function listPaymentMethods(
+  db: Db,
+  merchantId: string,
+  customerId: string,
+): Promise<SavedMethod[]> {
+  const rows = await db
+    .select()
+    .from(paymentMethods)
+    .where(
+      and(
+        eq(paymentMethods.merchantId, merchantId),
+        eq(paymentMethods.customerId, customerId),
+        ne(paymentMethods.status, 'PENDING'),
+      ),
+    )
+    .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id));
+  return rows as SavedMethod[]; // the query leaves PENDING methods out
+}
+
+/** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */
+export async function hasLiveMethod(
+  db: Db,
+  method: { merchantId: string; customerId: string; id: string },
+): Promise<boolean> {
+  if (!isId('pmt', method.id)) return false;
+  const rows = await db
+    .select({ id: paymentMethods.id })
+    .from(paymentMethods)
+    .where(
+      and(
+        eq(paymentMethods.merchantId, method.merchantId),
+        eq(paymentMethods.id, method.id),
+        eq(paymentMethods.customerId, method.customerId),
+        eq(paymentMethods.status, 'LIVE'),
+      ),
+    );
+  return rows.length > 0;
+}
+
+/** LIVE: the method can be charged from now on. DELETED: it is no longer used. */
+export async function setMethodStatus(
+  tx: Db,
+  merchantId: string,
+  id: string,
+  status: 'LIVE' | 'DELETED',
+): Promise<void> {
+  await tx
+    .update(paymentMethods)
+    .set({ status })
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+}

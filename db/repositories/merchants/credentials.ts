@@ -1,0 +1,127 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { and, asc, eq, gt, isNull, or } from 'drizzle-orm';
+import { randomToken } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { credentials } from '../../schema/credentials.ts';
+import { merchants } from '../../schema/merchants.ts';
+import type { MerchantMode } from '../../schema/merchants.ts';
+
+/** The version of the pepper that hashed a secret. There is one version so far. */
+const PEPPER_VERSION = 1;
+
+/** 43 base62 characters hold 256 bits. Rule: D-20. */
+const SECRET_LENGTH = 43;
+
+/** How long the old credential stays valid after a rotation. Rule: D-20. */
+export const ROTATION_OVERLAP_MS = 24 * 3_600_000;
+
+/** A new credential. The secret is not stored anywhere else. */
+export interface IssuedCredential {
+  keyId: string;
+  secret: string;
+}
+
+export interface Credential {
+  keyId: string;
+  merchantId: string;
+  mode: MerchantMode;
+  secretHash: Buffer;
+  createdAt: number;
+  expiresAt: number | null;
+  revokedAt: number | null;
+}
+
+/** The stored form of a secret: HMAC-SHA256 under the server's pepper, 32 bytes. Rule: D-20. */
+export function hashSecret(pepper: string, secret: string): Buffer {
+  return createHmac('sha256', pepper).update(secret, 'utf8').digest();
+}
+
+/** The credential of a key id in any state, or null. */
+export async function findCredential(db: Db, keyId: string): Promise<Credential | null> {
+  const [row] = await selectCredentials(db).where(eq(credentials.keyId, keyId));
+  return row ?? null;
+}
+
+/** All credentials, revoked and expired ones included, oldest first. */
+export async function listCredentials(db: Db): Promise<Credential[]> {
+  return selectCredentials(db).orderBy(asc(credentials.createdAt), asc(credentials.keyId));
+}
+
+function selectCredentials(db: Db) {
+  return db
+    .select({
+      keyId: credentials.keyId,
+      merchantId: credentials.merchantId,
+      mode: merchants.mode,
+      secretHash: credentials.secretHash,
+      createdAt: credentials.createdAt,
+      expiresAt: credentials.expiresAt,
+      revokedAt: credentials.revokedAt,
+    })
+    .from(credentials)
+    .innerJoin(merchants, eq(merchants.id, credentials.merchantId));
+}
+
+export interface CredentialOrder {
+  merchantId: string;
+  mode: MerchantMode;
+  pepper: string;
+  nowAt: number;
+}
+
+/** Creates another credential for a merchant. */
+export async function issueCredential(db: Db, order: CredentialOrder): Promise<IssuedCredential> {
+  const { merchantId, mode, pepper, nowAt } = order;
+  const keyId = `mk_${mode}_${randomToken(randomBytes)}`;
+  const secret = `sk_${mode}_${randomToken(randomBytes, SECRET_LENGTH)}`;
+  await db.insert(credentials).values({
+    keyId,
+    merchantId,
+    secretHash: hashSecret(pepper, secret),
+    pepperVersion: PEPPER_VERSION,
+    createdAt: nowAt,
+  });
+  return { keyId, secret };
+}
+
+/**
+ * Replaces a credential. The new one is valid at once, the old one for 24 h more. Null if the
+ * credential is unknown, or was revoked or replaced before; then nothing changes. Rule: D-20.
+ */
+export async function rotateCredential(
+  db: Db,
+  order: { keyId: string; pepper: string; nowAt: number },
+): Promise<IssuedCredential | null> {
+  const { keyId, pepper, nowAt } = order;
+  return db.transaction(async (tx) => {
+    const [ending] = await tx
+      .update(credentials)
+      .set({ expiresAt: nowAt + ROTATION_OVERLAP_MS })
+      .where(and(isKey(keyId), isNull(credentials.revokedAt), isNull(credentials.expiresAt)))
+      .returning({ merchantId: credentials.merchantId });
+    if (!ending) return null;
+    const found = await findCredential(tx, keyId);
+    if (!found) return null;
+    return issueCredential(tx, { ...ending, mode: found.mode, pepper, nowAt });
+  });
+}
+
+/** Revokes a credential at once. False if no valid credential has this id. */
+export async function revokeCredential(db: Db, keyId: string, nowAt: number): Promise<boolean> {
+  const revoked = await db
+    .update(credentials)
+    .set({ revokedAt: nowAt })
+    .where(
+      and(
+        isKey(keyId),
+        isNull(credentials.revokedAt),
+        or(isNull(credentials.expiresAt), gt(credentials.expiresAt, nowAt)),
+      ),
+    )
+    .returning({ keyId: credentials.keyId });
+  return revoked.length > 0;
+}
+
+function isKey(keyId: string) {
+  return eq(credentials.keyId, keyId);
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { and, eq, sql } from 'drizzle-orm';
+import { DomainError } from '../../../domain/errors.ts';
+import type { Db } from '../../client.ts';
+import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
+
+const DAY_MS = 86_400_000;
+/** Lifetime of a key. Rule: D-17. */
+export const KEY_LIFETIME_MS = 45 * DAY_MS;
+/** Length of a call's lease on its key. It is longer than any call may take. */
+export const KEY_LEASE_MS = 45_000;
+
+/** One use of a key: scope and fingerprint. Rule: D-17. */
+export interface KeyUse {
+  merchantId: string;
+  /** Method and route template. */
+  route: string;
+  key: string;
+  /** SHA-256 of the request. */
+  fingerprint: Buffer;
+}
+
+export interface StoredAnswer {
+  httpStatus: number;
+  /** The exact text of the answer. */
+  body: string;
+}
+
+/**
+ * `mine`: the caller does the work, and every later write names `owner`. `commandId` is the id of the
+ * first call with this key. `stored`: an earlier call gave this definite answer.
+ */
+export type Claim =
+  | { kind: 'mine'; owner: string; commandId: string; isRepeat: boolean }
+  | { kind: 'stored'; answer: StoredAnswer };
+
+/**
+ * Claims a key in one statement, so exactly one caller wins. A caller may claim a new key, a key whose
+ * call lost its lease (compare-and-set), or a key past its 45 days. It waits while a concurrent claim's
+ * transaction is open.
+ *
+ * @throws DomainError `idempotency_key_reused` if the key was used for another request;
+ * `idempotency_key_in_use` while the first call runs. Rule: D-17.
+ */
+export async function claimKey(
+  db: Db,
+  use: KeyUse,
+  newCommandId: string,
+  nowAt: number,
+): Promise<Claim> {
+  const owner = randomUUID();
+  const now = new Date(nowAt).toISOString();
+  const isPast = sql`${idempotencyKeys.expiresAt} <= ${now}`;
+  const isAbandoned = sql`(${idempotencyKeys.state} = 'IN_FLIGHT'
+    and ${idempotencyKeys.fingerprint} = excluded.fingerprint
+    and ${idempotencyKeys.lockedUntil} <= ${now})`;
+  const [mine] = await db
+    .insert(idempotencyKeys)
+    .values({
+      ...use,
+      state: 'IN_FLIGHT',
+      owner,
+      lockedUntil: nowAt + KEY_LEASE_MS,
+      commandId: newCommandId,
+      createdAt: nowAt,
+      expiresAt: nowAt + KEY_LIFETIME_MS,
+    })
+    .onConflictDoUpdate({
+      target: [idempotencyKeys.merchantId, idempotencyKeys.route, idempotencyKeys.key],
+      set: {
+        owner,
+        fingerprint: use.fingerprint,
+        state: 'IN_FLIGHT',
+        lockedUntil: nowAt + KEY_LEASE_MS,
+        commandId: sql`case when ${isPast} then excluded.command_id else ${idempotencyKeys.commandId} end`,
+        httpStatus: null,
+        body: null,
+        expiresAt: nowAt + KEY_LIFETIME_MS,
+      },
+      setWhere: sql`${isPast} or ${isAbandoned}`,
+    })
+    .returning({ commandId: idempotencyKeys.commandId });
+  if (mine) {
+    return { kind: 'mine', owner, ...mine, isRepeat: mine.commandId !== newCommandId };
+  }
+  return { kind: 'stored', answer: await storedAnswer(db, use) };
+}
+
+async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
+  const [row] = await db.select().from(idempotencyKeys).where(isKey(use));
+  if (row && !row.fingerprint.equals(use.fingerprint)) {
+    throw new DomainError('idempotency_key_reused');
+  }
+  if (row?.state !== 'DONE' || row.httpStatus === null || row.body === null) {
+    throw new DomainError('idempotency_key_in_use', undefined, { retryAfterSeconds: 1 });
+  }
+  return { httpStatus: row.httpStatus, body: row.body };
+}
+
+/** Stores the definite answer. False if another call took over the key meanwhile. */
+export async function storeAnswer(
+  db: Db,
+  use: KeyUse,
+  owner: string,
+  answer: StoredAnswer,
+): Promise<boolean> {
+  const stored = await db
+    .update(idempotencyKeys)
+    .set({ ...answer, state: 'DONE' })
+    .where(and(isKey(use), eq(idempotencyKeys.owner, owner)))
+    .returning({ key: idempotencyKeys.key });
+  return stored.length > 0;
+}
+
+/** Ends the lease without an answer. The next call with this key continues under the same command id. */
+export async function releaseKey(db: Db, use: KeyUse, owner: string, nowAt: number): Promise<void> {
+  await db
+    .update(idempotencyKeys)
+    .set({ lockedUntil: nowAt })
+    .where(and(isKey(use), eq(idempotencyKeys.owner, owner)));
+}
+
+function isKey(use: KeyUse) {
+  return and(
+    eq(idempotencyKeys.merchantId, use.merchantId),
+    eq(idempotencyKeys.route, use.route),
+    eq(idempotencyKeys.key, use.key),
+  );
+}

@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto';
+import { asc } from 'drizzle-orm';
+import { newId } from '../../../domain/ids.ts';
+import { DEFAULT_RETRY_PLAN } from '../../../domain/retry-plan.ts';
+import type { Db } from '../../client.ts';
+import { merchants } from '../../schema/merchants.ts';
+import type { MerchantMode } from '../../schema/merchants.ts';
+import { issueCredential } from './credentials.ts';
+import type { IssuedCredential } from './credentials.ts';
+
+export interface NewMerchant {
+  name: string;
+  mode: MerchantMode;
+  pepper: string;
+  /** Epoch ms. Default: now. */
+  nowAt?: number;
+}
+
+export interface CreatedMerchant extends IssuedCredential {
+  merchantId: string;
+}
+
+/** Creates a merchant and its first credential in one transaction. Rule: D-20. */
+export async function createMerchantWithCredential(
+  db: Db,
+  merchant: NewMerchant,
+): Promise<CreatedMerchant> {
+  const { name, mode, pepper, nowAt = Date.now() } = merchant;
+  const merchantId = newId('mer', nowAt, randomBytes);
+  return db.transaction(async (tx) => {
+    await tx.insert(merchants).values({
+      id: merchantId,
+      name,
+      mode,
+      settings: { retryPlan: DEFAULT_RETRY_PLAN },
+      createdAt: nowAt,
+    });
+    const issued = await issueCredential(tx, { merchantId, mode, pepper, nowAt });
+    return { merchantId, ...issued };
+  });
+}
+
+/** Every merchant, oldest first. */
+export async function listMerchants(db: Db) {
+  return db
+    .select({
+      id: merchants.id,
+      name: merchants.name,
+      mode: merchants.mode,
+      createdAt: merchants.createdAt,
+    })
+    .from(merchants)
+    .orderBy(asc(merchants.createdAt), asc(merchants.id));
+}

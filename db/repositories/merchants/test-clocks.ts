@@ -1,0 +1,76 @@
+import { and, count, eq, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { isId } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { testClocks } from '../../schema/test-clocks.ts';
+
+export interface TestClock {
+  merchantId: string;
+  id: string;
+  /** The target of the clock's last advance. */
+  targetAt: number;
+  createdAt: number;
+}
+
+export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
+  await db.insert(testClocks).values(clock);
+}
+
+/**
+ * The merchant's clock, or null. With a lock its row does not change until the transaction ends:
+ * `share` for a new subscription on the clock, `update` for an advance.
+ */
+export async function findTestClock(
+  db: Db,
+  merchantId: string,
+  testClockId: string,
+  lock?: 'share' | 'update',
+): Promise<TestClock | null> {
+  if (!isId('clk', testClockId)) return null;
+  const query = db
+    .select()
+    .from(testClocks)
+    .where(and(eq(testClocks.merchantId, merchantId), eq(testClocks.id, testClockId)));
+  const [row] = await (lock === undefined ? query : query.for(lock));
+  return row ?? null;
+}
+
+/** Number of subscriptions on the clock that have not reached its target. Rule: D-60. */
+export async function countBehind(db: Db, clock: TestClock): Promise<number> {
+  const [row] = await db.select({ behind: count() }).from(subscriptions).where(isBehind(clock));
+  return row?.behind ?? 0;
+}
+
+/** Sets the clock's target. The caller holds the lock on its row. */
+export async function sendTestClock(db: Db, clock: TestClock, targetAt: number): Promise<void> {
+  await db
+    .update(testClocks)
+    .set({ targetAt, sentAt: sql`now()` })
+    .where(and(eq(testClocks.merchantId, clock.merchantId), eq(testClocks.id, clock.id)));
+}
+
+/** The subscriptions that have not reached the clock's target, oldest first. */
+export async function subscriptionsBehind(db: Db, clock: TestClock): Promise<string[]> {
+  const rows = await db
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(isBehind(clock))
+    .orderBy(sql`${subscriptions.id} collate "C"`);
+  return rows.map((row) => row.id);
+}
+
+function isBehind(clock: TestClock) {
+  return and(
+    eq(subscriptions.merchantId, clock.merchantId),
+    eq(subscriptions.testClockId, clock.id),
+    hasToReach(clock.targetAt),
+  );
+}
+
+/** True for a subscription that is not ENDED and has not reached `targetAt`. */
+export function hasToReach(targetAt: number | typeof testClocks.targetAt) {
+  return and(
+    ne(subscriptions.status, 'ENDED'),
+    or(isNull(subscriptions.clockReachedAt), lt(subscriptions.clockReachedAt, targetAt)),
+  );
+}

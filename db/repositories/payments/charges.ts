@@ -1,0 +1,191 @@
+import { eq } from 'drizzle-orm';
+import type { ErrorCode } from '../../../domain/errors.ts';
+import { DIRECT_COMMAND, intentStatusAt } from '../../../domain/payment-intent.ts';
+import type { PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
+import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import type { paymentIntents } from '../../schema/payment-intents.ts';
+import { insertAttempt, settleAttempt } from '../subscriptions/attempts.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import type { Settlement } from '../../../domain/settlement.ts';
+import { businessNow } from '../subscriptions/business-time.ts';
+import { appendIntentEvent } from './events.ts';
+import { attemptsOf, findIntent, lockIntent } from './orders.ts';
+import { setMethodStatus } from '../customers/payment-methods.ts';
+import { findRefund, refundOutcomeOf } from './refunds.ts';
+
+type Intent = typeof paymentIntents.$inferSelect;
+
+/**
+ * The next step for a payment order. `goOn`: the order has an undecided attempt. `open`: it has no
+ * attempt and may open one. `settled`: its attempt is decided. `refused`: it may not open one.
+ */
+export type PaymentTurn =
+  | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
+  | { kind: 'refused'; outcome: PaymentOutcome }
+  | { kind: 'goOn'; intent: Intent; attempt: Attempt }
+  | { kind: 'open'; intent: Intent };
+
+/** Reads the next step of an order and changes nothing. `nowAt` is real time. */
+export async function lookAtPayment(
+  db: Db,
+  order: PaymentOrder,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  const found = await findIntent(db, order.merchantId, order.intentId);
+  if (!found) return refused('resource_not_found', 'There is no such payment.');
+  return turnOf(found, found.attempts, order, nowAt);
+}
+
+/**
+ * Opens the order's attempt under the intent's lock, or returns why it cannot. A repeat of the order
+ * finds its first attempt. All conditions are read under the lock. If `paymentMethodId` is null, the
+ * attempt uses the intent's method. Rules: D-35, D-36, D-40, D-41.
+ */
+export async function openPaymentAttempt(
+  db: Db,
+  order: PaymentOrder,
+  paymentMethodId: string | null,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  return db.transaction(async (tx): Promise<PaymentTurn> => {
+    const intent = await lockIntent(tx, order);
+    if (!intent) return refused('resource_not_found', 'There is no such payment.');
+    const attempts = await attemptsOf(tx, order);
+    const turn = turnOf(intent, attempts, order, nowAt);
+    if (turn.kind !== 'open') return turn;
+    const methodId = paymentMethodId ?? intent.paymentMethodId;
+    if (methodId === null) throw new Error(`${intent.id} has no payment method`);
+    const attempt = await insertAttempt(tx, {
+      merchantId: intent.merchantId,
+      intentId: intent.id,
+      attemptNumber: attempts.length + 1,
+      commandId: commandOf(intent, order),
+      trigger: intent.kind === 'one_time' || intent.kind === 'tokenised' ? intent.kind : 'checkout',
+      paymentMethodId: methodId,
+      amountMinor: intent.amountMinor,
+      currency: intent.currency,
+      createdAt: await businessNow(tx, intent, nowAt),
+    });
+    return { kind: 'goOn', intent, attempt };
+  });
+}
+
+/**
+ * Records the outcome of an attempt once: attempt, intent, payment method and event. If the attempt was
+ * settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real time.
+ */
+export async function settlePayment(
+  db: Db,
+  attempt: Attempt,
+  settlement: Settlement,
+  nowAt: number,
+): Promise<PaymentOutcome> {
+  const ref = { merchantId: attempt.merchantId, intentId: attempt.intentId };
+  return db.transaction(async (tx): Promise<PaymentOutcome> => {
+    const intent = await lockIntent(tx, ref);
+    if (!intent) throw new Error(`no intent ${ref.intentId}`);
+    const [current] = await tx
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.gatewayKey, attempt.gatewayKey));
+    const known = current && outcomeOf(current);
+    if (known) return known;
+    const at = await businessNow(tx, intent, nowAt);
+    await settleAttempt(tx, attempt, settlement, at);
+    switch (settlement.kind) {
+      case 'unknown':
+        return { kind: 'pending' };
+      case 'review':
+        return { kind: 'pending', needsPerson: true };
+      case 'declined': {
+        const { code } = settlement;
+        const failed = intentEvent('intent.failed', intent.id, at, 'FAILED', code);
+        await appendIntentEvent(tx, intent, failed);
+        return { kind: 'declined', errorCode: code };
+      }
+      case 'succeeded': {
+        if (intent.tokenise) {
+          await setMethodStatus(tx, intent.merchantId, attempt.paymentMethodId, 'LIVE');
+        }
+        await appendIntentEvent(
+          tx,
+          intent,
+          intentEvent('intent.success', intent.id, at, 'SUCCESS'),
+        );
+        return { kind: 'succeeded' };
+      }
+    }
+  });
+}
+
+/** The outcome of a settled attempt; null while the attempt is undecided. */
+function outcomeOf(attempt: Attempt): PaymentOutcome | null {
+  if (attempt.state === 'SUCCEEDED') return { kind: 'succeeded' };
+  if (attempt.state === 'DECLINED') {
+    return { kind: 'declined', errorCode: attempt.errorCode ?? 'card_declined' };
+  }
+  return null;
+}
+
+/** The command id of an order. A repeated order has the same id, so it finds its first attempt. */
+function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
+  return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
+}
+
+function turnOf(
+  intent: Intent,
+  attempts: readonly Attempt[],
+  order: PaymentOrder,
+  nowAt: number,
+): PaymentTurn {
+  if (intent.kind === 'cycle' || (order.token && intent.kind !== 'hosted')) {
+    return refused('operation_not_allowed', 'This payment is not made on a page.');
+  }
+  const commandId = commandOf(intent, order);
+  // An order of a sweep or a review has no command id: it continues the latest attempt.
+  const own =
+    commandId === null
+      ? attempts.at(-1)
+      : attempts.find((attempt) => attempt.commandId === commandId);
+  if (own) {
+    const outcome = outcomeOf(own);
+    return outcome ? { kind: 'settled', intent, outcome } : { kind: 'goOn', intent, attempt: own };
+  }
+  if (attempts.some((attempt) => outcomeOf(attempt) === null)) {
+    return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');
+  }
+  switch (intentStatusAt(intent, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      if (commandId !== null) return { kind: 'open', intent };
+      return refused('operation_not_allowed', 'The payment waits for its payer.');
+    case 'CANCELLED':
+      return refused('operation_not_allowed', 'The payment was cancelled, or its page expired.');
+    case 'PENDING':
+    case 'SUCCESS':
+    case 'REFUNDED':
+    case 'PARTIALLY_REFUNDED':
+      return refused('operation_not_allowed', 'The payment was made already.');
+  }
+}
+
+function refused(code: ErrorCode, message: string): PaymentTurn {
+  return { kind: 'refused', outcome: { kind: 'refused', code, message } };
+}
+
+/** The payment rows for the process that talks to Temporal. */
+export function paymentRows(db: Db) {
+  return {
+    paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {
+      const turn = await lookAtPayment(db, order, nowAt);
+      return turn.kind === 'settled' || turn.kind === 'refused' ? turn.outcome : null;
+    },
+    refundOutcome: async (ref: RefundRef): Promise<RefundOutcome | null> => {
+      const refund = await findRefund(db, ref.merchantId, ref.refundId);
+      return refund && refundOutcomeOf(refund);
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { and, eq, inArray } from 'drizzle-orm';
+import { intentEventBody } from '../../../domain/events.ts';
+import type { EventCard, IntentEventDraft, IntentFacts } from '../../../domain/events.ts';
+import type { Db } from '../../client.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { appendEvents } from '../webhooks/outbox.ts';
+import type { EventToStore } from '../webhooks/outbox.ts';
+
+/** The ids of an intent that select its event stream. */
+export interface IntentStreamRef {
+  merchantId: string;
+  id: string;
+  subscriptionId: string | null;
+}
+
+/** The event stream of an intent: its subscription's stream, or its own. Rule: D-52. */
+export function streamOf(intent: IntentStreamRef) {
+  return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
+}
+
+/**
+ * Writes one event of an intent outside a cycle to the outbox, inside the caller's transaction. It
+ * reads the intent's row, so the caller changes the rows first. Rules: D-51, D-52.
+ */
+export async function appendIntentEvent(
+  tx: Db,
+  intent: IntentStreamRef,
+  draft: IntentEventDraft,
+): Promise<void> {
+  const toStore = await intentEventsToStore(tx, intent.merchantId, [draft]);
+  await appendEvents(tx, streamOf(intent), [toStore(draft)]);
+}
+
+/** Reads the intents of `drafts` and returns a function that turns a draft into a storable event. */
+export async function intentEventsToStore(
+  tx: Db,
+  merchantId: string,
+  drafts: readonly IntentEventDraft[],
+): Promise<(draft: IntentEventDraft) => EventToStore> {
+  const intents = await intentFacts(tx, merchantId, [...new Set(drafts.map((d) => d.intentId))]);
+  return (draft) => {
+    const facts = intents.get(draft.intentId);
+    if (!facts) throw new Error(`no intent ${draft.intentId}`);
+    return {
+      type: draft.type,
+      occurredAt: draft.at,
+      body: (envelope) => intentEventBody(draft, envelope, facts),
+    };
+  };
+}
+
+async function intentFacts(
+  tx: Db,
+  merchantId: string,
+  intentIds: string[],
+): Promise<Map<string, IntentFacts>> {
+  if (intentIds.length === 0) return new Map();
+  const rows = await tx
+    .select({ intent: paymentIntents, method: paymentMethods })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, paymentIntents.merchantId),
+        eq(paymentMethods.id, paymentIntents.paymentMethodId),
+      ),
+    )
+    .where(and(eq(paymentIntents.merchantId, merchantId), inArray(paymentIntents.id, intentIds)));
+  return new Map(
+    rows.map(({ intent, method }) => [
+      intent.id,
+      {
+        amountMinor: intent.amountMinor,
+        currency: intent.currency,
+        presentmentCurrency: intent.presentmentCurrency,
+        receiptId: intent.receiptId,
+        subscriptionId: intent.subscriptionId,
+        customerDetails: intent.customerDetails,
+        metadata: intent.metadata,
+        card: method && cardOf(method),
+      },
+    ]),
+  );
+}
+
+/** The card fields of an event. */
+export function cardOf(method: typeof paymentMethods.$inferSelect): EventCard {
+  const { brand, country, lastFourDigit, expiryMonth, expiryYear } = method;
+  return { brand, country, lastFourDigit, expiryMonth, expiryYear };
+}

@@ -1,0 +1,104 @@
+import { and, eq } from 'drizzle-orm';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { customers } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/sessions.ts';
+import type { GivenDetails } from '../checkouts/sessions.ts';
+import { appendIntentEvent, streamOf } from './events.ts';
+
+/** The data of a hosted payment's page. */
+export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
+
+/** The payment that a token opens, or null. */
+export async function findHostedPayment(db: Db, token: string) {
+  const [row] = await db
+    .select({
+      merchantId: checkoutSessions.merchantId,
+      sessionId: checkoutSessions.id,
+      openedAt: checkoutSessions.openedAt,
+      tries: checkoutSessions.tries,
+      lastErrorCode: checkoutSessions.lastErrorCode,
+      intentId: paymentIntents.id,
+      subscriptionId: paymentIntents.subscriptionId,
+      customerId: paymentIntents.customerId,
+      status: paymentIntents.status,
+      amountMinor: paymentIntents.amountMinor,
+      currency: paymentIntents.currency,
+      checkoutExpiresAt: paymentIntents.checkoutExpiresAt,
+      customerDetails: paymentIntents.customerDetails,
+      savedDetails: customers.details,
+      phoneNumberRequired: paymentIntents.phoneNumberRequired,
+      receiptId: paymentIntents.receiptId,
+      description: paymentIntents.description,
+      callbackUrl: paymentIntents.callbackUrl,
+      cancelUrl: paymentIntents.cancelUrl,
+      merchantName: merchants.name,
+      mode: merchants.mode,
+    })
+    .from(checkoutSessions)
+    .innerJoin(
+      paymentIntents,
+      and(
+        eq(paymentIntents.merchantId, checkoutSessions.merchantId),
+        eq(paymentIntents.id, checkoutSessions.intentId),
+      ),
+    )
+    .innerJoin(
+      customers,
+      and(
+        eq(customers.merchantId, paymentIntents.merchantId),
+        eq(customers.id, paymentIntents.customerId),
+      ),
+    )
+    .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
+    .where(opensWith(token, 'payment'));
+  return row ?? null;
+}
+
+/**
+ * Marks the page as opened and writes the merchant's event, once. Returns the stream to wake, or null
+ * if the page was opened before. Rule: D-51.
+ */
+export async function markPaymentOpened(
+  db: Db,
+  payment: HostedPayment,
+  nowAt: number,
+): Promise<{ merchantId: string; streamId: string } | null> {
+  const { merchantId, intentId, subscriptionId, status } = payment;
+  const intent = { merchantId, id: intentId, subscriptionId };
+  return db.transaction(async (tx) => {
+    if (!(await setOpened(tx, payment, nowAt))) return null;
+    const draft = intentEvent('intent.checkout_opened', intentId, nowAt, status);
+    await appendIntentEvent(tx, intent, draft);
+    return streamOf(intent);
+  });
+}
+
+/**
+ * Adds the payer's details to the intent and the customer. It fills only fields that the merchant left
+ * empty. Rule: D-11.
+ */
+export async function fillInPaymentDetails(
+  db: Db,
+  payment: HostedPayment,
+  given: GivenDetails,
+): Promise<void> {
+  const isIntent = and(
+    eq(paymentIntents.merchantId, payment.merchantId),
+    eq(paymentIntents.id, payment.intentId),
+  );
+  await db.transaction(async (tx) => {
+    const [row] = await tx
+      .select({ details: paymentIntents.customerDetails })
+      .from(paymentIntents)
+      .where(isIntent)
+      .for('no key update');
+    if (!row) return;
+    const customerDetails = filledIn(row.details, given);
+    await tx.update(paymentIntents).set({ customerDetails }).where(isIntent);
+    await fillInCustomer(tx, payment, given);
+  });
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq } from 'drizzle-orm';
+import { newId } from '../../../domain/ids.ts';
+import { refundKey } from '../../../domain/refund.ts';
+import type { AttemptRef } from '../../../domain/review.ts';
+import { applyLateCharge } from '../../../domain/subscription/apply-attempt.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { lateCharges } from '../../schema/late-charges.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentReviews } from '../../schema/payment-reviews.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { findAttempt, lockedState } from '../subscriptions/attempts.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import { businessNow } from '../subscriptions/business-time.ts';
+import { lockIntent } from './orders.ts';
+import { closeReview } from './reviews.ts';
+import { recordTransition } from '../subscriptions/transitions.ts';
+
+/**
+ * `waiting`: the decision is not booked yet. `over`: the late-charge watch has ended. `watched`: the
+ * watch runs. `found`: a late charge was found and booked.
+ */
+export type LateWatch =
+  | { kind: 'waiting' }
+  | { kind: 'over' }
+  | { kind: 'watched'; attempt: Attempt }
+  | { kind: 'found'; refundId: string; gatewayChargeId: string };
+
+/** The state of the late-charge watch of an attempt. */
+export async function lateWatch(db: Db, { merchantId, attemptId }: AttemptRef): Promise<LateWatch> {
+  const [refund] = await db
+    .select({ id: refunds.id, gatewayChargeId: refunds.gatewayChargeId })
+    .from(refunds)
+    .where(and(eq(refunds.merchantId, merchantId), eq(refunds.lateAttemptId, attemptId)));
+  if (refund) {
+    return { kind: 'found', refundId: refund.id, gatewayChargeId: refund.gatewayChargeId };
+  }
+  const [review] = await db
+    .select({ closedAt: paymentReviews.closedAt, outcome: paymentReviews.outcome })
+    .from(paymentReviews)
+    .where(and(eq(paymentReviews.merchantId, merchantId), eq(paymentReviews.subjectId, attemptId)));
+  if (!review || review.closedAt !== null) return { kind: 'over' };
+  const attempt = await findAttempt(db, { merchantId, id: attemptId });
+  return attempt.state === 'DECLINED' ? { kind: 'watched', attempt } : { kind: 'waiting' };
+}
+
+export interface BookedLateCharge {
+  refundId: string;
+  /** The subscription whose timeline gets an entry; null for a payment without a subscription. */
+  subscription: SubscriptionRef | null;
+}
+
+/**
+ * Books a late charge with its refund and the entry in the subscription's timeline, in one transaction.
+ * A repeat changes nothing. A late charge never pays the intent: another attempt may have paid it, or
+ * its subscription may have ended. `nowAt` is real time.
+ */
+export async function bookLateCharge(
+  db: Db,
+  attempt: Attempt,
+  gatewayChargeId: string,
+  nowAt: number,
+): Promise<BookedLateCharge> {
+  const { merchantId, intentId, id: attemptId, amountMinor, currency } = attempt;
+  return db.transaction(async (tx): Promise<BookedLateCharge> => {
+    const [owner] = await tx
+      .select({ subscriptionId: paymentIntents.subscriptionId })
+      .from(paymentIntents)
+      .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+    const subscriptionId = owner?.subscriptionId ?? null;
+    const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
+    // Every transaction locks the subscription before its intent, to avoid deadlocks.
+    const state = subscription && (await lockedState(tx, subscription));
+    const intent = await lockIntent(tx, { merchantId, intentId });
+    if (!intent) throw new Error(`no intent ${intentId}`);
+    const known = await lateWatch(tx, { merchantId, attemptId });
+    if (known.kind === 'found') return { refundId: known.refundId, subscription };
+    const at = await businessNow(tx, intent, nowAt);
+    const refundId = newId('rf', nowAt, randomBytes);
+    await tx
+      .insert(lateCharges)
+      .values({ merchantId, attemptId, gatewayChargeId, amountMinor, currency });
+    await tx.insert(refunds).values({
+      merchantId,
+      id: refundId,
+      intentId,
+      lateAttemptId: attemptId,
+      state: 'CREATED',
+      amountMinor,
+      currency,
+      gatewayKey: refundKey(attemptId),
+      gatewayChargeId,
+      createdAt: at,
+    });
+    await closeReview(tx, { merchantId, subjectId: attemptId });
+    if (state) {
+      const change = applyLateCharge(state, attempt, at);
+      const transitionId = `late:${attemptId}`;
+      await recordTransition(tx, { change, transitionId, command: null, nowAt: at });
+    }
+    return { refundId, subscription };
+  });
+}

@@ -1,0 +1,202 @@
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { isId } from '../../../domain/ids.ts';
+import { intentStatusAt } from '../../../domain/payment-intent.ts';
+import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+import { businessNow } from '../subscriptions/business-time.ts';
+import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import type { NewCheckout } from '../subscriptions/create.ts';
+import { appendIntentEvent } from './events.ts';
+
+type Intent = typeof paymentIntents.$inferSelect;
+type Method = typeof paymentMethods.$inferSelect;
+
+/** A payment outside a cycle, as requested. An absent field becomes null or false. */
+export interface NewPayment extends IntentRef, Partial<OptionalTerms> {
+  kind: Exclude<IntentKind, 'cycle'>;
+  customerId: string;
+  amountMinor: number;
+  currency: string;
+  customerDetails: CustomerDetails;
+  /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
+  nowAt: number;
+  /** The session of a hosted payment's page; absent for a charge without a page. */
+  checkout?: NewCheckout & { expiresAt: number };
+}
+
+type OptionalTerms = Pick<
+  Intent,
+  | 'subscriptionId'
+  | 'paymentMethodId'
+  | 'receiptId'
+  | 'description'
+  | 'comments'
+  | 'storeFrontId'
+  | 'callbackUrl'
+  | 'cancelUrl'
+  | 'paymentMethods'
+  | 'phoneNumberRequired'
+  | 'tokenise'
+  | 'metadata'
+>;
+
+/**
+ * Writes a payment inside the caller's transaction: its intent, `intent.created` and, for a hosted
+ * payment, its checkout session. False if the intent exists already: then nothing is written. The
+ * caller wakes the stream after the transaction. Rules: D-40, D-51.
+ */
+export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolean> {
+  const { nowAt, checkout, ...terms } = payment;
+  const { merchantId, intentId, currency } = payment;
+  const subscriptionId = payment.subscriptionId ?? null;
+  const createdAt = await businessNow(tx, { merchantId, subscriptionId }, nowAt);
+  const inserted = await tx
+    .insert(paymentIntents)
+    .values({
+      ...terms,
+      id: intentId,
+      presentmentCurrency: currency,
+      status: 'CREATED',
+      createdAt,
+      checkoutExpiresAt: checkout?.expiresAt ?? null,
+    })
+    .onConflictDoNothing()
+    .returning({ id: paymentIntents.id });
+  if (inserted.length === 0) return false;
+  if (checkout) {
+    await tx.insert(checkoutSessions).values({
+      merchantId,
+      id: checkout.id,
+      tokenHash: hashCheckoutToken(checkout.token),
+      purpose: 'payment',
+      intentId,
+      expiresAt: checkout.expiresAt,
+      createdAt,
+    });
+  }
+  const created = intentEvent('intent.created', intentId, createdAt, 'CREATED');
+  await appendIntentEvent(tx, { merchantId, id: intentId, subscriptionId }, created);
+  return true;
+}
+
+/** An intent as its merchant reads it. */
+export interface IntentView extends Intent {
+  /** Oldest first. */
+  attempts: Attempt[];
+  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
+  method: Method | null;
+}
+
+/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
+export async function findIntent(
+  db: Db,
+  merchantId: string,
+  intentId: string,
+): Promise<IntentView | null> {
+  if (!isId('in', intentId)) return null;
+  const [row] = await db
+    .select({ intent: paymentIntents, method: paymentMethods })
+    .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, paymentIntents.merchantId),
+        eq(paymentMethods.id, paymentIntents.paymentMethodId),
+      ),
+    )
+    .where(isIntent({ merchantId, intentId }));
+  if (!row) return null;
+  return {
+    ...row.intent,
+    method: row.method,
+    attempts: await attemptsOf(db, { merchantId, intentId }),
+  };
+}
+
+/** Every attempt on an intent, oldest first. */
+export function attemptsOf(db: Db, ref: IntentRef): Promise<Attempt[]> {
+  return db
+    .select()
+    .from(paymentAttempts)
+    .where(isAttemptOn(ref))
+    .orderBy(asc(paymentAttempts.attemptNumber));
+}
+
+/** Reads the intent and locks it until the transaction ends. Null if the intent does not exist. */
+export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null> {
+  const [intent] = await tx.select().from(paymentIntents).where(isIntent(ref)).for('update');
+  return intent ?? null;
+}
+
+/**
+ * Cancels a charge that could not be handed over to Temporal, unless an attempt was opened. True if the
+ * intent will never be charged. A repeat is safe.
+ */
+export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    // Code that opens an attempt holds this lock and sets the intent to PENDING.
+    const intent = await lockIntent(tx, ref);
+    if (!intent || intent.kind === 'hosted') return false;
+    if (intent.status === 'CANCELLED') return true;
+    if (intent.status !== 'CREATED') return false;
+    await setCancelled(tx, ref);
+    return true;
+  });
+}
+
+export type Cancelled = { ok: true } | { ok: false; message: string };
+
+/**
+ * Cancels a hosted payment inside the caller's transaction. The payment must be unpaid and have no
+ * attempt in flight. Its page must still accept a card at `nowAt` (real time). Rule: D-41.
+ */
+export async function cancelHostedPayment(
+  tx: Db,
+  ref: IntentRef,
+  nowAt: number,
+): Promise<Cancelled> {
+  const refused = (message: string): Cancelled => ({ ok: false, message });
+  const intent = await lockIntent(tx, ref);
+  if (!intent || intent.kind !== 'hosted') {
+    return refused('Only a payment whose page is open can be cancelled.');
+  }
+  switch (intentStatusAt(intent, nowAt)) {
+    case 'CREATED':
+    case 'FAILED':
+      await setCancelled(tx, ref);
+      return { ok: true };
+    case 'CANCELLED':
+      return refused('The payment is cancelled, or its page has expired.');
+    case 'PENDING':
+      return refused('A charge is on its way; its outcome is not known yet.');
+    case 'SUCCESS':
+    case 'REFUNDED':
+    case 'PARTIALLY_REFUNDED':
+      return refused('The payment was made.');
+  }
+}
+
+async function setCancelled(tx: Db, ref: IntentRef): Promise<void> {
+  await tx
+    .update(paymentIntents)
+    .set({ status: 'CANCELLED', updatedAt: sql`now()` })
+    .where(isIntent(ref));
+}
+
+function isIntent(ref: IntentRef) {
+  return and(eq(paymentIntents.merchantId, ref.merchantId), eq(paymentIntents.id, ref.intentId));
+}
+
+function isAttemptOn(ref: IntentRef) {
+  return and(
+    eq(paymentAttempts.merchantId, ref.merchantId),
+    eq(paymentAttempts.intentId, ref.intentId),
+  );
+}

@@ -1,0 +1,80 @@
+import { and, asc, eq, inArray } from 'drizzle-orm';
+import { isId } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import type { Attempt } from '../subscriptions/attempts.ts';
+
+/** An intent as merchants read it: its row, its attempts, and for a cycle its subscription's order. */
+export interface IntentRecord {
+  id: string;
+  createdAt: number;
+  intent: typeof paymentIntents.$inferSelect;
+  /** Order data of the subscription; null without a subscription. */
+  order: {
+    description: string | null;
+    callbackUrl: string | null;
+    cancelUrl: string | null;
+  } | null;
+  /** Oldest first. */
+  attempts: Attempt[];
+}
+
+type IntentRow = Omit<IntentRecord, 'attempts'>;
+
+/** Selects intents as merchants read them, without attempts. The caller adds the conditions. */
+export function selectIntents(db: Db) {
+  return db
+    .select({
+      id: paymentIntents.id,
+      createdAt: paymentIntents.createdAt,
+      intent: paymentIntents,
+      order: {
+        description: subscriptions.description,
+        callbackUrl: subscriptions.callbackUrl,
+        cancelUrl: subscriptions.cancelUrl,
+      },
+    })
+    .from(paymentIntents)
+    .leftJoin(
+      subscriptions,
+      and(
+        eq(subscriptions.merchantId, paymentIntents.merchantId),
+        eq(subscriptions.id, paymentIntents.subscriptionId),
+      ),
+    );
+}
+
+/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
+export async function findIntentRecord(
+  db: Db,
+  merchantId: string,
+  intentId: string,
+): Promise<IntentRecord | null> {
+  if (!isId('in', intentId)) return null;
+  const rows = await selectIntents(db).where(
+    and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)),
+  );
+  const [record] = await withAttempts(db, merchantId, rows);
+  return record ?? null;
+}
+
+/** Adds the attempts to the intents. The order stays the same. */
+export async function withAttempts(
+  db: Db,
+  merchantId: string,
+  rows: readonly IntentRow[],
+): Promise<IntentRecord[]> {
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => id);
+  const attempts = await db
+    .select()
+    .from(paymentAttempts)
+    .where(and(eq(paymentAttempts.merchantId, merchantId), inArray(paymentAttempts.intentId, ids)))
+    .orderBy(asc(paymentAttempts.attemptNumber));
+  return rows.map((row) => ({
+    ...row,
+    attempts: attempts.filter(({ intentId }) => intentId === row.id),
+  }));
+}

@@ -1,0 +1,256 @@
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import type { ErrorCode } from '../../../domain/errors.ts';
+import { isId } from '../../../domain/ids.ts';
+import { formatAmount } from '../../../domain/money.ts';
+import { refundKey } from '../../../domain/refund.ts';
+import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { businessNow } from '../subscriptions/business-time.ts';
+import { appendIntentEvent } from './events.ts';
+import { lockIntent } from './orders.ts';
+import { closeReview, openReview } from './reviews.ts';
+
+export type Refund = typeof refunds.$inferSelect;
+
+export interface NewRefund extends RefundRef {
+  intentId: string;
+  /** Null: the whole amount still refundable. */
+  amountMinor: number | null;
+  /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
+  nowAt: number;
+}
+
+export type InsertedRefund =
+  | { kind: 'inserted'; refund: Refund }
+  | { kind: 'refused'; code: ErrorCode; message: string };
+
+const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
+
+/**
+ * Writes a refund inside the caller's transaction. The intent must be paid. The sum of all refunds,
+ * open ones included, never exceeds the paid amount. The same id again returns the first refund. Rule:
+ * D-§7.
+ */
+export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRefund> {
+  const { merchantId, refundId, intentId } = order;
+  // This lock serialises the refunds of one intent, so two refunds together never exceed the paid
+  // amount.
+  const intent = isId('in', intentId) ? await lockIntent(tx, { merchantId, intentId }) : null;
+  if (!intent) return { kind: 'refused', code: 'resource_not_found', message: 'No such payment.' };
+  const known = await findRefund(tx, merchantId, refundId);
+  if (known) return { kind: 'inserted', refund: known };
+  const refused = (message: string): InsertedRefund => ({
+    kind: 'refused',
+    code: 'operation_not_allowed',
+    message,
+  });
+  if (!PAID.includes(intent.status)) return refused('Only a payment that was made is refunded.');
+  const leftMinor = intent.amountMinor - (await claimedMinor(tx, merchantId, intentId));
+  if (leftMinor <= 0) return refused('All of this payment is refunded, or on its way back.');
+  const amountMinor = order.amountMinor ?? leftMinor;
+  if (amountMinor > leftMinor) {
+    return refused(`No more than ${formatAmount(leftMinor, intent.currency)} is left to refund.`);
+  }
+  const [refund] = await tx
+    .insert(refunds)
+    .values({
+      merchantId,
+      id: refundId,
+      intentId,
+      state: 'CREATED',
+      amountMinor,
+      currency: intent.currency,
+      gatewayKey: refundKey(refundId),
+      gatewayChargeId: await chargeIdOf(tx, merchantId, intentId),
+      createdAt: await businessNow(tx, intent, order.nowAt),
+    })
+    .returning();
+  if (!refund) throw new Error('insert returned no row');
+  return { kind: 'inserted', refund };
+}
+
+const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
+
+/** The sum of all refunds of the payment that were not refused, open ones included. */
+async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
+  const [row] = await tx
+    .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
+    .from(refunds)
+    .where(
+      and(
+        eq(refunds.merchantId, merchantId),
+        eq(refunds.intentId, intentId),
+        ne(refunds.state, 'REFUSED'),
+        isNull(refunds.lateAttemptId),
+      ),
+    );
+  return Number(row?.sum ?? 0);
+}
+
+async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise<string> {
+  const [paid] = await tx
+    .select({ gatewayChargeId: paymentAttempts.gatewayChargeId })
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, intentId),
+        eq(paymentAttempts.state, 'SUCCEEDED'),
+      ),
+    );
+  if (!paid?.gatewayChargeId) throw new Error(`${intentId} has no successful charge`);
+  return paid.gatewayChargeId;
+}
+
+/** The merchant's refund, or null. Another merchant's refund is null too. Rule: D-21. */
+export async function findRefund(
+  db: Db,
+  merchantId: string,
+  refundId: string,
+): Promise<Refund | null> {
+  const [row] = await db.select().from(refunds).where(isRefund({ merchantId, refundId }));
+  return row ?? null;
+}
+
+/**
+ * Voids a refund that could not be handed over to Temporal, unless it was sent. True if it will never
+ * return money. A repeat is safe.
+ */
+export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
+  const reason = WITHDRAWN;
+  await db
+    .update(refunds)
+    .set({ state: 'REFUSED', reason, updatedAt: sql`now()` })
+    .where(and(isRefund(ref), eq(refunds.state, 'CREATED')));
+  const refund = await findRefund(db, ref.merchantId, ref.refundId);
+  return refund?.state === 'REFUSED' && refund.reason === reason;
+}
+
+/** The stored reason of a voided refund: no idempotency key exists, so the caller cannot ask again. */
+const WITHDRAWN = 'It was withdrawn before it was sent.';
+
+/**
+ * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
+ * Returns the row, or null if the refund is decided: then the caller must send nothing.
+ */
+export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
+  const [sending] = await db
+    .update(refunds)
+    .set({
+      state: 'SENDING',
+      firstSentAt: sql`coalesce(${refunds.firstSentAt}, now())`,
+      updatedAt: sql`now()`,
+    })
+    .where(isOpenRefund(ref))
+    .returning();
+  return sending ?? null;
+}
+
+export type RefundSettlement =
+  | { kind: 'refunded'; gatewayRefundId: string }
+  | { kind: 'refused' | 'unknown' | 'review'; reason: string };
+
+/**
+ * Records the outcome of a refund once: the refund, its intent and its event, in one transaction. If
+ * the refund was settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real
+ * time.
+ */
+export async function settleRefund(
+  db: Db,
+  refund: Refund,
+  settlement: RefundSettlement,
+  nowAt: number,
+): Promise<RefundOutcome> {
+  const { merchantId, intentId } = refund;
+  const ref = { merchantId, refundId: refund.id };
+  return db.transaction(async (tx): Promise<RefundOutcome> => {
+    const intent = await lockIntent(tx, { merchantId, intentId });
+    const current = await findRefund(tx, merchantId, refund.id);
+    if (!intent || !current) throw new Error(`no refund ${refund.id}`);
+    const known = refundOutcomeOf(current);
+    if (known) return known;
+    if (settlement.kind !== 'refunded') {
+      return recordNotGiven(tx, refund, settlement.kind, settlement.reason);
+    }
+    const at = await businessNow(tx, intent, nowAt);
+    const { gatewayRefundId } = settlement;
+    await tx
+      .update(refunds)
+      .set({
+        state: 'SUCCEEDED',
+        gatewayRefundId,
+        reason: null,
+        refundedAt: at,
+        updatedAt: sql`now()`,
+      })
+      .where(isUndecidedRefund(ref));
+    await closeReview(tx, { merchantId, subjectId: refund.id });
+    // A late charge did not pay the intent, so its refund does not change the intent.
+    if (refund.lateAttemptId !== null) return { kind: 'refunded' };
+    const refundedMinor = intent.refundedMinor + refund.amountMinor;
+    const status = refundedMinor === intent.amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+    await tx
+      .update(paymentIntents)
+      .set({ refundedMinor, status, updatedAt: sql`now()` })
+      .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+    await appendIntentEvent(tx, intent, {
+      type: 'intent.refunded',
+      at,
+      intentId,
+      status,
+      errorCode: null,
+      refund: { refundId: refund.id, amountMinor: refund.amountMinor },
+    });
+    return { kind: 'refunded' };
+  });
+}
+
+async function recordNotGiven(
+  tx: Db,
+  { merchantId, id }: Refund,
+  kind: 'refused' | 'unknown' | 'review',
+  reason: string,
+): Promise<RefundOutcome> {
+  const state = ({ refused: 'REFUSED', unknown: 'UNKNOWN', review: 'REVIEW' } as const)[kind];
+  const ref = { merchantId, refundId: id };
+  await tx
+    .update(refunds)
+    .set({ state, reason, updatedAt: sql`now()` })
+    .where(kind === 'refused' ? isUndecidedRefund(ref) : isOpenRefund(ref));
+  const subject = { merchantId, subjectId: id };
+  switch (kind) {
+    case 'refused':
+      await closeReview(tx, subject);
+      return { kind, message: reason };
+    case 'review':
+      await openReview(tx, subject, reason);
+      return { kind: 'pending', needsPerson: true };
+    case 'unknown':
+      return { kind: 'pending' };
+  }
+}
+
+/** The outcome of a settled refund; null while the refund is undecided. */
+export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
+  if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
+  if (refund.state === 'REFUSED') {
+    return { kind: 'refused', message: refund.reason ?? 'The gateway refused the refund.' };
+  }
+  return null;
+}
+
+function isRefund(ref: RefundRef) {
+  return and(eq(refunds.merchantId, ref.merchantId), eq(refunds.id, ref.refundId));
+}
+
+function isUndecidedRefund(ref: RefundRef) {
+  return and(isRefund(ref), inArray(refunds.state, UNDECIDED_STATES));
+}
+
+function isOpenRefund(ref: RefundRef) {
+  return and(isRefund(ref), inArray(refunds.state, OPEN_STATES));
+}

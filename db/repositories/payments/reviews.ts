@@ -1,0 +1,273 @@
+import { and, asc, eq, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import { formatInstant } from '../../../domain/calendar.ts';
+import type { ReviewOutcome } from '../../../domain/review.ts';
+import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentReviews } from '../../schema/payment-reviews.ts';
+import { refunds } from '../../schema/refunds.ts';
+
+export type Review = typeof paymentReviews.$inferSelect;
+
+/** The id of an attempt or of a refund. */
+export interface SubjectRef {
+  merchantId: string;
+  subjectId: string;
+}
+
+/** Opens a manual review, inside the caller's transaction. A repeat changes nothing. */
+export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promise<void> {
+  await tx
+    .insert(paymentReviews)
+    .values({ ...ref, reason })
+    .onConflictDoNothing();
+}
+
+/**
+ * Starts a late-charge watch for an attempt that was voided before the gateway received it. The row
+ * looks like a review that was decided as "nothing was charged". Inside the caller's transaction.
+ */
+export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
+  const reason = 'the subscription ended or was paused before the gateway had got the charge';
+  await tx
+    .insert(paymentReviews)
+    .values({
+      ...ref,
+      reason,
+      outcome: 'not_charged',
+      decidedBy: 'perennial',
+      note: reason,
+      decidedAt: sql`now()`,
+    })
+    .onConflictDoNothing();
+}
+
+/** Closes the review. Does nothing if there is none. */
+export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
+  await tx
+    .update(paymentReviews)
+    .set({ closedAt: sql`now()` })
+    .where(and(isReview(ref), isNull(paymentReviews.closedAt)));
+}
+
+/** The decision of a review; null while there is none. */
+export async function findDecision(
+  db: Db,
+  ref: SubjectRef,
+): Promise<(Review & { outcome: ReviewOutcome }) | null> {
+  const [row] = await db.select().from(paymentReviews).where(isReview(ref));
+  return row?.outcome ? { ...row, outcome: row.outcome } : null;
+}
+
+/** True if the open attempt in `state` has a decision that is not booked yet. */
+export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
+  const { merchantId, owed, openAttempt } = state;
+  if (!owed || openAttempt?.reviewReason === undefined) return false;
+  const [attempt] = await db
+    .select({ subjectId: paymentAttempts.id })
+    .from(paymentAttempts)
+    .where(
+      and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, owed.intentId),
+        eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
+      ),
+    );
+  return attempt !== undefined && (await findDecision(db, { merchantId, ...attempt })) !== null;
+}
+
+/** An attempt or refund in REVIEW, or a decided one, with the data that an operator needs. */
+export interface ListedReview extends Review {
+  state: string;
+  intentId: string;
+  subscriptionId: string | null;
+  cycleNumber: number | null;
+  amountMinor: number;
+  currency: string;
+  gateway: string | null;
+  /** The idempotency key that the gateway saw. */
+  gatewayKey: string;
+}
+
+/** The open reviews, oldest first. With `settled`, the settled ones too. */
+export async function listReviews(
+  db: Db,
+  options: { settled: boolean; limit: number },
+): Promise<ListedReview[]> {
+  return select(db, options.settled ? undefined : isNull(paymentReviews.outcome), options.limit);
+}
+
+/** One review, by the id of its attempt or refund. */
+export async function findReview(db: Db, subjectId: string): Promise<ListedReview | null> {
+  const [found] = await select(db, eq(paymentReviews.subjectId, subjectId), 1);
+  return found ?? null;
+}
+
+async function select(db: Db, which: SQL | undefined, limit: number): Promise<ListedReview[]> {
+  const rows = await db
+    .select({
+      review: paymentReviews,
+      attempt: paymentAttempts,
+      refund: refunds,
+      intent: paymentIntents,
+    })
+    .from(paymentReviews)
+    .leftJoin(
+      paymentAttempts,
+      and(
+        eq(paymentAttempts.merchantId, paymentReviews.merchantId),
+        eq(paymentAttempts.id, paymentReviews.subjectId),
+      ),
+    )
+    .leftJoin(
+      refunds,
+      and(
+        eq(refunds.merchantId, paymentReviews.merchantId),
+        eq(refunds.id, paymentReviews.subjectId),
+      ),
+    )
+    .innerJoin(
+      paymentIntents,
+      and(
+        eq(paymentIntents.merchantId, paymentReviews.merchantId),
+        eq(paymentIntents.id, sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`),
+      ),
+    )
+    // If the gateway has answered meanwhile, no manual review is needed.
+    .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
+    .orderBy(asc(paymentReviews.sinceAt))
+    .limit(limit);
+  return rows.flatMap(({ review, attempt, refund, intent }) => {
+    const subject = attempt ?? refund;
+    if (!subject) return [];
+    return [
+      {
+        ...review,
+        state: subject.state,
+        intentId: intent.id,
+        subscriptionId: intent.subscriptionId,
+        cycleNumber: intent.cycleNumber,
+        amountMinor: subject.amountMinor,
+        currency: subject.currency,
+        gateway: attempt?.gateway ?? null,
+        gatewayKey: subject.gatewayKey,
+      },
+    ];
+  });
+}
+
+const inReview = () => or(eq(paymentAttempts.state, 'REVIEW'), eq(refunds.state, 'REVIEW'));
+
+export interface Decision {
+  outcome: ReviewOutcome;
+  /** The gateway's id of the charge or refund that the operator found. */
+  gatewayId: string | null;
+  /** The decline code, if the outcome is `declined`. */
+  code: string | null;
+  by: string;
+  note: string;
+}
+
+export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
+
+/**
+ * Writes an operator's decision once. The subject must be in REVIEW and undecided. A second decision,
+ * or one after the gateway's answer, is refused with the reason. The workflow books the decision.
+ */
+export async function decideReview(
+  db: Db,
+  subjectId: string,
+  decision: Decision,
+): Promise<Decided> {
+  const refused = (message: string): Decided => ({ ok: false, message });
+  return db.transaction(async (tx): Promise<Decided> => {
+    const [held] = await tx
+      .select()
+      .from(paymentReviews)
+      .where(eq(paymentReviews.subjectId, subjectId))
+      .for('update');
+    if (!held) return refused(`${subjectId} is not in REVIEW and never was.`);
+    const found = await findReview(tx, subjectId);
+    if (held.decidedAt !== null) {
+      const at = formatInstant(held.decidedAt);
+      return refused(
+        `${subjectId} was settled already: ${held.outcome} by ${held.decidedBy}, ${at}.`,
+      );
+    }
+    if (found?.state !== 'REVIEW') {
+      return refused(`${subjectId} is not in REVIEW any more: the gateway has answered.`);
+    }
+    const owner = await ownerOf(tx, subjectId, decision);
+    if (owner) return refused(`${decision.gatewayId} has already settled ${owner}.`);
+    const { outcome, gatewayId, code, by, note } = decision;
+    await tx
+      .update(paymentReviews)
+      .set({
+        outcome,
+        gatewayId,
+        code,
+        decidedBy: by,
+        note,
+        decidedAt: sql`now()`,
+        updatedAt: sql`now()`,
+      })
+      .where(isReview(held));
+    return { ok: true, review: { ...found, outcome, gatewayId, code, decidedBy: by, note } };
+  });
+}
+
+/** The attempt or refund that this gateway charge or refund settled, by a booking or by a decision. */
+async function ownerOf(
+  tx: Db,
+  subjectId: string,
+  { outcome, gatewayId }: Decision,
+): Promise<string | null> {
+  if (gatewayId === null) return null;
+  const [decided] = await tx
+    .select({ id: paymentReviews.subjectId })
+    .from(paymentReviews)
+    .where(and(eq(paymentReviews.outcome, outcome), eq(paymentReviews.gatewayId, gatewayId)));
+  if (decided || outcome !== 'paid') return decided?.id ?? null;
+  const [paid] = await tx
+    .select({ id: paymentAttempts.id })
+    .from(paymentAttempts)
+    .where(and(eq(paymentAttempts.gatewayChargeId, gatewayId), ne(paymentAttempts.id, subjectId)));
+  return paid?.id ?? null;
+}
+
+/**
+ * The decisions that are not complete: not booked yet, or with a late-charge watch that still runs.
+ * Each is taken at most once a minute: taking it sets `updatedAt`, as for open payments.
+ */
+export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
+  const due = db
+    .select({ row: sql`${paymentReviews}.ctid` })
+    .from(paymentReviews)
+    .where(
+      and(
+        isNull(paymentReviews.closedAt),
+        sql`${paymentReviews.outcome} is not null`,
+        lt(paymentReviews.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(paymentReviews.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  const taken = await db
+    .update(paymentReviews)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${paymentReviews}.ctid in (${due})`)
+    .returning({ subjectId: paymentReviews.subjectId });
+  if (taken.length === 0) return [];
+  const ids = taken.map(({ subjectId }) => subjectId);
+  return select(db, inArray(paymentReviews.subjectId, ids), limit);
+}
+
+function isReview(ref: SubjectRef) {
+  return and(
+    eq(paymentReviews.merchantId, ref.merchantId),
+    eq(paymentReviews.subjectId, ref.subjectId),
+  );
+}

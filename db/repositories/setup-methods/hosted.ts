@@ -1,0 +1,111 @@
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { checkoutTries } from '../../schema/checkout-tries.ts';
+import { customers } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { setupMethods } from '../../schema/setup-methods.ts';
+import { fillInCustomer, filledIn, opensWith } from '../checkouts/sessions.ts';
+import type { GivenDetails } from '../checkouts/sessions.ts';
+
+/** The data of a setup session's page. */
+export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
+
+/** The setup session that a token opens, or null. */
+export async function findHostedSetup(db: Db, token: string) {
+  const [row] = await db
+    .select({
+      merchantId: checkoutSessions.merchantId,
+      sessionId: checkoutSessions.id,
+      tries: checkoutSessions.tries,
+      lastErrorCode: checkoutSessions.lastErrorCode,
+      setupMethodId: setupMethods.id,
+      customerId: setupMethods.customerId,
+      status: setupMethods.status,
+      expiresAt: setupMethods.expiresAt,
+      paymentMethodId: setupMethods.paymentMethodId,
+      customerDetails: setupMethods.billingDetails,
+      savedDetails: customers.details,
+      phoneNumberRequired: setupMethods.phoneNumberRequired,
+      callbackUrl: setupMethods.callbackUrl,
+      merchantName: merchants.name,
+      mode: merchants.mode,
+      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+    })
+    .from(checkoutSessions)
+    .innerJoin(
+      setupMethods,
+      and(
+        eq(setupMethods.merchantId, checkoutSessions.merchantId),
+        eq(setupMethods.id, checkoutSessions.setupMethodId),
+      ),
+    )
+    .innerJoin(
+      customers,
+      and(
+        eq(customers.merchantId, setupMethods.merchantId),
+        eq(customers.id, setupMethods.customerId),
+      ),
+    )
+    .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, setupMethods.merchantId),
+        eq(paymentMethods.id, setupMethods.paymentMethodId),
+      ),
+    )
+    .where(opensWith(token, 'setup_method'));
+  return row ?? null;
+}
+
+/**
+ * Adds the payer's details to the session and the customer. It fills only fields that the merchant left
+ * empty. Rule: D-11.
+ */
+export async function fillInSetupDetails(
+  db: Db,
+  setup: HostedSetup,
+  given: GivenDetails,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [row] = await tx
+      .select({ details: setupMethods.billingDetails })
+      .from(setupMethods)
+      .where(isSetup(setup))
+      .for('no key update');
+    if (!row) return;
+    const billingDetails = filledIn(row.details, given);
+    await tx.update(setupMethods).set({ billingDetails }).where(isSetup(setup));
+    await fillInCustomer(tx, setup, given);
+  });
+}
+
+/**
+ * Sets the session to FAILED once `limit` of its cards were declined. A card with an unknown outcome
+ * does not count, because it may still be saved. A session that is decided does not change.
+ */
+export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number): Promise<void> {
+  const declined = db
+    .select({ count: sql`count(*)` })
+    .from(checkoutTries)
+    .where(
+      and(
+        eq(checkoutTries.merchantId, setup.merchantId),
+        eq(checkoutTries.sessionId, setup.sessionId),
+        isNotNull(checkoutTries.errorCode),
+      ),
+    );
+  await db
+    .update(setupMethods)
+    .set({ status: 'FAILED' })
+    .where(and(isSetup(setup), eq(setupMethods.status, 'CREATED'), sql`(${declined}) >= ${limit}`));
+}
+
+function isSetup(setup: HostedSetup) {
+  return and(
+    eq(setupMethods.merchantId, setup.merchantId),
+    eq(setupMethods.id, setup.setupMethodId),
+  );
+}

@@ -1,0 +1,122 @@
+import { and, eq } from 'drizzle-orm';
+import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { setupEventBody } from '../../../domain/events.ts';
+import { isId } from '../../../domain/ids.ts';
+import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
+import type { SetupMethodRef, SetupOutcome } from '../../../domain/setup-method.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { setupMethods } from '../../schema/setup-methods.ts';
+import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import type { NewCheckout } from '../subscriptions/create.ts';
+import { appendEvents } from '../webhooks/outbox.ts';
+import { setMethodStatus } from '../customers/payment-methods.ts';
+
+export type SetupMethod = typeof setupMethods.$inferSelect;
+
+export interface NewSetupMethod extends SetupMethodRef {
+  customerId: string;
+  currency: string;
+  paymentMethods: PaymentMethodKind[];
+  storeFrontId: string | null;
+  billingDetails: CustomerDetails;
+  callbackUrl: string;
+  metadata: Record<string, string> | null;
+  phoneNumberRequired: boolean;
+  createdAt: number;
+  /** Until this time the page accepts a card. */
+  expiresAt: number;
+}
+
+/**
+ * Writes a setup session and its checkout session, inside the caller's transaction. False if the setup
+ * session exists already: then nothing is written. Rules: IF-4.13, D-§7.
+ */
+export async function insertSetupMethod(
+  tx: Db,
+  session: NewSetupMethod,
+  checkout: NewCheckout,
+): Promise<boolean> {
+  const { merchantId, setupMethodId, createdAt, expiresAt } = session;
+  const inserted = await tx
+    .insert(setupMethods)
+    .values({ ...session, id: setupMethodId, status: 'CREATED' })
+    .onConflictDoNothing()
+    .returning({ id: setupMethods.id });
+  if (inserted.length === 0) return false;
+  await tx.insert(checkoutSessions).values({
+    merchantId,
+    id: checkout.id,
+    tokenHash: hashCheckoutToken(checkout.token),
+    purpose: 'setup_method',
+    setupMethodId,
+    expiresAt,
+    createdAt,
+  });
+  return true;
+}
+
+/** The merchant's setup session, or null. Another merchant's session is null too. Rule: D-21. */
+export async function findSetupMethod(
+  db: Db,
+  merchantId: string,
+  setupMethodId: string,
+): Promise<SetupMethod | null> {
+  if (!isId('sm', setupMethodId)) return null;
+  const [row] = await db
+    .select()
+    .from(setupMethods)
+    .where(isSession({ merchantId, setupMethodId }));
+  return row ?? null;
+}
+
+/**
+ * Completes a setup session once, after its card was saved: the session, its event and the method's
+ * LIVE status. A session that is over accepts no card. If this same method completed it before, the
+ * answer is `saved` again. Rules: D-50, D-§7.
+ */
+export async function completeSetupMethod(
+  db: Db,
+  ref: SetupMethodRef,
+  paymentMethodId: string,
+  nowAt: number,
+): Promise<SetupOutcome> {
+  return db.transaction(async (tx): Promise<SetupOutcome> => {
+    const [session] = await tx.select().from(setupMethods).where(isSession(ref)).for('update');
+    if (!session) throw new Error(`no setup session ${ref.setupMethodId}`);
+    if (session.status === 'SUCCESS' && session.paymentMethodId === paymentMethodId) {
+      return { kind: 'saved', paymentMethodId };
+    }
+    if (setupMethodStatusAt(session, nowAt) !== 'CREATED') return setupIsOver(session);
+    await tx
+      .update(setupMethods)
+      .set({ status: 'SUCCESS', paymentMethodId, completedAt: nowAt })
+      .where(isSession(ref));
+    await setMethodStatus(tx, ref.merchantId, paymentMethodId, 'LIVE');
+    const { merchantId, setupMethodId } = ref;
+    const { customerId } = session;
+    const draft = { at: nowAt, setupMethodId, paymentMethodId, customerId };
+    await appendEvents(tx, { merchantId, streamId: setupMethodId }, [
+      {
+        type: 'setup_method.success',
+        occurredAt: nowAt,
+        body: (envelope) => setupEventBody(draft, envelope),
+      },
+    ]);
+    return { kind: 'saved', paymentMethodId };
+  });
+}
+
+/** Why a session that is over accepts no card. */
+export function setupIsOver(session: SetupMethod): SetupOutcome {
+  const message =
+    session.status === 'SUCCESS'
+      ? 'A payment method was saved in this session already.'
+      : 'The session is over; nothing was saved.';
+  return { kind: 'refused', code: 'operation_not_allowed', message };
+}
+
+function isSession(ref: SetupMethodRef) {
+  return and(eq(setupMethods.merchantId, ref.merchantId), eq(setupMethods.id, ref.setupMethodId));
+}

@@ -1,0 +1,345 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { isUnproven } from '../../../domain/settlement.ts';
+import type { Settlement } from '../../../domain/settlement.ts';
+import { newId } from '../../../domain/ids.ts';
+import { chargeKey } from '../../../domain/payment-intent.ts';
+import { intentEvent } from '../../../domain/subscription/change.ts';
+import type { Effects } from '../../../domain/subscription/change.ts';
+import { withIntent } from '../../../domain/subscription/apply-attempt.ts';
+import type {
+  OpenAttempt,
+  OwedCycle,
+  SubscriptionRef,
+  SubscriptionState,
+} from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { closeReview, openReview, watchWithdrawn } from '../payments/reviews.ts';
+import { appendDrafts } from './events.ts';
+import { recordTransition } from './transitions.ts';
+import type { Recorded, Transition } from './transitions.ts';
+
+export type Attempt = typeof paymentAttempts.$inferSelect;
+export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
+
+/** The transition that opened the attempt, without its new state. The transition has no events. */
+export type Opening = Omit<Transition, 'change'> & { effects: Effects };
+
+/** A subscription with an open attempt, as `openAttempt` returns it. */
+export interface ChargeableState extends SubscriptionState {
+  owed: OwedCycle;
+  openAttempt: OpenAttempt;
+}
+
+export function isChargeable(state: SubscriptionState): state is ChargeableState {
+  return state.owed !== null && state.openAttempt !== null;
+}
+
+/**
+ * Writes the row of the open attempt, in one transaction, before any request leaves the process. The
+ * same transaction records the transition that opened the attempt, unless `opening` is null: then it is
+ * recorded already. It also creates the cycle's intent if the intent is missing. A repeat returns the
+ * same row.
+ *
+ * Returns `repeated` or `stale` if the subscription changed without the caller. The caller must send
+ * nothing then.
+ */
+export async function openAttemptRow(
+  db: Db,
+  state: ChargeableState,
+  opening: Opening | null,
+): Promise<Opened> {
+  return db.transaction(async (tx) => {
+    const existingId = await findIntent(tx, state);
+    if (opening) {
+      const known = existingId === null ? state : withIntent(state, existingId);
+      const { effects, ...identity } = opening;
+      const transition = { ...identity, change: { state: known, events: [], effects } };
+      const recorded = await recordTransition(tx, transition);
+      const goesOn =
+        recorded.kind === 'recorded' ||
+        (recorded.kind === 'repeated' && recorded.state.version === state.version);
+      if (!goesOn) return recorded;
+    } else {
+      const current = await lockedState(tx, state);
+      if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
+    }
+    // Insert only after this check: a stale caller must leave no intent and no event.
+    const intent = existingId === null ? await insertIntent(tx, state) : { id: existingId };
+    return { kind: 'opened', attempt: await ensureAttempt(tx, state, intent) };
+  });
+}
+
+/**
+ * The equal version proves that no transition was recorded since. The rest proves that this attempt's
+ * transition wrote that version.
+ */
+export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
+  return (
+    current.version === state.version &&
+    current.owed?.cycleNumber === state.owed.cycleNumber &&
+    current.openAttempt?.attemptNumber === state.openAttempt.attemptNumber
+  );
+}
+
+/**
+ * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
+ * attempt takes this lock first, so two runs of one subscription wait for each other and never
+ * deadlock.
+ */
+export async function lockedState(tx: Db, state: SubscriptionRef): Promise<SubscriptionState> {
+  const [row] = await tx
+    .select({ state: subscriptions.state })
+    .from(subscriptions)
+    .where(
+      and(
+        eq(subscriptions.merchantId, state.merchantId),
+        eq(subscriptions.id, state.subscriptionId),
+      ),
+    )
+    .for('update');
+  if (!row) throw new Error(`no subscription ${state.subscriptionId}`);
+  return row.state;
+}
+
+/** The id of the owed cycle's intent, or null. */
+async function findIntent(tx: Db, state: ChargeableState): Promise<string | null> {
+  const { owed, merchantId, subscriptionId } = state;
+  const [intent] = await tx
+    .select({ id: paymentIntents.id })
+    .from(paymentIntents)
+    .where(
+      and(
+        eq(paymentIntents.merchantId, merchantId),
+        eq(paymentIntents.subscriptionId, subscriptionId),
+        eq(paymentIntents.cycleNumber, owed.cycleNumber),
+      ),
+    );
+  return intent?.id ?? null;
+}
+
+interface FoundIntent {
+  readonly id: string;
+  /** True if this transaction created the intent: it has no attempt yet. */
+  readonly isNew?: true;
+}
+
+/** One intent per cycle: the first insert decides its id. Rule: D-40. */
+async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent> {
+  const { owed, merchantId, subscriptionId } = state;
+  const [terms] = await tx
+    .select({
+      presentmentCurrency: subscriptions.presentmentCurrency,
+      customerDetails: subscriptions.customerDetails,
+      receiptId: subscriptions.receiptId,
+      metadata: subscriptions.metadata,
+    })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+  if (!terms) throw new Error(`no subscription ${subscriptionId}`);
+  const inserted = await tx
+    .insert(paymentIntents)
+    .values({
+      ...terms,
+      merchantId,
+      id: owed.intentId,
+      subscriptionId,
+      cycleNumber: owed.cycleNumber,
+      customerId: state.customerId,
+      amountMinor: owed.amountMinor,
+      currency: state.terms.currency,
+      status: 'CREATED',
+      createdAt: state.openAttempt.startedAt,
+      dueAt: owed.dueAt,
+    })
+    .onConflictDoNothing()
+    .returning({ id: paymentIntents.id });
+  if (inserted.length > 0) {
+    const created = intentEvent(
+      'intent.created',
+      owed.intentId,
+      state.openAttempt.startedAt,
+      'CREATED',
+    );
+    await appendDrafts(tx, { merchantId, subscriptionId }, [created]);
+    return { id: owed.intentId, isNew: true };
+  }
+  const concurrentId = await findIntent(tx, state);
+  if (concurrentId === null) throw new Error(`${owed.intentId} is another cycle's intent`);
+  return { id: concurrentId };
+}
+
+async function ensureAttempt(
+  tx: Db,
+  state: ChargeableState,
+  { id: intentId, isNew }: FoundIntent,
+): Promise<Attempt> {
+  const { merchantId, owed, openAttempt } = state;
+  const isSame = and(
+    eq(paymentAttempts.merchantId, merchantId),
+    eq(paymentAttempts.intentId, intentId),
+    eq(paymentAttempts.attemptNumber, openAttempt.attemptNumber),
+  );
+  const [existing] = isNew ? [] : await tx.select().from(paymentAttempts).where(isSame);
+  if (existing) return existing;
+  return insertAttempt(tx, {
+    merchantId,
+    intentId,
+    attemptNumber: openAttempt.attemptNumber,
+    trigger: openAttempt.trigger,
+    paymentMethodId: openAttempt.paymentMethodId,
+    amountMinor: owed.amountMinor,
+    currency: state.terms.currency,
+    createdAt: openAttempt.startedAt,
+  });
+}
+
+type NewAttempt = Pick<
+  typeof paymentAttempts.$inferInsert,
+  | 'merchantId'
+  | 'intentId'
+  | 'attemptNumber'
+  | 'commandId'
+  | 'trigger'
+  | 'paymentMethodId'
+  | 'amountMinor'
+  | 'currency'
+  | 'createdAt'
+>;
+
+/**
+ * Opens an attempt and sets its intent to PENDING. The caller must hold the lock that decides whether
+ * an attempt may open.
+ */
+export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt> {
+  const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
+  const method = await methodOf(tx, merchantId, paymentMethodId);
+  const [attempt] = await tx
+    .insert(paymentAttempts)
+    .values({
+      ...opened,
+      ...method,
+      id: newId('att', createdAt, randomBytes),
+      gatewayKey: chargeKey(intentId, attemptNumber),
+      state: 'CREATED',
+    })
+    .returning();
+  if (!attempt) throw new Error('insert returned no row');
+  await tx
+    .update(paymentIntents)
+    .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
+    .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+  return attempt;
+}
+
+async function methodOf(tx: Db, merchantId: string, id: string) {
+  const [method] = await tx
+    .select({ gateway: paymentMethods.gateway, gatewayMethodId: paymentMethods.gatewayMethodId })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+  if (!method) throw new Error(`no payment method ${id}`);
+  return method;
+}
+
+/**
+ * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
+ * False if the attempt is settled or in review: then the caller must send nothing.
+ */
+export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
+  const sending = await db
+    .update(paymentAttempts)
+    .set({
+      state: 'SENDING',
+      firstSentAt: sql`coalesce(${paymentAttempts.firstSentAt}, now())`,
+      lastSentAt: sql`now()`,
+    })
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)))
+    .returning({ id: paymentAttempts.id });
+  return sending.length > 0;
+}
+
+export async function findAttempt(
+  db: Db,
+  ref: Pick<Attempt, 'merchantId' | 'id'>,
+): Promise<Attempt> {
+  const [attempt] = await db.select().from(paymentAttempts).where(isAttempt(ref));
+  if (!attempt) throw new Error(`no attempt ${ref.id}`);
+  return attempt;
+}
+
+const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
+const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
+const STATES = {
+  succeeded: 'SUCCEEDED',
+  declined: 'DECLINED',
+  unknown: 'UNKNOWN',
+  review: 'REVIEW',
+} as const;
+
+/**
+ * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled
+ * attempt never changes. An attempt in REVIEW changes only by a decision. `nowAt` is business time.
+ */
+export async function settleAttempt(
+  tx: Db,
+  attempt: Attempt,
+  settlement: Settlement,
+  nowAt: number,
+): Promise<void> {
+  const isDecided = settlement.kind === 'succeeded' || settlement.kind === 'declined';
+  const changed = await tx
+    .update(paymentAttempts)
+    .set({
+      state: STATES[settlement.kind],
+      gatewayChargeId: isDecided ? settlement.gatewayChargeId : null,
+      errorCode: settlement.kind === 'declined' ? settlement.code : null,
+      reason: isDecided ? null : settlement.reason,
+      settledAt: isDecided ? sql`now()` : null,
+    })
+    .where(
+      and(
+        isAttempt(attempt),
+        inArray(paymentAttempts.state, isDecided ? UNDECIDED_STATES : OPEN_STATES),
+      ),
+    )
+    .returning({
+      merchantId: paymentAttempts.merchantId,
+      subjectId: paymentAttempts.id,
+      firstSentAt: paymentAttempts.firstSentAt,
+    });
+  const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
+  for (const { firstSentAt, ...subject } of changed) {
+    if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
+    // Another process may have sent the attempt after this caller read it. The row decides.
+    if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
+    if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
+  }
+  // The first settlement also settled the intent. The intent may have a new attempt since.
+  if (!isDecided || changed.length === 0) return;
+  const isPaid = settlement.kind === 'succeeded';
+  await tx
+    .update(paymentIntents)
+    .set({
+      status: isPaid ? 'SUCCESS' : 'FAILED',
+      errorCode: isPaid ? null : settlement.code,
+      updatedAt: sql`now()`,
+      ...(isPaid ? { succeededAt: nowAt } : {}),
+    })
+    .where(
+      and(
+        eq(paymentIntents.merchantId, attempt.merchantId),
+        eq(paymentIntents.id, attempt.intentId),
+      ),
+    );
+}
+
+function isAttempt(attempt: Pick<Attempt, 'merchantId' | 'id'>) {
+  return and(
+    eq(paymentAttempts.merchantId, attempt.merchantId),
+    eq(paymentAttempts.id, attempt.id),
+  );
+}

@@ -1,0 +1,111 @@
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { entryEvents, intentEvent } from '../../../domain/subscription/change.ts';
+import { jitterOf } from '../../../domain/subscription/jitter.ts';
+import { newSubscription } from '../../../domain/subscription/state.ts';
+import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import type { ProductPage } from '../../schema/subscription-links.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { loadSettings } from '../merchants/settings.ts';
+import { appendDrafts } from './events.ts';
+import { rowOf } from './row.ts';
+
+/** The merchant's order data that the subscription's rules do not use. */
+export interface SubscriptionOrder {
+  customerDetails: CustomerDetails;
+  receiptId: string | null;
+  description: string | null;
+  /** Null for a link without a callback URL. */
+  callbackUrl: string | null;
+  cancelUrl: string | null;
+  metadata: Record<string, string> | null;
+  productPage: ProductPage | null;
+  phoneNumberRequired: boolean;
+  /** The link that creates the subscription. Rule: D-37. */
+  linkId?: string;
+}
+
+export interface NewCheckout {
+  id: string;
+  /** The bearer token of the page's URL; only its hash is stored. */
+  token: string;
+}
+
+/**
+ * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none
+ * with a trial), the checkout session and the events. It also fixes the subscription's share of the
+ * merchant's jitter, for its whole life. The workflow starts after the transaction, or by the sweep.
+ * Rules: D-§4 first row, D-51.
+ */
+export async function createSubscription(
+  tx: Db,
+  subscription: Omit<NewSubscription, 'jitterMs'>,
+  order: SubscriptionOrder,
+  checkout: NewCheckout,
+): Promise<SubscriptionState> {
+  const settings = await loadSettings(tx, subscription.merchantId);
+  const jitterMs = jitterOf(subscription.subscriptionId, settings.jitterMs ?? 0);
+  const state = newSubscription({ ...subscription, jitterMs });
+  const { merchantId, subscriptionId, createdAt, terms } = state;
+  const row = tx.insert(subscriptions).values({
+    ...order,
+    ...rowOf(state),
+    merchantId,
+    id: subscriptionId,
+    customerId: state.customerId,
+    lastTransitionId: `${subscriptionId}:${state.version}`,
+    testClockId: state.testClockId,
+    clockReachedAt: state.testClockId === null ? null : createdAt,
+    presentmentCurrency: terms.currency,
+    createdAt,
+  });
+  const session = tx.insert(checkoutSessions).values({
+    merchantId,
+    id: checkout.id,
+    tokenHash: hashCheckoutToken(checkout.token),
+    subscriptionId,
+    expiresAt: state.checkoutExpiresAt,
+    createdAt,
+  });
+  // Pipelined: the connection executes the statements in this order.
+  await Promise.all([
+    row.execute(),
+    ...(state.owed ? [firstIntent(tx, state, state.owed, order).execute()] : []),
+    session.execute(),
+  ]);
+  const drafts = [
+    ...(state.owed
+      ? [intentEvent('intent.created', state.owed.intentId, createdAt, 'CREATED')]
+      : []),
+    ...entryEvents(null, state, createdAt),
+  ];
+  await appendDrafts(tx, { merchantId, subscriptionId }, drafts);
+  return state;
+}
+
+function firstIntent(
+  tx: Db,
+  state: SubscriptionState,
+  owed: NonNullable<SubscriptionState['owed']>,
+  order: SubscriptionOrder,
+) {
+  return tx.insert(paymentIntents).values({
+    merchantId: state.merchantId,
+    id: owed.intentId,
+    subscriptionId: state.subscriptionId,
+    cycleNumber: owed.cycleNumber,
+    customerId: state.customerId,
+    amountMinor: owed.amountMinor,
+    currency: state.terms.currency,
+    presentmentCurrency: state.terms.currency,
+    status: 'CREATED',
+    receiptId: order.receiptId,
+    metadata: order.metadata,
+    customerDetails: order.customerDetails,
+    createdAt: state.createdAt,
+    dueAt: owed.dueAt,
+  });
+}

@@ -1,0 +1,118 @@
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { CommandResult } from '../../../domain/subscription/commands.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../client.ts';
+import { checkoutSessions } from '../../schema/checkout-sessions.ts';
+import { checkoutTries } from '../../schema/checkout-tries.ts';
+import { customers } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptionCommands } from '../../schema/subscription-commands.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import type { SessionRef } from '../checkouts/tries.ts';
+
+/** The subscription data that an update page shows. */
+export type UpdatableSubscription = NonNullable<
+  Awaited<ReturnType<typeof findUpdatableSubscription>>
+>;
+
+export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
+  const [row] = await db
+    .select({
+      merchantId: subscriptions.merchantId,
+      subscriptionId: subscriptions.id,
+      state: subscriptions.state,
+      customerDetails: subscriptions.customerDetails,
+      savedDetails: customers.details,
+      phoneNumberRequired: subscriptions.phoneNumberRequired,
+      description: subscriptions.description,
+      productPage: subscriptions.productPage,
+      merchantName: merchants.name,
+      mode: merchants.mode,
+      card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
+    })
+    .from(subscriptions)
+    .innerJoin(
+      customers,
+      and(
+        eq(customers.merchantId, subscriptions.merchantId),
+        eq(customers.id, subscriptions.customerId),
+      ),
+    )
+    .innerJoin(merchants, eq(merchants.id, subscriptions.merchantId))
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      ),
+    )
+    .where(
+      and(eq(subscriptions.merchantId, ref.merchantId), eq(subscriptions.id, ref.subscriptionId)),
+    );
+  return row ?? null;
+}
+
+/**
+ * Creates the session of an update link. The first card try creates it; opening the page writes
+ * nothing. A repeat is safe. Rule: D-33.
+ */
+export async function ensureUpdateSession(
+  db: Db,
+  session: SessionRef & { subscriptionId: string; token: string; expiresAt: number },
+  nowAt: number,
+): Promise<void> {
+  const { merchantId, sessionId, subscriptionId, token, expiresAt } = session;
+  await db
+    .insert(checkoutSessions)
+    .values({
+      merchantId,
+      id: sessionId,
+      tokenHash: hashCheckoutToken(token),
+      purpose: 'update_method',
+      subscriptionId,
+      expiresAt,
+      createdAt: nowAt,
+    })
+    .onConflictDoNothing();
+}
+
+/** One card try on an update page. */
+export interface UpdateTry {
+  /** Decline code; null if the card was not declined or the outcome is unknown. */
+  errorCode: string | null;
+  /** The result of the command; null if the card was never saved. */
+  command: { result: CommandResult | null } | null;
+}
+
+/** All card tries on this page, oldest first, each with the result of its command. */
+export async function updateTriesOf(
+  db: Db,
+  ref: SessionRef & { subscriptionId: string },
+): Promise<UpdateTry[]> {
+  const rows = await db
+    .select({
+      errorCode: checkoutTries.errorCode,
+      commandId: subscriptionCommands.commandId,
+      result: subscriptionCommands.result,
+    })
+    .from(checkoutTries)
+    .leftJoin(
+      subscriptionCommands,
+      and(
+        eq(subscriptionCommands.merchantId, checkoutTries.merchantId),
+        eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
+        // The command id is the token. The key of the try is the token's hash.
+        eq(sql`sha256(convert_to(${subscriptionCommands.commandId}, 'UTF8'))`, checkoutTries.key),
+      ),
+    )
+    .where(
+      and(eq(checkoutTries.merchantId, ref.merchantId), eq(checkoutTries.sessionId, ref.sessionId)),
+    )
+    .orderBy(asc(checkoutTries.createdAt));
+  return rows.map(({ errorCode, commandId, result }) => ({
+    errorCode,
+    command: commandId === null ? null : { result },
+  }));
+}

@@ -1,0 +1,80 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { isId } from '../../../domain/ids.ts';
+import type { Db } from '../../client.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+
+/** A subscription as merchants read it: its row and its card. */
+export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
+
+/** Selects subscriptions as merchants read them. The caller adds the conditions. */
+export function selectSubscriptions(db: Db) {
+  return db
+    .select({
+      id: subscriptions.id,
+      customerId: subscriptions.customerId,
+      status: subscriptions.status,
+      state: subscriptions.state,
+      presentmentCurrency: subscriptions.presentmentCurrency,
+      description: subscriptions.description,
+      metadata: subscriptions.metadata,
+      createdAt: subscriptions.createdAt,
+      paymentMethod: {
+        kind: paymentMethods.kind,
+        brand: paymentMethods.brand,
+        country: paymentMethods.country,
+        lastFourDigit: paymentMethods.lastFourDigit,
+        expiryMonth: paymentMethods.expiryMonth,
+        expiryYear: paymentMethods.expiryYear,
+      },
+    })
+    .from(subscriptions)
+    .leftJoin(
+      paymentMethods,
+      and(
+        eq(paymentMethods.merchantId, subscriptions.merchantId),
+        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      ),
+    );
+}
+
+/** The merchant's subscription, or null. Another merchant's subscription is null too. Rule: D-21. */
+export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
+  if (!isId('sub', subscriptionId)) return null;
+  const [row] = await selectSubscriptions(db).where(
+    and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
+  );
+  return row ?? null;
+}
+
+/** True if the merchant has this subscription. Rule: D-21. */
+export async function hasSubscription(
+  db: Db,
+  merchantId: string,
+  subscriptionId: string,
+): Promise<boolean> {
+  if (!isId('sub', subscriptionId)) return false;
+  const rows = await db
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+  return rows.length > 0;
+}
+
+/**
+ * The subscription data that a one-time charge needs, locked for share until the transaction ends. Null
+ * for an unknown subscription. Rules: D-21, D-35.
+ */
+export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {
+  if (!isId('sub', subscriptionId)) return null;
+  const [row] = await tx
+    .select({
+      state: subscriptions.state,
+      customerId: subscriptions.customerId,
+      customerDetails: subscriptions.customerDetails,
+    })
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)))
+    .for('share');
+  return row ?? null;
+}

@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import { newId } from '../../../domain/ids.ts';
+import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
+import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { EventToStore } from '../webhooks/outbox.ts';
+import { rowOf } from './row.ts';
+
+/**
+ * Parts of a `with` list that records a transition in one statement. `moved` is the guard: it has a row
+ * only if the subscription's row was at the previous version. Every other part reads from `moved`, so a
+ * stale caller writes nothing. One statement is one round trip and one commit.
+ */
+
+/** `moved`: updates the subscription's row from `fromVersion` to `state`. */
+export function movedPart(
+  state: SubscriptionState,
+  fromVersion: number,
+  transitionId: string,
+): SQL {
+  const row = rowOf(state);
+  return sql`moved as (
+    update subscription set status = ${row.status}, version = ${row.version}::int,
+      state = ${JSON.stringify(row.state)}::jsonb, amount_minor = ${row.amountMinor}::bigint,
+      currency = ${row.currency}, cycle_count = ${row.cycleCount}::int,
+      cycles_charged = ${row.cyclesCharged}::int, wake_at = ${timestamp(row.wakeAt)},
+      last_transition_id = ${transitionId}, updated_at = now()
+    where merchant_id = ${state.merchantId} and id = ${state.subscriptionId}
+      and version = ${fromVersion}::int
+    returning merchant_id, id)`;
+}
+
+/** The command that caused the transition, with its result if known. */
+export function commandPart(
+  command: { commandId: string; kind: CommandKind; result: CommandResult | null },
+  acceptedAt: number,
+): SQL {
+  return sql`command as (
+    insert into subscription_command
+      (merchant_id, subscription_id, command_id, kind, result, accepted_at)
+    select merchant_id, id, ${command.commandId}, ${command.kind}, ${json(command.result)}::jsonb,
+      ${timestamp(acceptedAt)} from moved)`;
+}
+
+/** Placeholder in an event's text until the counter returns the sequence number. */
+const SEQUENCE = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Stores the events in order. Each event gets a pending delivery for every active configuration of the
+ * merchant that subscribed to its type. As in `appendEvents`, the counter's row stays locked until the
+ * commit, so the sequence order is the commit order. Empty without events.
+ */
+export function outboxParts(events: readonly EventToStore[]): SQL[] {
+  if (events.length === 0) return [];
+  const count = events.length;
+  const rows = events.map((event, index) => {
+    const eventId = newId('evt', Date.now(), randomBytes);
+    const body = JSON.stringify(event.body({ eventId, sequence: SEQUENCE }));
+    const [before, after] = splitOnce(body, String(SEQUENCE));
+    return sql`(${index}::int, ${eventId}, ${event.type}, ${before}, ${after}, ${timestamp(event.occurredAt)})`;
+  });
+  return [
+    sql`counter as (
+      insert into event_stream (merchant_id, id, last_sequence)
+      select merchant_id, id, ${count}::bigint from moved
+      on conflict (merchant_id, id)
+        do update set last_sequence = event_stream.last_sequence + ${count}::bigint
+      returning merchant_id, id, last_sequence - ${count}::bigint + 1 as first)`,
+    sql`stored as (
+      insert into outbox_event (merchant_id, id, stream_id, sequence, type, body, occurred_at)
+      select c.merchant_id, e.id, c.id, c.first + e.index, e.type,
+        e.before || (c.first + e.index)::text || e.after, e.occurred_at
+      from counter c, (values ${sql.join(rows, sql`, `)})
+        as e (index, id, type, before, after, occurred_at)
+      returning merchant_id, id, stream_id, sequence, type)`,
+    sql`deliveries as (
+      insert into webhook_delivery (merchant_id, event_id, config_id, stream_id, sequence, state)
+      select e.merchant_id, e.id, c.id, e.stream_id, e.sequence, 'PENDING'
+      from stored e join webhook_config c
+        on c.merchant_id = e.merchant_id and e.type = any (c.event_types)
+      where c.is_active and c.deleted_at is null)`,
+  ];
+}
+
+function splitOnce(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark);
+  if (at < 0) throw new Error('an event without a sequence number');
+  return [text.slice(0, at), text.slice(at + mark.length)];
+}
+
+export function withParts(parts: readonly SQL[], query: SQL): SQL {
+  return sql`with ${sql.join([...parts], sql`, `)} ${query}`;
+}
+
+export function timestamp(at: number | null): SQL {
+  return sql`${at === null ? null : new Date(at).toISOString()}::timestamptz`;
+}
+
+export function json(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
+/** SQLSTATE codes that mean: the rows were not in the expected state, and nothing was changed. */
+const UNDONE_CODES = /^(22012|23503|23505)$/;
+
+/** Handles a statement that recorded nothing because of the rows' state. It rethrows any other error. */
+export function undone(error: unknown): [] {
+  const { cause } = error as { cause?: { code?: unknown } };
+  if (typeof cause?.code === 'string' && UNDONE_CODES.test(cause.code)) return [];
+  throw error;
+}

@@ -1,0 +1,295 @@
+import { and, eq, sql } from 'drizzle-orm';
+import type { Change, Effects } from '../../../domain/subscription/change.ts';
+import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
+import { knownUntil } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import { isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
+import { inTransaction, isTransaction } from '../../client.ts';
+import type { Db } from '../../client.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { subscriptionCommands } from '../../schema/subscription-commands.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { testClocks } from '../../schema/test-clocks.ts';
+import { setMethodStatus } from '../customers/payment-methods.ts';
+import { releaseLinkUse } from './links.ts';
+import { commandPart, movedPart, outboxParts, undone, withParts } from './statement-parts.ts';
+import { appendDrafts } from './events.ts';
+import { rowOf } from './row.ts';
+
+/** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
+export interface Transition {
+  change: Change;
+  /** A command's id, or `<subscription>:<version>` if a timer caused it. */
+  transitionId: string;
+  command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
+  nowAt: number;
+}
+
+/**
+ * `repeated`: this transition or this command was recorded before. `stale`: the row changed without the
+ * caller. In both cases the caller continues from the row's state.
+ */
+export type Recorded =
+  | { kind: 'recorded' }
+  | { kind: 'repeated'; state: SubscriptionState; result: CommandResult | null }
+  | { kind: 'stale'; state: SubscriptionState };
+
+/**
+ * Records a transition in one transaction, which is the caller's if `db` is one. It writes the row
+ * guarded by its version, the command with its result, the effects, and the events. It changes nothing
+ * unless it returns `recorded`.
+ */
+export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
+  const { change, command } = transition;
+  const { state } = change;
+  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
+  if (await isRecordedAtOnce(db, ref, transition)) return { kind: 'recorded' };
+  return inTransaction(db, async (tx): Promise<Recorded> => {
+    const known = command && (await findCommand(tx, ref, command.commandId));
+    if (known) return { kind: 'repeated', state: await loadState(tx, ref), result: known.result };
+    const moved = await tx
+      .update(subscriptions)
+      .set({ ...rowOf(state), lastTransitionId: transition.transitionId, updatedAt: sql`now()` })
+      .where(and(isRow(ref), eq(subscriptions.version, state.version - 1)))
+      .returning({ id: subscriptions.id });
+    if (moved.length === 0) return reasonNotRecorded(tx, ref, transition);
+    if (command) {
+      const { commandId, kind, result } = command;
+      await tx
+        .insert(subscriptionCommands)
+        .values({ ...ref, commandId, kind, result, acceptedAt: transition.nowAt });
+    }
+    await applyEffects(tx, ref, change.effects);
+    await appendDrafts(tx, ref, change.events);
+    return { kind: 'recorded' };
+  });
+}
+
+/**
+ * Records the usual transition in two round trips and one commit. False if nothing was recorded: other
+ * rows change too, it is a repeat, or the row has changed. Then the transaction decides.
+ */
+async function isRecordedAtOnce(
+  db: Db,
+  ref: SubscriptionRef,
+  { change, command, transitionId, nowAt }: Transition,
+): Promise<boolean> {
+  const { state, events, effects } = change;
+  const isUsual =
+    !isTransaction(db) && Object.keys(effects).length === 0 && !events.some(isIntentEvent);
+  if (!isUsual) return false;
+  const [found] = await db
+    .select({
+      version: subscriptions.version,
+      metadata: subscriptions.metadata,
+      knownCommandId: subscriptionCommands.commandId,
+    })
+    .from(subscriptions)
+    .leftJoin(subscriptionCommands, isCommand(ref, command?.commandId ?? ''))
+    .where(isRow(ref));
+  if (found?.version !== state.version - 1 || found.knownCommandId !== null) return false;
+  const { metadata } = found;
+  const facts = { subscriptionId: state.subscriptionId, customerId: state.customerId, metadata };
+  const parts = [
+    movedPart(state, state.version - 1, transitionId),
+    ...(command ? [commandPart(command, nowAt)] : []),
+    ...outboxParts(
+      events
+        .filter((draft) => !isIntentEvent(draft))
+        .map((draft) => ({
+          type: draft.type,
+          occurredAt: draft.at,
+          body: (envelope) => subscriptionEventBody(draft, envelope, facts),
+        })),
+    ),
+  ];
+  const query = withParts(parts, sql`select count(*)::int as moved from moved`);
+  const [answer] = await db.execute<{ moved: number }>(query).catch(undone);
+  return answer?.moved === 1;
+}
+
+/** Stores the outcome of a pending command. A repeat changes nothing. */
+export async function settleCommand(
+  tx: Db,
+  ref: SubscriptionRef,
+  commandId: string,
+  result: CommandResult,
+): Promise<void> {
+  await tx
+    .update(subscriptionCommands)
+    .set({ result })
+    .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
+}
+
+/** A command with its result; null if it was never carried out. The result is null while it is unknown. */
+export async function findCommand(
+  db: Db,
+  ref: SubscriptionRef,
+  commandId: string,
+): Promise<{ result: CommandResult | null } | null> {
+  const [row] = await db
+    .select({ result: subscriptionCommands.result })
+    .from(subscriptionCommands)
+    .where(isCommand(ref, commandId));
+  return row ?? null;
+}
+
+export interface Snapshot {
+  state: SubscriptionState;
+  clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
+}
+
+/** The start state of a workflow. Null for an unknown subscription. */
+export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
+  const [row] = await db
+    .select({
+      state: subscriptions.state,
+      createdAt: subscriptions.createdAt,
+      reachedAt: subscriptions.clockReachedAt,
+      targetAt: testClocks.targetAt,
+    })
+    .from(subscriptions)
+    .leftJoin(
+      testClocks,
+      and(
+        eq(testClocks.merchantId, subscriptions.merchantId),
+        eq(testClocks.id, subscriptions.testClockId),
+      ),
+    )
+    .where(isRow(ref));
+  if (!row) return null;
+  const { state, targetAt } = row;
+  if (targetAt === null) return { state, clock: null };
+  const reachedAt = row.reachedAt ?? row.createdAt;
+  // While the clock advances, the subscription may be further than the time that it last recorded.
+  const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
+  return { state, clock: { nowAt, targetAt, reachedAt } };
+}
+
+/** Number of the merchant's subscriptions created before this one, at most `most`. */
+export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): Promise<number> {
+  const { merchantId, createdAt, id } = subscriptions;
+  const own = db.select({ createdAt, id }).from(subscriptions).where(isRow(ref));
+  const earlier = db
+    .select({ id })
+    .from(subscriptions)
+    .where(and(eq(merchantId, ref.merchantId), sql`(${createdAt}, ${id}) < (${own})`))
+    .orderBy(createdAt, id)
+    .limit(most)
+    .as('earlier');
+  return db.$count(earlier);
+}
+
+/**
+ * Records the next look-up time after a look-up without a result. This is no transition. The sweep
+ * reads the row, so it does not take the subscription for a stuck one.
+ */
+export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
+  const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
+  await db
+    .update(subscriptions)
+    .set({ ...rowOf(state), updatedAt: sql`now()` })
+    .where(and(isRow(ref), eq(subscriptions.version, state.version)));
+}
+
+/**
+ * Records that a subscription on a test clock has done everything due up to `reachedAt`. The value
+ * never decreases. Rule: D-60.
+ */
+export async function recordClockReached(
+  db: Db,
+  ref: SubscriptionRef,
+  reachedAt: number,
+): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ clockReachedAt: reachedAt, updatedAt: sql`now()` })
+    .where(
+      and(
+        isRow(ref),
+        sql`coalesce(${subscriptions.clockReachedAt}, '-infinity') < ${new Date(reachedAt).toISOString()}`,
+      ),
+    );
+}
+
+/** Records that Temporal confirmed the workflow. */
+async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
+  await db
+    .update(subscriptions)
+    .set({ workflowStartedAt: sql`now()` })
+    .where(and(isRow(ref), sql`${subscriptions.workflowStartedAt} is null`));
+}
+
+async function loadState(tx: Db, ref: SubscriptionRef): Promise<SubscriptionState> {
+  const [row] = await tx
+    .select({ state: subscriptions.state })
+    .from(subscriptions)
+    .where(isRow(ref));
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  return row.state;
+}
+
+async function reasonNotRecorded(
+  tx: Db,
+  ref: SubscriptionRef,
+  transition: Transition,
+): Promise<Recorded> {
+  const [row] = await tx
+    .select({ state: subscriptions.state, lastTransitionId: subscriptions.lastTransitionId })
+    .from(subscriptions)
+    .where(isRow(ref));
+  if (!row) throw new Error(`no subscription ${ref.subscriptionId}`);
+  const isSame =
+    row.state.version === transition.change.state.version &&
+    row.lastTransitionId === transition.transitionId;
+  return isSame
+    ? { kind: 'repeated', state: row.state, result: transition.command?.result ?? null }
+    : { kind: 'stale', state: row.state };
+}
+
+async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Promise<void> {
+  const { merchantId } = ref;
+  if (effects.cancelledIntentId !== undefined) {
+    await tx
+      .update(paymentIntents)
+      .set({ status: 'CANCELLED' })
+      .where(
+        and(
+          eq(paymentIntents.merchantId, merchantId),
+          eq(paymentIntents.id, effects.cancelledIntentId),
+        ),
+      );
+  }
+  if (effects.deletedPaymentMethodId !== undefined) {
+    await setMethodStatus(tx, merchantId, effects.deletedPaymentMethodId, 'DELETED');
+  }
+  if (effects.livePaymentMethodId !== undefined) {
+    await setMethodStatus(tx, merchantId, effects.livePaymentMethodId, 'LIVE');
+  }
+  if (effects.releasesLinkUse) await releaseLinkUse(tx, ref);
+}
+
+function isRow(ref: SubscriptionRef) {
+  return and(
+    eq(subscriptions.merchantId, ref.merchantId),
+    eq(subscriptions.id, ref.subscriptionId),
+  );
+}
+
+function isCommand(ref: SubscriptionRef, commandId: string) {
+  return and(
+    eq(subscriptionCommands.merchantId, ref.merchantId),
+    eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
+    eq(subscriptionCommands.commandId, commandId),
+  );
+}
+
+/** The subscription rows for the process that talks to Temporal. */
+export function subscriptionRows(db: Db) {
+  return {
+    findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),
+    loadSnapshot: (ref: SubscriptionRef) => loadSnapshot(db, ref),
+    countEarlier: (ref: SubscriptionRef, most: number) => countEarlier(db, ref, most),
+    markWorkflowStarted: (ref: SubscriptionRef) => markWorkflowStarted(db, ref),
+  };
+}

@@ -1,0 +1,203 @@
+import { and, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
+import type { IntentRef } from '../../../domain/payment-intent.ts';
+import type { RefundRef } from '../../../domain/refund.ts';
+import type { Db } from '../../client.ts';
+import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { testClocks } from '../../schema/test-clocks.ts';
+import { hasToReach } from '../merchants/test-clocks.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+
+const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
+
+/** Subscriptions created more than 10 s ago whose workflow start was never confirmed. */
+export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  return db
+    .select(ref)
+    .from(subscriptions)
+    .where(
+      and(
+        isNull(subscriptions.workflowStartedAt),
+        lt(subscriptions.insertedAt, sql`now() - interval '10 seconds'`),
+      ),
+    )
+    .orderBy(subscriptions.insertedAt)
+    .limit(limit);
+}
+
+const IS_OVERDUE = and(
+  isNull(subscriptions.testClockId),
+  lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+  lt(subscriptions.updatedAt, sql`now() - interval '1 minute'`),
+);
+
+/**
+ * Subscriptions without a test clock whose wake-up is overdue by a minute. Ended subscriptions with an
+ * open attempt are included.
+ */
+export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  return db
+    .select(ref)
+    .from(subscriptions)
+    .where(IS_OVERDUE)
+    .orderBy(subscriptions.wakeAt)
+    .limit(limit);
+}
+
+/** True while `overdue` would find the subscription. */
+export async function isOverdue(
+  db: Db,
+  { merchantId, subscriptionId }: SubscriptionRef,
+): Promise<boolean> {
+  const isRow = and(
+    eq(subscriptions.merchantId, merchantId),
+    eq(subscriptions.id, subscriptionId),
+    IS_OVERDUE,
+  );
+  return (await db.$count(subscriptions, isRow)) > 0;
+}
+
+/**
+ * Subscriptions that have not reached their test clock's target and have not changed for 30 s, with the
+ * target. A subscription with an open attempt waits for the attempt's outcome. It counts only when its
+ * look-up is overdue. Rule: D-60.
+ */
+export function behindTheirClock(
+  db: Db,
+  limit: number,
+): Promise<(SubscriptionRef & { targetAt: number })[]> {
+  return db
+    .select({ ...ref, targetAt: testClocks.targetAt })
+    .from(subscriptions)
+    .innerJoin(
+      testClocks,
+      and(
+        eq(testClocks.merchantId, subscriptions.merchantId),
+        eq(testClocks.id, subscriptions.testClockId),
+      ),
+    )
+    .where(
+      and(
+        isNotNull(subscriptions.testClockId),
+        hasToReach(testClocks.targetAt),
+        lt(testClocks.sentAt, sql`now() - interval '30 seconds'`),
+        lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
+        or(
+          sql`${subscriptions.state} ->> 'openAttempt' is null`,
+          // An open attempt is due in real time, also for a subscription with a test clock.
+          lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+        ),
+      ),
+    )
+    .limit(limit);
+}
+
+/**
+ * Undecided payments outside a cycle without progress for a minute: charges that were not handed over
+ * to Temporal, and all payments with an open attempt. Taking them sets `updatedAt`, so the same rows do
+ * not return within a minute and displace others.
+ */
+export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  const open = db
+    .select({ row: sql`${paymentIntents}.ctid` })
+    .from(paymentIntents)
+    .where(
+      and(
+        ne(paymentIntents.kind, 'cycle'),
+        inArray(paymentIntents.status, ['CREATED', 'PENDING']),
+        // A hosted payment without an attempt waits for its payer.
+        or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
+        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(paymentIntents.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(paymentIntents)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${paymentIntents}.ctid in (${open})`)
+    .returning({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id });
+}
+
+/**
+ * True if no idempotency key refers to the command that created the record: then its caller cannot
+ * repeat the request.
+ */
+function isUnkeyed(id: SQL, merchantId: SQL): SQL {
+  return sql`not exists (
+    select from ${idempotencyKeys} where ${idempotencyKeys.merchantId} = ${merchantId}
+      and ${idempotencyKeys.commandId} = 'cmd_' || substr(${id}, 4))`;
+}
+
+/**
+ * Charges requested without a key that have no attempt after a minute. If no workflow has them either,
+ * the caller never got an answer. Rule: D-17.
+ */
+export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
+  return db
+    .select({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id })
+    .from(paymentIntents)
+    .where(
+      and(
+        inArray(paymentIntents.kind, ['one_time', 'tokenised']),
+        eq(paymentIntents.status, 'CREATED'),
+        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+        isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
+      ),
+    )
+    .limit(limit);
+}
+
+/**
+ * Refunds requested without a key that were not sent after a minute. The refund of a late charge is
+ * always carried out, so it is left out.
+ */
+export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  return db
+    .select({ merchantId: refunds.merchantId, refundId: refunds.id })
+    .from(refunds)
+    .where(
+      and(
+        eq(refunds.state, 'CREATED'),
+        isNull(refunds.lateAttemptId),
+        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+        isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`),
+      ),
+    )
+    .limit(limit);
+}
+
+/** Undecided refunds without progress for a minute. Taking them sets `updatedAt`, as for open payments. */
+export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
+  const open = db
+    .select({ row: sql`${refunds}.ctid` })
+    .from(refunds)
+    .where(
+      and(
+        inArray(refunds.state, ['CREATED', 'SENDING', 'UNKNOWN']),
+        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+      ),
+    )
+    .orderBy(refunds.updatedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(refunds)
+    .set({ updatedAt: sql`now()` })
+    .where(sql`${refunds}.ctid in (${open})`)
+    .returning({ merchantId: refunds.merchantId, refundId: refunds.id });
+}
+
+/** Deletes expired idempotency keys, at most `limit`. `nowAt` is real time. Rule: D-17. */
+export async function forgetExpiredKeys(db: Db, nowAt: number, limit: number): Promise<void> {
+  const expired = db
+    .select({ row: sql`${idempotencyKeys}.ctid` })
+    .from(idempotencyKeys)
+    .where(lt(idempotencyKeys.expiresAt, nowAt))
+    .limit(limit);
+  await db.delete(idempotencyKeys).where(sql`${idempotencyKeys}.ctid in (${expired})`);
+}

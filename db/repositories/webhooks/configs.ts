@@ -1,0 +1,160 @@
+import { and, asc, eq, isNull } from 'drizzle-orm';
+import { CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
+import type { EventType } from '../../../domain/events.ts';
+import type { Db } from '../../client.ts';
+import { webhookConfigs } from '../../schema/webhook-configs.ts';
+import { webhookDeliveries } from '../../schema/webhook-deliveries.ts';
+
+export type WebhookConfig = typeof webhookConfigs.$inferSelect;
+
+export interface ConfigRef {
+  merchantId: string;
+  configId: string;
+}
+
+/** How long `webhook-signature` also lists the previous secret. Rule: D-53. */
+const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
+
+const isConfig = (ref: ConfigRef) =>
+  and(eq(webhookConfigs.merchantId, ref.merchantId), eq(webhookConfigs.id, ref.configId));
+
+/** Stores a new, active configuration. `at` is real time. Rule: D-55. */
+export async function createWebhookConfig(
+  db: Db,
+  config: ConfigRef & {
+    url: string;
+    sealedSigner: Buffer;
+    eventTypes: EventType[];
+    at: number;
+  },
+): Promise<void> {
+  const { configId, at, ...rest } = config;
+  await db
+    .insert(webhookConfigs)
+    .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
+}
+
+/** A merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */
+export async function listWebhookConfigs(
+  db: Db,
+  merchantId: string,
+  options: { includeInactive: boolean },
+): Promise<WebhookConfig[]> {
+  const isListed = options.includeInactive ? undefined : eq(webhookConfigs.isActive, true);
+  return db
+    .select()
+    .from(webhookConfigs)
+    .where(
+      and(eq(webhookConfigs.merchantId, merchantId), isNull(webhookConfigs.deletedAt), isListed),
+    )
+    .orderBy(asc(webhookConfigs.createdAt), asc(webhookConfigs.id));
+}
+
+/**
+ * A new secret of a configuration. If the stored secret cannot be opened, it is not kept as the
+ * previous secret.
+ */
+export interface Resealed {
+  readonly sealedSigner: Buffer;
+  readonly isStoredReadable: boolean;
+}
+
+/**
+ * Replaces URL, secret and event types. It also reactivates the configuration and closes its circuit
+ * breaker. `reseal` gets the stored secret. It returns the new secret sealed, or null if the secret did
+ * not change. A changed secret stays listed for 24 h more. False if the merchant has no such
+ * configuration. Rules: IF-4.15, D-53, D-55.
+ */
+export async function updateWebhookConfig(
+  db: Db,
+  config: ConfigRef & {
+    url: string;
+    eventTypes: EventType[];
+    reseal: (stored: Buffer) => Resealed | null;
+    at: number;
+  },
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const [stored] = await tx
+      .select({ sealedSigner: webhookConfigs.sealedSigner })
+      .from(webhookConfigs)
+      .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
+      .for('update');
+    if (!stored) return false;
+    const resealed = config.reseal(stored.sealedSigner);
+    const isListed = resealed?.isStoredReadable === true;
+    const newSigner = resealed && {
+      sealedSigner: resealed.sealedSigner,
+      sealedPreviousSigner: isListed ? stored.sealedSigner : null,
+      previousSignerUntil: isListed ? config.at + PREVIOUS_SIGNER_MS : null,
+    };
+    await tx
+      .update(webhookConfigs)
+      .set({
+        ...newSigner,
+        url: config.url,
+        eventTypes: config.eventTypes,
+        isActive: true,
+        deactivatedReason: null,
+        ...CLOSED_BREAKER,
+        updatedAt: config.at,
+      })
+      .where(isConfig(config));
+    return true;
+  });
+}
+
+/**
+ * Deletes a configuration and drops its pending deliveries. False if the merchant has no such
+ * configuration. Rules: D-54, D-55.
+ */
+export async function deleteWebhookConfig(
+  db: Db,
+  config: ConfigRef & { at: number },
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const deleted = await tx
+      .update(webhookConfigs)
+      .set({ isActive: false, deletedAt: config.at, updatedAt: config.at })
+      .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
+      .returning({ id: webhookConfigs.id });
+    if (deleted.length === 0) return false;
+    await dropPendingDeliveries(tx, config);
+    return true;
+  });
+}
+
+/**
+ * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does
+ * nothing if the URL changed since `url` was tried. Rule: D-54.
+ */
+export async function deactivateWebhookConfig(
+  db: Db,
+  config: ConfigRef & { url: string; reason: string; at: number },
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const deactivated = await tx
+      .update(webhookConfigs)
+      .set({ isActive: false, deactivatedReason: config.reason, updatedAt: config.at })
+      .where(and(isConfig(config), eq(webhookConfigs.url, config.url)))
+      .returning({ id: webhookConfigs.id });
+    if (deactivated.length > 0) await dropPendingDeliveries(tx, config);
+  });
+}
+
+/** Drops the pending deliveries of a configuration that accepts no more events. Rule: D-54. */
+export async function dropPendingDeliveries(
+  db: Db,
+  config: ConfigRef & { at: number },
+): Promise<void> {
+  await db
+    .update(webhookDeliveries)
+    .set({ state: 'DROPPED', settledAt: config.at })
+    .where(
+      and(
+        eq(webhookDeliveries.merchantId, config.merchantId),
+        eq(webhookDeliveries.configId, config.configId),
+        eq(webhookDeliveries.state, 'PENDING'),
+      ),
+    );
+}
