@@ -11,17 +11,23 @@ import type { IntentRef, PaymentOrder, PaymentOutcome } from '../domain/payment-
 import type { RefundOutcome, RefundRef } from '../domain/refund.ts';
 import type { SetupOrder, SetupOutcome } from '../domain/setup-method.ts';
 import type { AttemptRef } from '../domain/review.ts';
-import { LATE_CHARGE_WORKFLOW, lateChargeWorkflowId } from '../workflows/late-charge/messages.ts';
-import type { LateChargeInput } from '../workflows/late-charge/messages.ts';
-import { PAYMENT_WORKFLOW, paymentWorkflowId, poke } from '../workflows/payment/messages.ts';
-import type { PaymentInput } from '../workflows/payment/messages.ts';
-import { REFUND_WORKFLOW, refundWorkflowId } from '../workflows/refund/messages.ts';
-import type { RefundInput } from '../workflows/refund/messages.ts';
 import {
+  LATE_CHARGE_WORKFLOW,
+  lateChargeWorkflowId,
+  PAYMENT_WORKFLOW,
+  paymentWorkflowId,
+  poke,
+  REFUND_WORKFLOW,
+  refundWorkflowId,
   SETUP_METHOD_WORKFLOW,
   setupMethodWorkflowId,
-} from '../workflows/setup-method/messages.ts';
-import type { SetupMethodInput } from '../workflows/setup-method/messages.ts';
+} from '../workflows/one-off-orders/messages.ts';
+import type {
+  LateChargeInput,
+  PaymentInput,
+  RefundInput,
+  SetupMethodInput,
+} from '../workflows/one-off-orders/messages.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';

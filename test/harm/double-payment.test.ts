@@ -6,7 +6,7 @@ import { createPaymentActivities } from '../../activities/payments.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
-import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
+import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';

@@ -4,7 +4,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createRefundActivities } from '../../activities/refunds.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
-import { refundWorkflowId } from '../../workflows/refund/messages.ts';
+import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';

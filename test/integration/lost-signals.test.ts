@@ -13,9 +13,12 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
-import { paymentWorkflowId, poke } from '../../workflows/payment/messages.ts';
-import { refundWorkflowId } from '../../workflows/refund/messages.ts';
+import {
+  lateChargeWorkflowId,
+  paymentWorkflowId,
+  poke,
+  refundWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { paymentsIn } from '../support/payments.ts';

@@ -8,7 +8,7 @@ import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
+import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';

@@ -2,11 +2,13 @@ import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
-import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
+import {
+  lateChargeWorkflowId,
+  paymentWorkflowId,
+  refundWorkflowId,
+  setupMethodWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
-import { paymentWorkflowId } from '../../workflows/payment/messages.ts';
-import { refundWorkflowId } from '../../workflows/refund/messages.ts';
-import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';

@@ -4,8 +4,10 @@ import type { Activities } from '../../activities/index.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { refundWorkflowId } from '../../workflows/refund/messages.ts';
-import { setupMethodWorkflowId } from '../../workflows/setup-method/messages.ts';
+import {
+  refundWorkflowId,
+  setupMethodWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';

@@ -5,12 +5,13 @@ import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import {
   LATE_CHARGE_WORKFLOW,
   lateChargeWorkflowId,
-} from '../../workflows/late-charge/messages.ts';
+  PAYMENT_WORKFLOW,
+  paymentWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import {
   MAINTENANCE_WORKFLOW,
   maintenanceWorkflowId,
 } from '../../workflows/maintenance/messages.ts';
-import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../../workflows/payment/messages.ts';
 import {
   breakerClosed,
   wake,

@@ -2,8 +2,12 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
-import { PAYMENT_WORKFLOW, paymentWorkflowId } from '../../workflows/payment/messages.ts';
-import { REFUND_WORKFLOW, refundWorkflowId } from '../../workflows/refund/messages.ts';
+import {
+  PAYMENT_WORKFLOW,
+  paymentWorkflowId,
+  REFUND_WORKFLOW,
+  refundWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';

@@ -7,8 +7,7 @@ import { decideReview, listReviews } from '../../db/repositories/payments/review
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { lateChargeWorkflowId } from '../../workflows/late-charge/messages.ts';
-import { poke } from '../../workflows/payment/messages.ts';
+import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';

@@ -7,9 +7,9 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { formatInstant } from '../domain/calendar.ts';
-import { lookupDelayMs, REVIEW_DELAY_MS } from '../domain/lookup-delays.ts';
-import { poke } from './payment/messages.ts';
+import { formatInstant } from '../../domain/calendar.ts';
+import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
+import { poke } from './messages.ts';
 
 /** How long to wait after an activity gave up. */
 const BACKOFF_MS = 10_000;

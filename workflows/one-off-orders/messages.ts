@@ -1,0 +1,72 @@
+import { defineSignal } from '@temporalio/workflow';
+import type { CardToken, IntentRef, PaymentOutcome } from '../../domain/payment-intent.ts';
+import type { RefundOutcome, RefundRef } from '../../domain/refund.ts';
+import type { AttemptRef, LateChargeOutcome } from '../../domain/review.ts';
+import type { SetupOrder, SetupOutcome } from '../../domain/setup-method.ts';
+
+/** The registered types of the workflows; they never change. */
+export const PAYMENT_WORKFLOW = 'payment';
+export const REFUND_WORKFLOW = 'refund';
+export const SETUP_METHOD_WORKFLOW = 'setupMethod';
+export const LATE_CHARGE_WORKFLOW = 'lateCharge';
+
+export function paymentWorkflowId(intentId: string): string {
+  return `payment/${intentId}`;
+}
+
+export function refundWorkflowId(refundId: string): string {
+  return `refund/${refundId}`;
+}
+
+export function setupMethodWorkflowId(setupMethodId: string): string {
+  return `setup-method/${setupMethodId}`;
+}
+
+export function lateChargeWorkflowId(attemptId: string): string {
+  return `late-charge/${attemptId}`;
+}
+
+/** Does the next step now, before the timer fires, because a person settled the attempt or the refund. */
+export const poke = defineSignal('poke');
+
+/** A part of every argument of a run. Continue-as-new passes it on. */
+interface Poll {
+  /** Number of earlier requests to the gateway that found no outcome. */
+  lookups: number;
+}
+
+/** The argument of an order that moves money: ids and a one-time token, no personal data. */
+interface Order extends Poll {
+  /** The activity runs inside the workflow task first. Absent in runs from before local activities. */
+  isLocalFirst?: true;
+}
+
+export interface PaymentInput extends IntentRef, Order {
+  token: CardToken | null;
+}
+
+export interface RefundInput extends RefundRef, Order {}
+
+export interface SetupMethodInput extends SetupOrder, Order {}
+
+export interface LateChargeInput extends AttemptRef, Poll {}
+
+/** A caller that joined a running workflow compares the token with its own: is it the same order? */
+export interface PaymentResult {
+  paymentToken: string | null;
+  outcome: Exclude<PaymentOutcome, { kind: 'pending' }>;
+}
+
+export interface RefundResult {
+  outcome: Exclude<RefundOutcome, { kind: 'pending' }>;
+}
+
+/** A caller that joined a running workflow compares the token with its own, as for a payment. */
+export interface SetupMethodResult {
+  paymentToken: string;
+  outcome: Exclude<SetupOutcome, { kind: 'pending' }>;
+}
+
+export interface LateChargeResult {
+  outcome: Exclude<LateChargeOutcome, { kind: 'pending' }>;
+}

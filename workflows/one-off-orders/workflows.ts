@@ -1,0 +1,101 @@
+import { log, makeContinueAsNewFunc, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { lateLookDelayMs } from '../../domain/review.ts';
+import { moneyMovement } from '../local-first.ts';
+import { MONEY_MOVEMENT } from '../options.ts';
+import { siblingTaskQueue } from '../task-queues.ts';
+import type {
+  LateChargeInput,
+  LateChargeResult,
+  PaymentInput,
+  PaymentResult,
+  RefundInput,
+  RefundResult,
+  SetupMethodInput,
+  SetupMethodResult,
+} from './messages.ts';
+import { pollUntilSettled } from './poll-until-settled.ts';
+
+/**
+ * Carries one order for a payment outside a billing cycle to its outcome: repeats one activity until there
+ * is an outcome. The row decides whether anything is charged. Rules: D-35, D-36, D-40.
+ */
+export async function payment(input: PaymentInput): Promise<PaymentResult> {
+  const { merchantId, intentId, token, lookups } = input;
+  const { chargePayment } = moneyMovement(input);
+  const continueRun = makeContinueAsNewFunc<typeof payment>();
+  const outcome = await pollUntilSettled({
+    subject: `payment \`${intentId}\``,
+    ask: (nowAt, asked) =>
+      chargePayment(`charge or settle ${intentId}`, {
+        merchantId,
+        intentId,
+        token,
+        nowAt,
+        lookups: asked,
+      }),
+    lookups,
+    continueAsNew: (asked) => continueRun({ ...input, lookups: asked }),
+  });
+  return { paymentToken: token?.paymentToken ?? null, outcome };
+}
+
+/**
+ * Carries one refund to its outcome: repeats one activity until there is an outcome. The row decides
+ * whether anything is refunded. Rule: D-§7.
+ */
+export async function refund(input: RefundInput): Promise<RefundResult> {
+  const { merchantId, refundId, lookups } = input;
+  const { refundPayment } = moneyMovement(input);
+  const continueRun = makeContinueAsNewFunc<typeof refund>();
+  const outcome = await pollUntilSettled({
+    subject: `refund \`${refundId}\``,
+    ask: (nowAt, asked) =>
+      refundPayment(`send refund ${refundId}`, { merchantId, refundId, nowAt, lookups: asked }),
+    lookups,
+    continueAsNew: (asked) => continueRun({ ...input, lookups: asked }),
+  });
+  return { outcome };
+}
+
+/**
+ * Carries one card of a setup session to its outcome: repeats one activity until there is an outcome. The
+ * row decides whether the session takes the card. Rules: IF-4.13, D-§7.
+ */
+export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodResult> {
+  const { lookups, isLocalFirst: _, ...order } = input;
+  const { saveSetupMethod } = moneyMovement(input);
+  const continueRun = makeContinueAsNewFunc<typeof setupMethod>();
+  const outcome = await pollUntilSettled({
+    subject: `setup session \`${order.setupMethodId}\``,
+    ask: (nowAt) =>
+      saveSetupMethod(`save the payment method of ${order.setupMethodId}`, { ...order, nowAt }),
+    lookups,
+    continueAsNew: (asked) => continueRun({ ...input, lookups: asked }),
+  });
+  return { paymentToken: order.paymentToken, outcome };
+}
+
+/**
+ * Watches for a late charge: looks up for a week whether the gateway made a charge that is settled as not
+ * paid. A charge that is found is booked, shown in the timeline and refunded by a separate refund.
+ */
+export async function lateCharge(input: LateChargeInput): Promise<LateChargeResult> {
+  const { merchantId, attemptId, lookups } = input;
+  const { lookForLateCharge } = proxyActivities<Activities>({
+    ...MONEY_MOVEMENT,
+    taskQueue: siblingTaskQueue('charges'),
+    summary: `look for a late charge of ${attemptId}`,
+    priority: { fairnessKey: merchantId },
+  });
+  const continueRun = makeContinueAsNewFunc<typeof lateCharge>();
+  const outcome = await pollUntilSettled({
+    subject: `late charge of \`${attemptId}\``,
+    ask: (nowAt, looks) => lookForLateCharge({ merchantId, attemptId, nowAt, looks }),
+    lookups,
+    delayMs: lateLookDelayMs,
+    continueAsNew: (looks) => continueRun({ ...input, lookups: looks }),
+  });
+  if (outcome.kind === 'found') log.warn('late charge found; it is refunded', { ...outcome });
+  return { outcome };
+}
