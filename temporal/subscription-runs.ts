@@ -1,0 +1,218 @@
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import type {
+  Client,
+  WorkflowExecutionDescription,
+  WorkflowHandle,
+  WorkflowStartOptions,
+} from '@temporalio/client';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import {
+  advanceClock,
+  poke,
+  SUBSCRIPTION_WORKFLOW,
+  subscriptionWorkflowId,
+} from '../workflows/subscription/messages.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { ACCEPT_WITHIN_MS, describeWorkflow, hasWorkPending, isRunning } from './client.ts';
+import { closedSince } from './closed-subscriptions.ts';
+import { terminateIfStuck } from './stuck-workflows.ts';
+import { EARLIER_MOST, startOptions } from './subscription-start.ts';
+import type { Snapshot } from './subscription-start.ts';
+
+/** The rows that the runs are started from. */
+export interface RunRows {
+  /** The start state of a workflow. Null for an unknown subscription. */
+  loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
+  /** Number of the merchant's subscriptions created before this one, at most `most`. */
+  countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
+  /** Records that Temporal confirmed the workflow. */
+  markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
+}
+
+/** Starts the runs of subscriptions and keeps them going, for the API and the sweeps. */
+export interface SubscriptionRuns {
+  /**
+   * Starts the workflow of a row that was just created. Resolves to false within about 1 s if Temporal
+   * is unreachable; the sweep starts the workflow later. Never throws. A second start changes nothing.
+   */
+  start(subscription: SubscriptionRef): Promise<boolean>;
+  /**
+   * Ensures that a subscription that is not over has a running workflow, and makes the workflow check
+   * what is due. Throws if Temporal is unreachable.
+   */
+  recheck(subscription: SubscriptionRef): Promise<void>;
+  /**
+   * Rechecks a subscription that seems late, or replaces its stuck workflow, and returns true. It does
+   * nothing and returns false in two cases: a task or an activity of its workflow waits or runs, so the
+   * workflow is only queued; or `isStillLate`, which is called last, returns false. Throws if Temporal is
+   * unreachable.
+   */
+  recheckUnlessBusy(
+    subscription: SubscriptionRef,
+    isStillLate: () => Promise<boolean>,
+  ): Promise<boolean>;
+  /**
+   * If its workflow tasks have failed for a minute, terminates the run and starts a new one from the row.
+   * True if it did. Throws if Temporal is unreachable.
+   */
+  replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
+  /**
+   * Starts a workflow from the subscription's row if none runs and the subscription is not over. True
+   * if it did. Unlike `recheck`, it does not signal a running workflow. Throws if Temporal is
+   * unreachable.
+   */
+  ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
+  /**
+   * Subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed, timed out or
+   * cancelled. A new run may have started since. The result holds those that Temporal lists within 10
+   * s, latest first. Throws if an error occurs before the first one.
+   */
+  closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
+  /** Sends the target of its test clock to a subscription. Starts the workflow if it is missing. */
+  advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
+}
+
+const START_WITHIN_MS = 1_000;
+/** A deploy that fails tasks for a shorter time replaces no run. */
+const STUCK_AFTER_MS = 60_000;
+
+export interface RunDeps {
+  client: Client;
+  rows: RunRows;
+  /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
+  taskQueuePrefix: string;
+  logger: Logger;
+  /** How long workflow tasks have to fail before a run is replaced, ms. */
+  stuckAfterMs?: number;
+}
+
+export class TemporalSubscriptionRuns implements SubscriptionRuns {
+  protected readonly client: Client;
+  protected readonly taskQueuePrefix: string;
+  private readonly rows: RunRows;
+  private readonly logger: Logger;
+  private readonly stuckAfterMs: number;
+
+  constructor(deps: RunDeps) {
+    const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
+    this.client = client;
+    this.taskQueuePrefix = taskQueuePrefix;
+    this.rows = rows;
+    this.logger = logger;
+    this.stuckAfterMs = stuckAfterMs;
+  }
+
+  async start(ref: SubscriptionRef): Promise<boolean> {
+    try {
+      const snapshot = await this.rows.loadSnapshot(ref);
+      if (!snapshot) return false;
+      await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
+      return true;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.logger.warn({ ...ref, error: reason }, 'workflow not started; the sweep will start it');
+      return false;
+    }
+  }
+
+  async ensureRunning(ref: SubscriptionRef): Promise<boolean> {
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    return (await isRunning(this.client, workflowId)) ? false : this.startFromRow(ref);
+  }
+
+  async recheck(ref: SubscriptionRef): Promise<void> {
+    await this.signalOrStart(ref, (handle) => handle.signal(poke));
+    await this.rows.markWorkflowStarted(ref);
+  }
+
+  async recheckUnlessBusy(
+    ref: SubscriptionRef,
+    isStillLate: () => Promise<boolean>,
+  ): Promise<boolean> {
+    const description = await this.describe(ref);
+    if (description && hasWorkPending(description)) {
+      // A task that waits in a queue is at its first attempt: no history is read for it.
+      const hasFailed = (description.raw.pendingWorkflowTask?.attempt ?? 0) > 1;
+      return hasFailed && this.replace(ref, description);
+    }
+    if (!(await isStillLate())) return false;
+    await this.recheck(ref);
+    return true;
+  }
+
+  async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
+    const description = await this.describe(ref);
+    return description !== null && this.replace(ref, description);
+  }
+
+  closedSince(sinceAt: number): Promise<SubscriptionRef[]> {
+    return closedSince(this.client, this.taskQueuePrefix, sinceAt);
+  }
+
+  advanceClock(ref: SubscriptionRef, targetAt: number): Promise<void> {
+    return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
+  }
+
+  /** Starts a missing workflow from its row. False if the subscription is over. */
+  protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
+    const snapshot = await this.rows.loadSnapshot(ref);
+    if (!snapshot || isOver(snapshot)) return false;
+    this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
+    await this.startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);
+    return true;
+  }
+
+  private async startFrom(
+    ref: SubscriptionRef,
+    snapshot: Snapshot,
+    workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
+    withinMs: number,
+  ): Promise<void> {
+    const earlier = await this.rows.countEarlier(ref, EARLIER_MOST);
+    const options: WorkflowStartOptions = {
+      ...startOptions(snapshot, this.taskQueuePrefix, earlier),
+      workflowIdReusePolicy,
+    };
+    try {
+      await this.client.withDeadline(Date.now() + withinMs, () =>
+        this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
+      );
+    } catch (error) {
+      // The workflow ran and is closed. The sweep decides whether to start it again.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    }
+    await this.rows.markWorkflowStarted(ref);
+  }
+
+  private async signalOrStart(
+    ref: SubscriptionRef,
+    send: (handle: WorkflowHandle) => Promise<void>,
+  ): Promise<void> {
+    const handle = this.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    try {
+      await this.client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () => send(handle));
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      await this.startFromRow(ref);
+    }
+  }
+
+  private describe({ subscriptionId }: SubscriptionRef) {
+    return describeWorkflow(this.client, subscriptionWorkflowId(subscriptionId));
+  }
+
+  private async replace(
+    ref: SubscriptionRef,
+    description: WorkflowExecutionDescription,
+  ): Promise<boolean> {
+    if (!(await terminateIfStuck(this.client, description, this.stuckAfterMs))) return false;
+    this.logger.error({ ...ref }, 'workflow tasks kept failing; the run was terminated');
+    await this.startFromRow(ref);
+    return true;
+  }
+}
+
+/** True if the subscription is ENDED and no attempt is open. */
+function isOver({ state }: Snapshot): boolean {
+  return state.status === 'ENDED' && state.openAttempt === null;
+}
