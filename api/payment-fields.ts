@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
-import { optional, text } from './fields.ts';
+import { text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
 /** Request fields that several operations share. */
@@ -55,9 +55,11 @@ export const paymentMethods = z
   .max(PAYMENT_METHODS_MAX)
   .transform((kinds) => [...new Set(kinds)]);
 
-export const phoneNumberRequired = optional(z.boolean()).describe(
-  'Whether the page asks for a telephone number. Default: false.',
-);
+export const phoneNumberRequired = z
+  .boolean()
+  .nullish()
+  .transform((isRequired) => isRequired ?? false)
+  .describe('Whether the page asks for a telephone number. Default: false.');
 
 /** Problems of amounts outside the bounds of the currency. The keys are field names. Rule: D-03. */
 export function amountProblems(

@@ -39,10 +39,12 @@ async function subscribe(
   given: CustomerDetails,
   createdAt: number,
 ): Promise<string> {
-  const { merchantId, terms, receiptId, description, callbackUrl, cancelUrl } = template;
+  const { merchantId, id: linkId, terms, customerId: known, ...ofLink } = template;
+  const { receiptId, description, callbackUrl, cancelUrl, productPage, phoneNumberRequired } =
+    ofLink;
   const customerDetails = { ...template.customerDetails, ...given };
   const customerId = await payerOf(tx, deps, merchantId, {
-    customerId: template.customerId ?? undefined,
+    customerId: known ?? undefined,
     details: customerDetails,
   });
   return writeSubscription(
@@ -55,10 +57,9 @@ async function subscribe(
       description,
       callbackUrl,
       cancelUrl,
-      metadata: null,
-      productPage: template.productPage,
-      phoneNumberRequired: template.phoneNumberRequired,
-      linkId: template.id,
+      productPage,
+      phoneNumberRequired,
+      linkId,
     },
     token,
   );

@@ -14,7 +14,7 @@ import {
   datedProblems,
   termsFields,
   termsFieldsProblems,
-  termsOf,
+  termsAndOrder,
 } from '../subscriptions/fields.ts';
 
 /** Rule: D-37. */
@@ -101,12 +101,13 @@ export const generateLink = route({
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
     const { merchant, body } = call;
-    const { customerId = null } = body;
+    const { terms, customerId, order: fieldsOfLink } = termsAndOrder(body);
+    const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
     return inTransaction(call, deps, async (tx) => {
       const createdAt = deps.now();
       // Checked after the key is claimed, so that a repeat gets its answer even after `expiryDate`.
       checkDates(body, createdAt);
-      if (customerId !== null && !(await findCustomer(tx, merchant.id, customerId))) {
+      if (customerId !== undefined && !(await findCustomer(tx, merchant.id, customerId))) {
         throw notFound('customer');
       }
       const { paymentMethods = PAYMENT_METHOD_KINDS } = await loadSettings(tx, merchant.id);
@@ -115,18 +116,12 @@ export const generateLink = route({
         merchantId: merchant.id,
         id: newId('lnk', createdAt, deps.random),
         code,
-        terms: termsOf(body),
+        terms,
         customerId,
-        customerDetails: body.customerDetails,
-        receiptId: body.receiptId ?? null,
-        description: body.description ?? null,
-        callbackUrl: body.callbackUrl ?? null,
-        cancelUrl: body.cancelUrl ?? null,
-        productPage: body.productPage ?? null,
-        phoneNumberRequired: body.phoneNumberRequired ?? false,
-        multiUseLimit: body.multiUseLimit ?? 1,
+        ...order,
+        multiUseLimit,
         createdAt,
-        expiresAt: body.expiryDate,
+        expiresAt: expiryDate,
       });
       const disclaimer = fallbackDisclaimer(paymentMethods, body.currency);
       return { answer: ok({ shortUrl: `${deps.publicUrl}/l/${code}`, disclaimer }) };

@@ -90,22 +90,20 @@ async function insertTokenised(
   body: Fields<typeof fields>,
   nowAt: number,
 ): Promise<void> {
-  const customer = await findCustomer(tx, merchantId, body.customerId);
+  const { pmId: paymentMethodId, customerId, amount, ...order } = body;
+  const customer = await findCustomer(tx, merchantId, customerId);
   if (!customer) throw notFound('customer');
-  const method = { merchantId, customerId: customer.id, id: body.pmId };
+  const method = { merchantId, customerId: customer.id, id: paymentMethodId };
   if (!(await hasLiveMethod(tx, method))) throw notFound('payment method');
   await insertPayment(tx, {
     merchantId,
     intentId,
     kind: 'tokenised',
     customerId: customer.id,
-    paymentMethodId: body.pmId,
-    amountMinor: body.amount,
-    currency: body.currency,
+    paymentMethodId,
+    amountMinor: amount,
     customerDetails: customer.details,
-    receiptId: body.receiptId ?? null,
-    storeFrontId: body.storeFrontId ?? null,
-    metadata: body.metadata ?? null,
+    ...order,
     nowAt,
   });
 }

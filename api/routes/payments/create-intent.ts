@@ -4,7 +4,7 @@ import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { ok } from '../../answers.ts';
-import { customerDetails } from '../../customer-details.ts';
+import { customerDetails as customerDetailsField } from '../../customer-details.ts';
 import { httpUrl, idText, metadata, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
 import { paymentPath } from '../../page-links.ts';
@@ -36,7 +36,7 @@ export const createIntent = route({
     fields: {
       amount: chargeAmount,
       currency,
-      customerDetails: customerDetails.describe(
+      customerDetails: customerDetailsField.describe(
         'The payer. The page asks for a missing name or e-mail address.',
       ),
       callbackUrl: httpUrl().describe(
@@ -61,7 +61,7 @@ export const createIntent = route({
         'Whether the payment method is saved for the customer. Default: false.',
       ),
     },
-    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    problems: (given) => amountProblems({ amount: given.amount }, given.currency),
     examples: [
       {
         summary: 'A teapot',
@@ -88,30 +88,21 @@ export const createIntent = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
-    const { body } = call;
+    const { amount, customerId, customerDetails, ...order } = call.body;
     const merchantId = call.merchant.id;
     return inTransaction(call, deps, async (tx) => {
       const nowAt = deps.now();
       const intentId = newId('in', nowAt, deps.random);
       const token = randomToken(deps.random);
-      const customer = { customerId: body.customerId, details: body.customerDetails };
+      const payer = { customerId, details: customerDetails };
       await insertPayment(tx, {
         merchantId,
         intentId,
         kind: 'hosted',
-        customerId: await payerOf(tx, deps, merchantId, customer),
-        amountMinor: body.amount,
-        currency: body.currency,
-        customerDetails: body.customerDetails,
-        receiptId: body.receiptId ?? null,
-        description: body.description ?? null,
-        storeFrontId: body.storeFrontId ?? null,
-        callbackUrl: body.callbackUrl,
-        cancelUrl: body.cancelUrl ?? null,
-        paymentMethods: body.paymentMethods ?? null,
-        metadata: body.metadata ?? null,
-        phoneNumberRequired: body.phoneNumberRequired ?? false,
-        tokenise: body.tokenise ?? false,
+        customerId: await payerOf(tx, deps, merchantId, payer),
+        amountMinor: amount,
+        customerDetails,
+        ...order,
         nowAt,
         checkout: {
           id: newId('cs', nowAt, deps.random),

@@ -76,7 +76,7 @@ export const createSetupMethod = route({
   refusals: ['resource_not_found'],
   handle: async (call, deps) =>
     inTransaction(call, deps, async (tx) => {
-      const { billingDetails, customerId, ...body } = call.body;
+      const { billingDetails, customerId, paymentMethods: wanted, ...order } = call.body;
       const merchantId = call.merchant.id;
       const createdAt = deps.now();
       const setupMethodId = newId('sm', createdAt, deps.random);
@@ -87,13 +87,9 @@ export const createSetupMethod = route({
           merchantId,
           setupMethodId,
           customerId: await payerOf(tx, deps, merchantId, { customerId, details: billingDetails }),
-          currency: body.currency,
-          paymentMethods: body.paymentMethods ?? ['CARD'],
-          storeFrontId: body.storeFrontId ?? null,
+          paymentMethods: wanted ?? ['CARD'],
           billingDetails,
-          callbackUrl: body.callbackUrl,
-          metadata: body.metadata ?? null,
-          phoneNumberRequired: body.phoneNumberRequired ?? false,
+          ...order,
           createdAt,
           expiresAt: createdAt + deps.checkoutExpiryMs,
         },

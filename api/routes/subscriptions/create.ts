@@ -13,7 +13,7 @@ import { inTransaction } from '../../idempotency.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 import { payerOf } from '../../payer.ts';
 import { route } from '../../route.ts';
-import { datedProblems, termsFields, termsFieldsProblems, termsOf } from './fields.ts';
+import { datedProblems, termsFields, termsFieldsProblems, termsAndOrder } from './fields.ts';
 import { SUBSCRIPTION_ID } from './subscription.ts';
 
 const fields = {
@@ -98,30 +98,23 @@ export const createSubscription = route({
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
     const { merchant, body } = call;
+    const { terms, customerId, order } = termsAndOrder(body);
+    const { testClockId = null, ...stored } = order;
     return inTransaction(call, deps, async (tx) => {
       const createdAt = await creationTime(tx, deps, merchant, body);
       const token = randomToken(deps.random);
-      const customer = { customerId: body.customerId, details: body.customerDetails };
+      const payer = { customerId, details: order.customerDetails };
       const subscriptionId = await writeSubscription(
         tx,
         deps,
         {
           merchantId: merchant.id,
-          customerId: await payerOf(tx, deps, merchant.id, customer),
-          terms: termsOf(body),
+          customerId: await payerOf(tx, deps, merchant.id, payer),
+          terms,
           createdAt,
-          testClockId: body.testClockId ?? null,
+          testClockId,
         },
-        {
-          customerDetails: body.customerDetails,
-          receiptId: body.receiptId ?? null,
-          description: body.description ?? null,
-          callbackUrl: body.callbackUrl,
-          cancelUrl: body.cancelUrl ?? null,
-          metadata: body.metadata ?? null,
-          productPage: body.productPage ?? null,
-          phoneNumberRequired: body.phoneNumberRequired ?? false,
-        },
+        stored,
         token,
       );
       return {

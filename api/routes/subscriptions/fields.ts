@@ -144,17 +144,32 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** Converts the fields of a valid request to terms. */
-export function termsOf(body: SharedFields): Terms {
-  const { trialPeriodInterval: trialInterval, trialPeriodCount: count = 0 } = body;
-  return {
-    amountMinor: body.amount,
-    currency: body.currency,
-    interval: body.interval,
-    intervalCount: body.intervalCount,
-    cycleCount: body.cycleCount,
-    upfrontAmountMinor: body.upfrontAmount ?? null,
+/** Splits a valid request: the terms, which the rules use, and the order data, which is only stored. */
+export function termsAndOrder<Body extends SharedFields>(body: Body) {
+  const {
+    amount: amountMinor,
+    currency: code,
+    interval: unit,
+    intervalCount: count,
+    cycleCount: cycles,
+    upfrontAmount: upfrontAmountMinor = null,
+    trialPeriodInterval,
+    trialPeriodCount = 0,
+    customerId,
+    ...order
+  } = body;
+  const terms: Terms = {
+    amountMinor,
+    currency: code,
+    interval: unit,
+    intervalCount: count,
+    cycleCount: cycles,
+    upfrontAmountMinor,
     // A count of 0 means no trial. Rule: D-12.
-    trial: trialInterval === undefined || count === 0 ? null : { interval: trialInterval, count },
+    trial:
+      trialPeriodInterval === undefined || trialPeriodCount === 0
+        ? null
+        : { interval: trialPeriodInterval, count: trialPeriodCount },
   };
+  return { terms, customerId, order };
 }

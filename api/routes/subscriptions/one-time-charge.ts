@@ -82,7 +82,7 @@ async function insertOneTime(
   body: Fields<typeof fields>,
   nowAt: number,
 ): Promise<void> {
-  const { subscriptionId } = body;
+  const { subscriptionId, amount, ...order } = body;
   const subscription = await findChargeable(tx, merchantId, subscriptionId);
   if (!subscription) throw notFound('subscription');
   const { state, customerId, customerDetails } = subscription;
@@ -95,10 +95,9 @@ async function insertOneTime(
     subscriptionId,
     customerId,
     paymentMethodId: state.paymentMethodId,
-    amountMinor: body.amount,
-    currency: body.currency,
+    amountMinor: amount,
     customerDetails,
-    comments: body.comments ?? null,
+    ...order,
     nowAt,
   });
 }

@@ -19,7 +19,7 @@ type Intent = typeof paymentIntents.$inferSelect;
 type Method = typeof paymentMethods.$inferSelect;
 
 /** A payment outside a cycle, as requested. An absent field becomes null or false. */
-export interface NewPayment extends IntentRef, Partial<OptionalTerms> {
+export interface NewPayment extends IntentRef, OptionalTerms {
   kind: Exclude<IntentKind, 'cycle'>;
   customerId: string;
   amountMinor: number;
@@ -32,7 +32,7 @@ export interface NewPayment extends IntentRef, Partial<OptionalTerms> {
 }
 
 type OptionalTerms = Pick<
-  Intent,
+  typeof paymentIntents.$inferInsert,
   | 'subscriptionId'
   | 'paymentMethodId'
   | 'receiptId'

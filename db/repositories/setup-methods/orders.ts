@@ -1,6 +1,4 @@
 import { and, eq } from 'drizzle-orm';
-import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
-import type { CustomerDetails } from '../../../domain/customer.ts';
 import { setupEventBody } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
@@ -15,19 +13,9 @@ import { setMethodStatus } from '../customers/payment-methods.ts';
 
 export type SetupMethod = typeof setupMethods.$inferSelect;
 
-export interface NewSetupMethod extends SetupMethodRef {
-  customerId: string;
-  currency: string;
-  paymentMethods: PaymentMethodKind[];
-  storeFrontId: string | null;
-  billingDetails: CustomerDetails;
-  callbackUrl: string;
-  metadata: Record<string, string> | null;
-  phoneNumberRequired: boolean;
-  createdAt: number;
-  /** Until this time the page accepts a card. */
-  expiresAt: number;
-}
+/** A setup session with its order data. An absent field becomes null. */
+export type NewSetupMethod = SetupMethodRef &
+  Omit<typeof setupMethods.$inferInsert, 'id' | 'status' | 'paymentMethodId'>;
 
 /**
  * Writes a setup session and its checkout session, inside the caller's transaction. False if the setup

@@ -1,4 +1,3 @@
-import type { CustomerDetails } from '../../../domain/customer.ts';
 import { entryEvents, intentEvent } from '../../../domain/subscription/change.ts';
 import { jitterOf } from '../../../domain/subscription/jitter.ts';
 import { newSubscription } from '../../../domain/subscription/state.ts';
@@ -6,27 +5,28 @@ import type { NewSubscription, SubscriptionState } from '../../../domain/subscri
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
-import type { ProductPage } from '../../schema/subscription-links.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
 import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
 
-/** The merchant's order data that the subscription's rules do not use. */
-export interface SubscriptionOrder {
-  customerDetails: CustomerDetails;
-  receiptId: string | null;
-  description: string | null;
-  /** Null for a link without a callback URL. */
-  callbackUrl: string | null;
-  cancelUrl: string | null;
-  metadata: Record<string, string> | null;
-  productPage: ProductPage | null;
-  phoneNumberRequired: boolean;
-  /** The link that creates the subscription. Rule: D-37. */
-  linkId?: string;
-}
+/** The merchant's order data, which no rule uses: the columns that no other code fills. */
+export type SubscriptionOrder = Omit<
+  typeof subscriptions.$inferInsert,
+  | keyof ReturnType<typeof rowOf>
+  | 'merchantId'
+  | 'id'
+  | 'customerId'
+  | 'lastTransitionId'
+  | 'testClockId'
+  | 'clockReachedAt'
+  | 'presentmentCurrency'
+  | 'createdAt'
+  | 'insertedAt'
+  | 'updatedAt'
+  | 'workflowStartedAt'
+>;
 
 export interface NewCheckout {
   id: string;
