@@ -66,6 +66,30 @@ describe('the documents', () => {
     expect(missing).toEqual([]);
   });
 
+  test('name in the walk-throughs only files that contain the named exports', async () => {
+    const guide = await readFile('CONTRIBUTING.md', 'utf8');
+    const [, walks = ''] = /## Three common changes\n(.*?)\n## /s.exec(guide) ?? [];
+    const steps = walks.split(/\n(?=\d\. )/).slice(1);
+    expect(steps).toHaveLength(13);
+    const wrong: string[] = [];
+    for (const step of steps) {
+      // Each name belongs to the next file of its step.
+      const words = [...step.matchAll(/`([\w./-]+)`/g)].map(([, word = '']) => word);
+      let names: string[] = [];
+      for (const word of words) {
+        if (!word.includes('/')) names.push(word);
+        else if (!existsSync(word)) wrong.push(`no file ${word}`);
+        else {
+          const text = await readFile(word, 'utf8');
+          const absent = names.filter((name) => !new RegExp(`\\b${name}\\b`).test(text));
+          wrong.push(...absent.map((name) => `no ${name} in ${word}`));
+          names = [];
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
   test('list a test card for every decline code in the README [D-61]', () => {
     const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
     const absent = TEST_CARDS.filter(({ code }) => code !== null).filter(({ number, code }) => {
