@@ -27,18 +27,16 @@ export function signatureHeaders(webhook: WebhookToSign): Record<string, string>
   return {
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
-    'webhook-signature': signers.map((secret) => `v1,${hmac('sha256', secret, signed)}`).join(' '),
-    'xpay-signature': hmac('sha512', signer, body),
+    'webhook-signature': signers.map((secret) => `v1,${standardMac(secret, signed)}`).join(' '),
+    // Its key is the text of the secret, so that one `whsec_…` secret serves both signatures.
+    'xpay-signature': createHmac('sha512', signer).update(body).digest('base64'),
   };
 }
 
-function hmac(algorithm: 'sha256' | 'sha512', secret: string, bytes: Buffer): string {
-  return createHmac(algorithm, keyBytes(secret)).update(bytes).digest('base64');
-}
-
-/** The key bytes of a secret: the base64 after `whsec_`, or without that prefix its UTF-8. Rule: D-53. */
-function keyBytes(secret: string): Buffer {
-  return secret.startsWith(BASE64_SECRET_PREFIX)
+/** The key is the Base64 after `whsec_`, decoded, or without that prefix the text of the secret. */
+function standardMac(secret: string, signed: Buffer): string {
+  const key = secret.startsWith(BASE64_SECRET_PREFIX)
     ? Buffer.from(secret.slice(BASE64_SECRET_PREFIX.length), 'base64')
-    : Buffer.from(secret, 'utf8');
+    : secret;
+  return createHmac('sha256', key).update(signed).digest('base64');
 }

@@ -60,10 +60,10 @@ recognise duplicates. A failed delivery is repeated. The waits between two attem
 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. Events of one subscription arrive in the order of
 \`sequence\` as long as your endpoint answers.
 
-Verify the signature of every event over the raw bytes of the body. The key is the text of
-\`eventSigner\`. With the prefix \`whsec_\` the key is the Base64-decoded rest. \`webhook-signature\` is
-the signature of Standard Webhooks and also protects against replay. \`xpay-signature\` is
-Base64(HMAC-SHA512(body)).
+Verify the signature of every event over the raw bytes of the body. \`webhook-signature\` is the signature
+of Standard Webhooks and also protects against replay. Its key is the Base64-decoded rest of
+\`eventSigner\` after \`whsec_\`, or the text of a secret without that prefix. \`xpay-signature\` is
+Base64(HMAC-SHA512(body)). Its key is always the whole text of \`eventSigner\`.
 
 ## Declined payments
 

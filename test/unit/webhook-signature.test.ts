@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +8,16 @@ const PLAIN_SECRET = 'a secret the merchant chose, with an é';
 const BASE64_SECRET = `whsec_${Buffer.from('twenty-four bytes of key').toString('base64')}`;
 const OLD_SECRET = 'the secret before';
 const BODY = Buffer.from('{"eventId":"evt_1","name":"Zoë","amount":1999}');
+
+/** The examples whose runtime is on this machine. */
+const EXAMPLES = (
+  [
+    ['Node', 'node', ['examples/verify-webhook/verify.mjs']],
+    ['Python', 'python3', ['examples/verify-webhook/verify.py']],
+    ['PHP', 'php', ['examples/verify-webhook/verify.php']],
+    ['Go', 'go', ['run', 'examples/verify-webhook/verify.go']],
+  ] as const
+).filter(([, command]) => spawnSync(command, ['version']).error === undefined);
 
 const headersFor = (signer: string, previousSigner: string | null = null) =>
   signatureHeaders({ eventId: 'evt_1', sentAt: Date.now(), body: BODY, signer, previousSigner });
@@ -30,11 +41,29 @@ describe('webhook signature', () => {
     );
   });
 
-  it('signs the body alone with HMAC-SHA512 in xpay-signature [D-53]', () => {
-    const utf8 = createHmac('sha512', Buffer.from(PLAIN_SECRET, 'utf8')).update(BODY);
-    expect(headersFor(PLAIN_SECRET)['xpay-signature']).toBe(utf8.digest('base64'));
-    const decoded = createHmac('sha512', 'twenty-four bytes of key').update(BODY);
-    expect(headersFor(BASE64_SECRET)['xpay-signature']).toBe(decoded.digest('base64'));
+  it.each([PLAIN_SECRET, BASE64_SECRET])(
+    'signs the body alone with HMAC-SHA512 under the text of %s in xpay-signature [D-53]',
+    (secret) => {
+      const right = createHmac('sha512', Buffer.from(secret, 'utf8')).update(BODY);
+      expect(headersFor(secret)['xpay-signature']).toBe(right.digest('base64'));
+    },
+  );
+
+  it.each(EXAMPLES)('is verified by the example in %s [D-53]', (_, command, args) => {
+    for (const secret of [PLAIN_SECRET, BASE64_SECRET]) {
+      const verify = (body: Buffer) =>
+        spawnSync(command, [...args, secret], {
+          input: JSON.stringify({ headers: headersFor(secret), body: body.toString('base64') }),
+          encoding: 'utf8',
+        });
+      expect(verify(BODY)).toMatchObject({
+        stdout: 'webhook-signature valid\nxpay-signature valid\n',
+        stderr: '',
+      });
+      expect(verify(Buffer.from('{}')).stdout).toBe(
+        'webhook-signature wrong\nxpay-signature wrong\n',
+      );
+    }
   });
 
   it('equals a known example byte for byte [D-53]', () => {

@@ -21,8 +21,8 @@ export const webhookFields = {
       error: 'must be Base64 after whsec_',
     })
     .describe(
-      'The secret that signs the events, 1 to 255 visible ASCII characters. With the prefix `whsec_` ' +
-        'the rest is the key in Base64.',
+      'The secret that signs the events, 1 to 255 visible ASCII characters: `whsec_` and 24 to 64 random ' +
+        'bytes in Base64. A text without that prefix is a key too.',
     ),
   endpoint: z
     .string()

@@ -19,7 +19,7 @@ const CONFIG_ID = 'whc_0002sSOLuT4mR8yNqD1sKjWb';
 const configIdParam = { description: 'Id of a webhook configuration.', example: CONFIG_ID };
 
 const exampleBody = {
-  eventSigner: 'a-long-secret-of-your-own',
+  eventSigner: 'whsec_c2VjcmV0IGJ5dGVzIG9mIHlvdXIgb3du',
   endpoint: 'https://merchant.example/events',
   subscribedEventTypes: ['intent.success', 'intent.failed', 'subscription.cycle_charged'],
 };
