@@ -35,7 +35,8 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     deps.logger.warn({ name: nameOf(error) }, 'connection error'),
   );
 
-  const { open, pages, merchants } = createRouters(deps);
+  const check = authenticate(deps);
+  const { open, pages, merchants } = createRouters(deps, check);
   const routers = [open, pages, merchants];
   app
     .use(requestId(deps)) // first: every answer and every log line carries the id
@@ -43,13 +44,16 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(securityHeaders(deps.publicUrl)) // before any middleware that answers
     .use(errorBoundary(deps.logger)) // around every middleware that throws
     .use(deadline()) // inside errorBoundary: throws service_unavailable
-    .use(knownRoute(routers)); // before authentication: an unknown path is 404 without credentials
+    .use(knownRoute(routers, check)); // an unknown path is 404 without credentials
   for (const router of routers) app.use(router.routes());
   return app;
 }
 
 /** One router for each kind of caller. A router's middleware runs for its own routes only. */
-export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchants', ApiRouter> {
+export function createRouters(
+  deps: ApiDeps,
+  check: ReturnType<typeof authenticate>,
+): Record<'open' | 'pages' | 'merchants', ApiRouter> {
   const open: ApiRouter = new Router({ sensitive: true });
   healthRoutes(open, deps);
   documentRoutes(open, deps, OPERATIONS);
@@ -64,7 +68,7 @@ export function createRouters(deps: ApiDeps): Record<'open' | 'pages' | 'merchan
   linkPageRoutes(pages, deps, limits);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
-  merchants.use(authenticate(deps)); // before the body is read: only known callers may upload
+  merchants.use(check); // before the body is read: only known callers may upload
   merchants.use(rateLimit(deps)); // after authentication: counts only the merchant's own requests
   merchants.use(jsonBody(ROUTES));
   registerRoutes(merchants, deps, ROUTES, readLimit(deps));

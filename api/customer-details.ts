@@ -10,12 +10,17 @@ const detail = () => text(DETAIL_MAX).nullish();
 /** The form of an e-mail address. Whether it accepts mail is not checked. */
 export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
 
-const email = text(DETAIL_MAX).regex(EMAIL_PATTERN, { error: 'must be an e-mail address' });
+// An empty string counts as absent, like null. Rule: D-10.
+const email = text(DETAIL_MAX).regex(new RegExp(`^$|${EMAIL_PATTERN.source}`), {
+  error: 'must be an e-mail address',
+});
 
 const country = z
   .string()
-  .refine(isCountryCode, { error: 'must be an ISO 3166 alpha-2 country code' })
-  .meta({ pattern: '^[A-Z]{2}$' });
+  .refine((code) => code === '' || isCountryCode(code.toUpperCase()), {
+    error: 'must be an ISO 3166 alpha-2 country code',
+  })
+  .meta({ pattern: '^([A-Za-z]{2})?$' });
 
 /** Every field is optional. Stored as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
 export const customerDetails = z

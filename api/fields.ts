@@ -49,6 +49,38 @@ export function readFields<S extends Shape>(
   return fields as Fields<S>;
 }
 
+/** The body without the optional fields that are empty strings: they count as absent. Rule: D-10. */
+export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
+  if (!isPlainObject(body)) return body;
+  const isAbsent = ([name, value]: [string, unknown]): boolean =>
+    value === '' && !kept.includes(name) && shape[name]?.safeParse(undefined).success === true;
+  return Object.fromEntries(Object.entries(body).filter((entry) => !isAbsent(entry)));
+}
+
+/**
+ * The paths of fields in a valid body that the shape does not have, in the order of the body:
+ * `customerDetails.title`. Rule: D-10.
+ */
+export function ignoredFields(shape: Shape, body: unknown): string[] {
+  if (!isPlainObject(body)) return [];
+  return Object.entries(body).flatMap(([name, given]) => {
+    const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    if (schema === undefined) return [name];
+    const { data } = schema.safeParse(given);
+    return ignoredIn(name, given, data);
+  });
+}
+
+/** A field that the schema does not know is missing in the parsed object. */
+function ignoredIn(path: string, given: unknown, read: unknown): string[] {
+  if (!isPlainObject(given) || !isPlainObject(read)) return [];
+  return Object.entries(given).flatMap(([name, member]) =>
+    Object.hasOwn(read, name)
+      ? ignoredIn(`${path}.${name}`, member, read[name])
+      : `${path}.${name}`,
+  );
+}
+
 /** The parsed value with the members of every object in the order of the request. Rule: D-10a. */
 function inGivenOrder(given: unknown, read: unknown): unknown {
   if (!isPlainObject(given) || !isPlainObject(read)) return read;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
+import type { AmountUse } from '../domain/currencies.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { text } from './fields.ts';
 import type { Problem } from './fields.ts';
@@ -24,7 +25,7 @@ export const amount = z
 
 /** The amount of a charge outside the billing cycles. */
 export const chargeAmount = amount.describe(
-  'In the smallest currency unit, within the bounds of the currency.',
+  'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
 /** Rule: D-02. */
@@ -65,11 +66,12 @@ export const phoneNumberRequired = z
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,
+  use: AmountUse = 'cycle',
 ): Problem[] {
   return Object.entries(amounts).flatMap(([field, value]) => {
     if (value === undefined) return [];
     if (code === undefined) return value > 0 ? [] : [{ field, message: 'must be greater than 0' }];
-    const message = amountProblem(value, code);
+    const message = amountProblem(value, code, use);
     return message === null ? [] : [{ field, message }];
   });
 }

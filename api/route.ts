@@ -6,7 +6,7 @@ import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context, Merchant, RequestState } from './context.ts';
 import type { ApiDeps } from './deps.ts';
-import { readFields } from './fields.ts';
+import { ignoredFields, readFields, withoutEmpty } from './fields.ts';
 import type { Fields, Problem, Shape } from './fields.ts';
 import { keyUseOf } from './idempotency.ts';
 import type { KeyedCall } from './idempotency.ts';
@@ -48,6 +48,8 @@ interface Declaration<
   readonly params?: Readonly<Record<ParamOf<Path>, ParamNote>>;
   readonly query?: Query;
   readonly body?: RequestBody<Body> & {
+    /** Optional fields in which an empty string is invalid. In all others it counts as absent. */
+    readonly refusesEmpty?: readonly (keyof Body & string)[];
     /** Problems of several fields together. Gets the fields that are valid by themselves. */
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
   };
@@ -87,11 +89,12 @@ export function route<
     const call = {
       merchant,
       params: ctx.params as Call<Path>['params'],
-      query: readFields(query ?? ({} as Query), ctx.query),
+      query: readQuery(query ?? ({} as Query), ctx.query),
       body: readBody(declaration, ctx.state.body, deps),
       keyUse: declaration.idempotencyKey === undefined ? null : keyUseOf(ctx),
       late: ctx.state.late,
     };
+    nameIgnoredFields(ctx, body?.fields);
     send(ctx, await handle(call, deps));
   };
   return {
@@ -109,7 +112,30 @@ function readBody<Body extends Shape>(
 ): Fields<Body> {
   if (body === undefined) return {} as Fields<Body>;
   const given = sent === undefined && body.isOptional ? {} : sent;
-  return readFields(body.fields, given, (fields) => body.problems?.(fields, deps) ?? []);
+  const present = withoutEmpty(body.fields, given, body.refusesEmpty);
+  return readFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
+}
+
+/** Refuses parameters that the route does not have, so that a misspelt filter is noticed. Rule: D-10. */
+function readQuery<Query extends Shape>(shape: Query, sent: Context['query']): Fields<Query> {
+  const unknown = Object.keys(sent).filter((name) => !Object.hasOwn(shape, name));
+  return readFields(shape, sent, () =>
+    unknown.map((name) => ({
+      field: name.slice(0, IGNORED_NAME_MAX),
+      message: 'is not a parameter of this request',
+    })),
+  );
+}
+
+const IGNORED_NAME_MAX = 64;
+const IGNORED_NAMES_MAX = 20;
+
+/** Names the fields of the body that were ignored, in the header `Ignored-Fields`. Rule: D-10. */
+function nameIgnoredFields(ctx: Context, shape: Shape = {}): void {
+  const ignored = ignoredFields(shape, ctx.state.body).slice(0, IGNORED_NAMES_MAX);
+  if (ignored.length === 0) return;
+  const names = ignored.map((name) => encodeURIComponent(name.slice(0, IGNORED_NAME_MAX)));
+  ctx.set('Ignored-Fields', names.join(', '));
 }
 
 /** Registers routes. `readLimit` limits the routes that declare it. */

@@ -48,6 +48,9 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
 
+/** The use of an amount: a billing cycle, or a charge outside the cycles, which may be smaller. */
+export type AmountUse = 'cycle' | 'charge';
+
 /**
  * Why an amount of minor units cannot be charged in a currency, given by its upper-case code; or null. The
  * text continues a sentence that begins with the name of the amount's field.
@@ -57,6 +60,7 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
 export function amountProblem(
   amountMinor: unknown,
   code: string,
+  use: AmountUse = 'cycle',
   table: CurrencyTable = CURRENCIES,
 ): string | null {
   if (typeof amountMinor !== 'number' || !Number.isSafeInteger(amountMinor)) {
@@ -65,9 +69,18 @@ export function amountProblem(
   const row = currencyOf(code, table);
   if (row === undefined || !row.active) return 'must be in a supported currency';
   // The least minimum is 1, so this refuses negatives, 0 and -0 too.
-  if (amountMinor < row.minimum) return `must be at least ${row.minimum} in ${code}`;
+  const minimum = use === 'cycle' ? row.minimum : chargeMinimum(row);
+  if (amountMinor < minimum) return `must be at least ${minimum} in ${code}`;
   if (amountMinor > row.maximum) return `must be at most ${row.maximum} in ${code}`;
   return null;
+}
+
+/**
+ * The least amount of a charge outside the cycles: 0.50 USD or its equivalent. `minimum` is the least amount
+ * above 1 USD. Rule: D-03.
+ */
+export function chargeMinimum({ minimum }: Currency): number {
+  return Math.max(1, Math.ceil((minimum - 1) / 2));
 }
 
 /**

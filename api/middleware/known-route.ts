@@ -2,20 +2,31 @@ import type { Router } from '@koa/router';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, RequestState } from '../context.ts';
 
+type Authentication = (ctx: Context, next: () => Promise<unknown>) => Promise<void>;
+
+const PATH_SHOWN_MAX = 200;
+
 /**
  * Refuses a request that no route serves: an unknown path with 404, a known path with another method
- * with 405 and `Allow`. Runs before authentication. A literal route takes precedence over a route with
- * parameters: `create` in `/customer/create` is never read as an id. Rule: D-21.
+ * with 405 and `Allow`. Judges credentials first, if the request has any. A literal route takes precedence over a route with
+ * parameters: `create` in `/customer/create` is never read as an id. Rules: D-20a,
+ * D-21.
  */
-export function knownRoute(routers: readonly Router<RequestState>[]) {
+export function knownRoute(routers: readonly Router<RequestState>[], check: Authentication) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const serving = routers
       .flatMap((router) => router.match(ctx.path, ctx.method).path)
       .filter((layer) => layer.methods.length > 0);
     const literal = serving.filter((layer) => layer.paramNames.length === 0);
     const routes = literal.length > 0 ? literal : serving;
-    if (routes.length === 0) throw new DomainError('route_not_found');
     const route = routes.find((layer) => layer.methods.includes(ctx.method));
+    // Wrong credentials are 401 on every path. A payer with a mistyped address has no credentials.
+    if (route === undefined && ctx.get('Authorization') !== '')
+      await check(ctx, async () => undefined);
+    if (routes.length === 0) {
+      const path = ctx.path.slice(0, PATH_SHOWN_MAX);
+      throw new DomainError('route_not_found', `There is no ${ctx.method} ${path}.`);
+    }
     if (route === undefined) {
       ctx.set('Allow', [...new Set(routes.flatMap((layer) => layer.methods))].join(', '));
       throw new DomainError('method_not_allowed');

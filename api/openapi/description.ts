@@ -1,4 +1,4 @@
-import { CURRENCIES } from '../../domain/currencies.ts';
+import { chargeMinimum, CURRENCIES } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
 
 /** The Markdown text of `info.description`: what a merchant must know before the first call. */
@@ -19,7 +19,8 @@ merchant is answered exactly like a record that does not exist: 400 \`resource_n
 ## Requests
 
 Send JSON in UTF-8 with \`Content-Type: application/json\`, at most 64 kB. Fields that are not in this
-document are ignored. An optional field may be null, which means absent. An invalid request is answered
+document are ignored, and the header \`Ignored-Fields\` of the answer names them. An unknown parameter of the
+query is refused. An optional field may be null or an empty string, which mean absent. An invalid request is answered
 400 \`bad_request\`, and the description names every invalid field. An unknown path is answered 404
 \`route_not_found\`. A known path with another method is answered 405 \`method_not_allowed\`.
 
@@ -85,11 +86,11 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
 function currencyTable(): string {
   const active = [...CURRENCIES.values()].filter((currency) => currency.active);
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [
-    '| Code | Decimals | Minimum | Maximum |',
-    '|---|---|---|---|',
+    '| Code | Decimals | Minimum of a cycle | of another charge | Maximum |',
+    '|---|---|---|---|---|',
     ...active.map(
-      ({ code, exponent, minimum, maximum }) =>
-        `| ${code} | ${exponent} | ${minimum} | ${maximum} |`,
+      (currency) =>
+        `| ${currency.code} | ${currency.exponent} | ${currency.minimum} | ${chargeMinimum(currency)} | ${currency.maximum} |`,
     ),
   ]);
 }

@@ -147,12 +147,13 @@ function withoutNull(schema: JsonSchema): JsonSchema {
 }
 
 function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSchema> {
-  const { answer, idempotencyKey, isCacheable } = operation;
+  const { answer, body, idempotencyKey, isCacheable } = operation;
   const headers = {
     'Request-Id': header('Request-Id'),
     ...(idempotencyKey === undefined
       ? {}
       : { 'Idempotent-Replayed': header('Idempotent-Replayed') }),
+    ...(body === undefined ? {} : { 'Ignored-Fields': header('Ignored-Fields') }),
     ...(isCacheable ? { ETag: header('ETag') } : {}),
   };
   if (answer === 'no content') return { '204': { description: 'Done.', headers } };

@@ -3,8 +3,9 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import type { Operation } from './operation.ts';
 
-/** Error codes of every route with authentication. Rules: D-20, D-22, D-§8. */
+/** Error codes of every route with authentication. Rules: D-10, D-20, D-22, D-§8. */
 const COMMON_CODES: readonly ErrorCode[] = [
+  'bad_request', // an unknown query parameter
   'unauthorized',
   'rate_limit_exceeded',
   'internal_server_error',
@@ -13,7 +14,6 @@ const COMMON_CODES: readonly ErrorCode[] = [
 
 /** Error codes of routes with an Idempotency-Key. Rule: D-17. */
 const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
-  'bad_request',
   'idempotency_key_in_use',
   'idempotency_key_reused',
 ];
@@ -32,11 +32,9 @@ const RETRY_AFTER = new Set([409, 429]);
 
 /** The error codes that an operation may answer. */
 export function errorCodesOf(operation: Operation): ErrorCode[] {
-  const { isOpen = false, idempotencyKey, body, query, refusals = [] } = operation;
+  const { isOpen = false, idempotencyKey, refusals = [] } = operation;
   if (isOpen) return ['internal_server_error', 'service_unavailable'];
-  const isValidated = body !== undefined || query !== undefined;
   const given = new Set<ErrorCode>([
-    ...(isValidated ? (['bad_request'] as const) : []),
     ...(idempotencyKey === undefined ? [] : IDEMPOTENCY_CODES),
     ...refusals,
     ...COMMON_CODES,
@@ -106,6 +104,10 @@ export const HEADERS = {
     description:
       'Present when the answer is the stored answer of an earlier request with this Idempotency-Key.',
     schema: { type: 'string', const: 'true' },
+  },
+  'Ignored-Fields': {
+    description: 'The fields of the body that are not in this document, with commas between them.',
+    schema: { type: 'string' },
   },
   'Retry-After': {
     description: 'Seconds to wait before the request is repeated.',

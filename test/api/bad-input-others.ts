@@ -346,7 +346,7 @@ export const OTHERS: Case[] = [
     send: json({}),
     status: 404,
     code: 'route_not_found',
-    description: 'There is nothing at this address.',
+    description: 'There is no POST /customers.',
   },
   {
     name: 'a known route with another method [D-21]',

@@ -58,9 +58,9 @@ export const PAYMENTS: Case[] = [
     'subscriptionId: is required; amount: is required; currency: is required',
   ),
   oneTime(
-    'a one-time charge of 1 USD [D-03]',
-    { amount: 100 },
-    'amount: must be at least 101 in USD',
+    'a one-time charge of 49 cents [D-03]',
+    { amount: 49 },
+    'amount: must be at least 50 in USD',
   ),
   oneTime(
     'a one-time charge of more than the maximum [D-03]',
@@ -95,7 +95,7 @@ export const PAYMENTS: Case[] = [
     TOKENISED,
     'pmId: is required; customerId: is required; currency: is required; amount: is required',
   ),
-  tokenised('a tokenised charge of 0 [D-03]', { amount: 0 }, 'amount: must be at least 101 in USD'),
+  tokenised('a tokenised charge of 0 [D-03]', { amount: 0 }, 'amount: must be at least 50 in USD'),
   tokenised('a tokenised charge of null [D-10a]', { amount: null }, 'amount: is required'),
   tokenised(
     'metadata that holds a number [D-14]',

@@ -80,7 +80,7 @@ describe('GET /docs', () => {
     const answer = await visit('/docs/index.html');
     expect([answer.status, answer.json]).toEqual([
       404,
-      { errorCode: 'route_not_found', errorDescription: 'There is nothing at this address.' },
+      { errorCode: 'route_not_found', errorDescription: 'There is no GET /docs/index.html.' },
     ]);
   });
 });

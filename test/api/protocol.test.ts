@@ -69,7 +69,7 @@ test.each(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', 
     expect(answer.status).toBe(404);
     expect(answer.json).toEqual({
       errorCode: 'route_not_found',
-      errorDescription: 'There is nothing at this address.',
+      errorDescription: `There is no GET ${path}.`,
     });
   },
 );

@@ -18,11 +18,14 @@ const document = createDocument(OPERATIONS, {
 const nameOf = ({ method, path }: { method: string; path: string }): string =>
   `${method.toUpperCase()} ${path}`;
 
-const { open, merchants } = createRouters({
-  publicUrl: 'https://pay.example',
-  testCards: [],
-  rateLimits: { windowSeconds: 1, requests: 1_000, readsOfOneSubscription: 1_000 },
-} as unknown as ApiDeps);
+const { open, merchants } = createRouters(
+  {
+    publicUrl: 'https://pay.example',
+    testCards: [],
+    rateLimits: { windowSeconds: 1, requests: 1_000, readsOfOneSubscription: 1_000 },
+  } as unknown as ApiDeps,
+  async () => undefined,
+);
 
 const routesOf = (router: typeof merchants) =>
   router.stack.flatMap((layer) =>

@@ -75,6 +75,15 @@ export function createDocumentCheck(document: JsonSchema) {
     return problemsAt('answer', pointer, JSON.parse(answer.text));
   }
 
+  /** The document's text says that an optional field may be an empty string, which means absent. */
+  function withoutEmpty(pointer: string, body: unknown): unknown {
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+    const required = new Set(at(pointer)['required'] as string[] | undefined);
+    return Object.fromEntries(
+      Object.entries(body).filter(([name, value]) => value !== '' || required.has(name)),
+    );
+  }
+
   return {
     problemsAt,
     /** The differences between an event and its description in the document. */
@@ -96,7 +105,9 @@ export function createDocumentCheck(document: JsonSchema) {
       const hasBody = Object.hasOwn(at(pointer), 'requestBody');
       return [
         ...problemsOfAnswer(pointer, answer),
-        ...(isAccepted && hasBody ? problemsAt('request', request, body) : []),
+        ...(isAccepted && hasBody
+          ? problemsAt('request', request, withoutEmpty(request, body))
+          : []),
       ];
     },
   };

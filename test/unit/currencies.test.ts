@@ -133,6 +133,15 @@ describe('amount limits', () => {
   });
 });
 
+it.each([
+  ['USD', 50],
+  ['JPY', 79],
+  ['KWD', 154],
+])('a charge outside the cycles in %s may be as small as %i [D-03]', (code, least) => {
+  expect(amountProblem(least, code, 'charge')).toBeNull();
+  expect(amountProblem(least - 1, code, 'charge')).toBe(`must be at least ${least} in ${code}`);
+});
+
 describe('amountProblem', () => {
   it('accepts 1.01 USD and refuses 1.00 USD [D-03]', () => {
     expect(amountProblem(101, 'USD')).toBeNull();
@@ -181,9 +190,9 @@ describe('amountProblem', () => {
 
   it('applies the limits of the given table [D-03]', () => {
     const table = withOverrides(CURRENCIES, { USD: { minimum: 500, maximum: 600 } });
-    expect(amountProblem(499, 'USD', table)).toBe('must be at least 500 in USD');
-    expect(amountProblem(500, 'USD', table)).toBeNull();
-    expect(amountProblem(601, 'USD', table)).toBe('must be at most 600 in USD');
+    expect(amountProblem(499, 'USD', 'cycle', table)).toBe('must be at least 500 in USD');
+    expect(amountProblem(500, 'USD', 'cycle', table)).toBeNull();
+    expect(amountProblem(601, 'USD', 'cycle', table)).toBe('must be at most 600 in USD');
   });
 });
 

@@ -43,7 +43,7 @@ export const chargeTokenised = route({
   idempotencyKey: 'listed',
   body: {
     fields,
-    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    problems: ({ amount, currency: code }) => amountProblems({ amount }, code, 'charge'),
     examples: [
       {
         summary: 'A teapot',

@@ -61,7 +61,7 @@ export const createIntent = route({
         'Whether the payment method is saved for the customer. Default: false.',
       ),
     },
-    problems: (given) => amountProblems({ amount: given.amount }, given.currency),
+    problems: (given) => amountProblems({ amount: given.amount }, given.currency, 'charge'),
     examples: [
       {
         summary: 'A teapot',

@@ -50,6 +50,7 @@ export const createRefund = route({
   idempotencyKey: 'honoured',
   body: {
     fields,
+    refusesEmpty: ['amount'], // an absent amount refunds everything
     examples: [
       { summary: 'Full refund', value: { xIntentId: INTENT_ID } },
       { summary: 'Partial refund', value: { xIntentId: INTENT_ID, amount: 1_000 } },

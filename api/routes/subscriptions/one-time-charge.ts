@@ -35,7 +35,7 @@ export const chargeSubscriptionOnce = route({
   idempotencyKey: 'listed',
   body: {
     fields,
-    problems: ({ amount, currency: code }) => amountProblems({ amount }, code),
+    problems: ({ amount, currency: code }) => amountProblems({ amount }, code, 'charge'),
     examples: [
       {
         summary: 'An extra',
