@@ -50,6 +50,15 @@ export const pairs = z
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
+/** Rule: D-43. */
+export const unavailablePaymentMethods = z
+  .array(z.string())
+  .optional()
+  .meta({
+    description: 'The wanted payment methods that are not available. Absent when all are.',
+    ...EXTENSION,
+  });
+
 /** Rule: D-42. */
 export const declineCode = z
   .enum(Object.keys(DECLINES))

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import type { AmountUse } from '../domain/currencies.ts';
-import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
@@ -10,7 +9,7 @@ import type { Problem } from './fields.ts';
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
 const STORE_FRONT_ID_MAX = 255;
-/** More than there are kinds. The limit keeps the error answer for a long list short. */
+/** More than there are methods. The limit keeps the error answer for a long list short. */
 const PAYMENT_METHODS_MAX = 20;
 
 /** The bounds depend on the currency: {@link amountProblems}. Rule: D-01. */
@@ -50,11 +49,12 @@ export const description = text(DESCRIPTION_MAX);
 /** Opaque. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
-/** The payment methods that the payer may use, without duplicates. Rule: D-43. */
+/** The names of payment methods that the payer may use. An unknown name is unavailable. Rule: D-43. */
 export const paymentMethods = z
-  .array(z.enum(PAYMENT_METHOD_KINDS))
-  .max(PAYMENT_METHODS_MAX)
-  .transform((kinds) => [...new Set(kinds)]);
+  .array(
+    z.string().regex(/^[A-Z_]{1,40}$/, { error: 'must be upper-case letters and underscores' }),
+  )
+  .max(PAYMENT_METHODS_MAX);
 
 export const phoneNumberRequired = z
   .boolean()

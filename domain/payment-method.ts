@@ -21,6 +21,24 @@ function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
 }
 
 /**
+ * The methods that a hosted page offers for wanted names: an unavailable name becomes CARD. `unavailable`
+ * has the names that were replaced. Both have no duplicates. Rule: D-43.
+ */
+export function offeredMethods(
+  wanted: readonly string[],
+  currency: string,
+): { offered: PaymentMethodKind[]; unavailable: string[] } {
+  const names = [...new Set(wanted)];
+  const isOffered = (name: string): name is PaymentMethodKind =>
+    PAYMENT_METHOD_KINDS.some((kind) => kind === name && isAvailable(kind, currency));
+  const unavailable = names.filter((name) => !isOffered(name));
+  const offered = names.filter(isOffered);
+  const needsFallback = names.length > offered.length || offered.length === 0;
+  if (needsFallback && !offered.includes(FALLBACK)) offered.push(FALLBACK);
+  return { offered, unavailable };
+}
+
+/**
  * Names each unavailable pair of currency and wanted method, and the method used instead. Returns "" when
  * every wanted method is available. Rules: IF-2.7, D-37, D-43.
  */

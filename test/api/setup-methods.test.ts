@@ -88,13 +88,15 @@ test('a setup session reads with every given field [IF-4.13, D-14, D-43]', async
     phoneNumberRequired: true,
     billingDetails: { customerAddress: { country: 'DE', postalCode: '10115' } },
   };
-  const { setupMethodId } = (await create(given)).json as Made;
+  const made = (await create(given)).json as Made;
+  expect(made).toMatchObject({ unavailablePaymentMethods: ['GOOGLE_PAY'] });
+  const { setupMethodId } = made;
   expect((await read(setupMethodId)).text).toBe(
     JSON.stringify({
       setupMethodId,
       customerId,
       currency: 'EUR',
-      paymentMethods: ['GOOGLE_PAY', 'CARD'],
+      paymentMethods: ['CARD'],
       storeFrontId: 'sf_shop',
       callbackUrl: 'https://merchant.example/saved',
       metadata: { z: '1', a: '2' },

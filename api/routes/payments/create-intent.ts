@@ -3,6 +3,7 @@ import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
+import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
 import { customerDetails as customerDetailsField } from '../../customer-details.ts';
 import { httpUrl, idText, metadata, optional } from '../../fields.ts';
@@ -88,7 +89,8 @@ export const createIntent = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
-    const { amount, customerId, customerDetails, ...order } = call.body;
+    const { amount, customerId, customerDetails, paymentMethods: wanted, ...order } = call.body;
+    const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
     const merchantId = call.merchant.id;
     return inTransaction(call, deps, async (tx) => {
       const nowAt = deps.now();
@@ -103,6 +105,7 @@ export const createIntent = route({
         amountMinor: amount,
         customerDetails,
         ...order,
+        paymentMethods: wanted === undefined ? null : offered,
         nowAt,
         checkout: {
           id: newId('cs', nowAt, deps.random),
@@ -116,6 +119,7 @@ export const createIntent = route({
         answer: ok({
           ...presentIntent(record, nowAt),
           fwdUrl: `${deps.publicUrl}${paymentPath(token)}`,
+          ...(unavailable.length === 0 ? {} : { unavailablePaymentMethods: unavailable }),
         }),
         // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
         afterCommit: async () => void deps.webhooks.wakeStream({ merchantId, streamId: intentId }),

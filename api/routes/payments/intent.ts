@@ -16,6 +16,7 @@ import {
   id,
   minorAmount,
   pairs,
+  unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
 import { customerDetails } from '../../customer-details.ts';
@@ -62,7 +63,11 @@ const intentFields = {
 export const IntentAnswer = z.object(intentFields).meta({ id: 'PaymentIntent', ...EXTENSION });
 
 export const CreatedIntent = z
-  .object({ ...intentFields, fwdUrl: url('Where to send the payer to pay.') })
+  .object({
+    ...intentFields,
+    fwdUrl: url('Where to send the payer to pay.'),
+    unavailablePaymentMethods,
+  })
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
 /** A field without a value is omitted. Rules: D-§7, D-10a. */

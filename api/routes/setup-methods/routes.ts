@@ -5,8 +5,17 @@ import {
 } from '../../../db/repositories/setup-methods/orders.ts';
 import type { SetupMethod } from '../../../db/repositories/setup-methods/orders.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
+import { offeredMethods } from '../../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES, setupMethodStatusAt } from '../../../domain/setup-method.ts';
-import { currencyCode, EXTENSION, id, pairs, paymentMethodKind, url } from '../../answer-fields.ts';
+import {
+  currencyCode,
+  EXTENSION,
+  id,
+  pairs,
+  paymentMethodKind,
+  unavailablePaymentMethods,
+  url,
+} from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { httpUrl, idText, metadata, optional } from '../../fields.ts';
@@ -65,6 +74,7 @@ export const createSetupMethod = route({
     schema: z.object({
       setupMethodId: id('sm', 'setup session'),
       fwdUrl: url('Where to send the payer.'),
+      unavailablePaymentMethods,
     }),
     examples: [
       {
@@ -77,6 +87,7 @@ export const createSetupMethod = route({
   handle: async (call, deps) =>
     inTransaction(call, deps, async (tx) => {
       const { billingDetails, customerId, paymentMethods: wanted, ...order } = call.body;
+      const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
       const merchantId = call.merchant.id;
       const createdAt = deps.now();
       const setupMethodId = newId('sm', createdAt, deps.random);
@@ -87,7 +98,7 @@ export const createSetupMethod = route({
           merchantId,
           setupMethodId,
           customerId: await payerOf(tx, deps, merchantId, { customerId, details: billingDetails }),
-          paymentMethods: wanted ?? ['CARD'],
+          paymentMethods: offered,
           billingDetails,
           ...order,
           createdAt,
@@ -96,7 +107,8 @@ export const createSetupMethod = route({
         { id: newId('cs', createdAt, deps.random), token },
       );
       const fwdUrl = `${deps.publicUrl}${setupMethodPath(token)}`;
-      return { answer: ok({ setupMethodId, fwdUrl }) };
+      const leftOut = unavailable.length === 0 ? {} : { unavailablePaymentMethods: unavailable };
+      return { answer: ok({ setupMethodId, fwdUrl, ...leftOut }) };
     }),
 });
 
