@@ -5,12 +5,24 @@ import { isId } from '../domain/ids.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { ok } from './answers.ts';
 import type { Merchant } from './context.ts';
-import { instantText, numberText, optional, text } from './fields.ts';
+import { idText, instantText, numberText, optional, text } from './fields.ts';
 import type { Fields } from './fields.ts';
+import { receiptId } from './payment-fields.ts';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
 const OFFSET_MAX = 255;
+const EMAIL_MAX = 255;
+
+/** Filters that several lists have. */
+export const FILTERS = {
+  customerId: optional(idText()).describe('Only records of this customer.'),
+  subscriptionId: optional(idText()).describe('Only records of this subscription.'),
+  receiptId: optional(receiptId).describe('Only records with this order id of yours.'),
+  email: optional(text(EMAIL_MAX)).describe(
+    'Only records with this e-mail address in `customerDetails`, in any case.',
+  ),
+};
 
 /**
  * The query of a list of records whose ids begin with `prefix`. `startTime` is inclusive, `endTime` is

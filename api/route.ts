@@ -59,7 +59,7 @@ interface Declaration<
   /** Counts the reads of each subscription separately. Rule: D-22. */
   readonly isReadLimited?: true;
   readonly handle: (
-    call: Call<Path, Query, Body>,
+    call: Call<NoInfer<Path>, Query, Body>,
     deps: ApiDeps,
   ) => Promise<Answer<z.input<Schema>>>;
 }

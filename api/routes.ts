@@ -11,7 +11,7 @@ import { generateLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
 import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
-import { getIntent, getIntents } from './routes/payments/read.ts';
+import { getIntent, getIntents, getIntentV1 } from './routes/payments/read.ts';
 import { createRefund } from './routes/payments/refund.ts';
 import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes.ts';
 import {
@@ -58,6 +58,7 @@ export const ROUTES: readonly Route[] = [
   chargeTokenised,
   createIntent,
   getIntent,
+  getIntentV1,
   getIntents,
   cancelIntent,
   createRefund,

@@ -1,5 +1,7 @@
-import { and, desc, eq, gte, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { IntentStatus } from '../../domain/payment-intent.ts';
+import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
 import type { Db } from '../client.ts';
 import { customers } from '../schema/customers.ts';
 import { paymentIntents } from '../schema/payment-intents.ts';
@@ -28,6 +30,15 @@ export interface ListQuery {
   after: ListPosition | undefined;
 }
 
+/** Only records that match every given filter. A list ignores the filters of columns it does not have. */
+export interface ListFilters {
+  customerId?: string | undefined;
+  subscriptionId?: string | undefined;
+  receiptId?: string | undefined;
+  /** Matches in any case. */
+  email?: string | undefined;
+}
+
 /** The columns of the index that every list uses. */
 interface ListColumns {
   merchantId: AnyPgColumn;
@@ -36,27 +47,63 @@ interface ListColumns {
 }
 
 /** The merchant's customers, newest first. Rule: D-§7. */
-export async function listCustomers(db: Db, query: ListQuery): Promise<Customer[]> {
+export async function listCustomers(
+  db: Db,
+  query: ListQuery,
+  { email }: ListFilters,
+): Promise<Customer[]> {
   return db
     .select()
     .from(customers)
-    .where(inList(customers, query))
+    .where(and(inList(customers, query), hasEmail(customers.details, email)))
     .orderBy(...newestFirst(customers))
     .limit(query.limit);
 }
 
 /** The merchant's subscriptions, newest first. Rule: D-§7. */
-export async function listSubscriptions(db: Db, query: ListQuery): Promise<SubscriptionView[]> {
+export async function listSubscriptions(
+  db: Db,
+  query: ListQuery,
+  {
+    customerId,
+    receiptId,
+    email,
+    status,
+  }: ListFilters & { status?: SubscriptionStatus | undefined },
+): Promise<SubscriptionView[]> {
   return selectSubscriptions(db)
-    .where(inList(subscriptions, query))
+    .where(
+      and(
+        inList(subscriptions, query),
+        matches(subscriptions.customerId, customerId),
+        matches(subscriptions.receiptId, receiptId),
+        matches(subscriptions.status, status),
+        hasEmail(subscriptions.customerDetails, email),
+      ),
+    )
     .orderBy(...newestFirst(subscriptions))
     .limit(query.limit);
 }
 
-/** The merchant's payment intents, newest first. Rule: D-§7. */
-export async function listIntents(db: Db, query: ListQuery): Promise<IntentRecord[]> {
+/** The merchant's payment intents, newest first. `status` is the status at `nowAt`. Rule: D-§7. */
+export async function listIntents(
+  db: Db,
+  query: ListQuery,
+  filters: ListFilters & { status?: IntentStatus | undefined },
+  nowAt: number,
+): Promise<IntentRecord[]> {
+  const { customerId, subscriptionId, receiptId, email, status } = filters;
   const rows = await selectIntents(db)
-    .where(inList(paymentIntents, query))
+    .where(
+      and(
+        inList(paymentIntents, query),
+        matches(paymentIntents.customerId, customerId),
+        matches(paymentIntents.subscriptionId, subscriptionId),
+        matches(paymentIntents.receiptId, receiptId),
+        hasEmail(paymentIntents.customerDetails, email),
+        status === undefined ? undefined : hasIntentStatus(status, nowAt),
+      ),
+    )
     .orderBy(...newestFirst(paymentIntents))
     .limit(query.limit);
   return withAttempts(db, query.merchantId, rows);
@@ -72,6 +119,24 @@ function inList(table: ListColumns, { merchantId, startAt, endAt, after }: ListQ
       ? undefined
       : sql`(${table.createdAt}, ${table.id}) < (${at(after.createdAt)}, ${after.id}::text)`,
   );
+}
+
+function matches(column: AnyPgColumn, value: string | undefined) {
+  return value === undefined ? undefined : eq(column, value);
+}
+
+function hasEmail(details: AnyPgColumn, email: string | undefined) {
+  return email === undefined ? undefined : sql`lower(${details}->>'email') = lower(${email})`;
+}
+
+/** The same rule as `intentStatusAt`. */
+function hasIntentStatus(status: IntentStatus, nowAt: number) {
+  const isUnpaid = inArray(paymentIntents.status, ['CREATED', 'FAILED']);
+  const now = sql`${new Date(nowAt).toISOString()}::timestamptz`;
+  const isExpired = and(isUnpaid, sql`${paymentIntents.checkoutExpiresAt} <= ${now}`);
+  const isRecorded = eq(paymentIntents.status, status);
+  if (status === 'CANCELLED') return or(isRecorded, isExpired);
+  return and(isRecorded, sql`(${isExpired}) is not true`);
 }
 
 function newestFirst(table: ListColumns) {

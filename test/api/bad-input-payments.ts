@@ -121,8 +121,7 @@ export const PAYMENTS: Case[] = [
   emptyBody(
     'a hosted payment without its required fields [D-§7]',
     CREATE_INTENT,
-    'amount: is required; currency: is required; customerDetails: is required; ' +
-      'callbackUrl: is required',
+    'amount: is required; currency: is required; callbackUrl: is required',
   ),
   hosted(
     'a hosted payment with a relative callbackUrl [D-13]',

@@ -88,6 +88,7 @@ describe('the OpenAPI document', () => {
       'GET /customer/:customerId/payment-method-tokens',
       'GET /openapi.json',
       'GET /payments',
+      'GET /payments/get-intent/:xIntentId',
       'GET /payments/v2/get-intent/:xIntentId',
       'GET /setup-method/:setupMethodId',
       'GET /subscription',

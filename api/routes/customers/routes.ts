@@ -10,7 +10,7 @@ import { notFound, ok } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { inTransaction } from '../../idempotency.ts';
-import { answerPage, listQuery } from '../../lists.ts';
+import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 
 const CUSTOMER_ID = 'cus_0002sSOLtvYJpjM0P8rC2uQe';
@@ -98,14 +98,14 @@ export const getCustomers = route({
   summary: 'List customers',
   description: 'Newest first, in pages.',
   isExtension: true,
-  query: listQuery('cus'),
+  query: { ...listQuery('cus'), email: FILTERS.email },
   answer: {
     description: 'A page of customers.',
     schema: page(CustomerAnswer),
     examples: [{ summary: 'The last page', value: { data: [exampleCustomer], metadata: {} } }],
   },
   handle: async (call, { db }) =>
-    answerPage(call, (query) => listCustomers(db, query), presentCustomer),
+    answerPage(call, (query) => listCustomers(db, query, call.query), presentCustomer),
 });
 
 const PaymentMethodToken = z

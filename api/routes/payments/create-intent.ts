@@ -37,7 +37,7 @@ export const createIntent = route({
     fields: {
       amount: chargeAmount,
       currency,
-      customerDetails: customerDetailsField.describe(
+      customerDetails: optional(customerDetailsField).describe(
         'The payer. The page asks for a missing name or e-mail address.',
       ),
       callbackUrl: httpUrl().describe(
@@ -89,7 +89,13 @@ export const createIntent = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
-    const { amount, customerId, customerDetails, paymentMethods: wanted, ...order } = call.body;
+    const {
+      amount,
+      customerId,
+      customerDetails = {},
+      paymentMethods: wanted,
+      ...order
+    } = call.body;
     const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
     const merchantId = call.merchant.id;
     return inTransaction(call, deps, async (tx) => {

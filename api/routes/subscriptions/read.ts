@@ -3,12 +3,13 @@ import { listSubscriptions } from '../../../db/repositories/lists.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import { count, currencyCode, epochMs, minorAmount, page } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { numberText, optional } from '../../fields.ts';
-import { answerPage, listQuery } from '../../lists.ts';
+import { answerPage, FILTERS, listQuery } from '../../lists.ts';
 import { route } from '../../route.ts';
 import type { Call } from '../../route.ts';
 import {
@@ -47,7 +48,13 @@ export const getSubscriptions = route({
   summary: 'List subscriptions',
   description: 'Newest first, in pages.',
   isExtension: true,
-  query: listQuery('sub'),
+  query: {
+    ...listQuery('sub'),
+    customerId: FILTERS.customerId,
+    status: optional(z.enum(SUBSCRIPTION_STATUSES)).describe('Only records with this status.'),
+    receiptId: FILTERS.receiptId,
+    email: FILTERS.email,
+  },
   answer: {
     description: 'A page of subscriptions.',
     schema: page(SubscriptionAnswer),
@@ -56,7 +63,7 @@ export const getSubscriptions = route({
   handle: async (call, deps) =>
     answerPage(
       call,
-      (query) => listSubscriptions(deps.db, query),
+      (query) => listSubscriptions(deps.db, query, call.query),
       (view) => presentSubscription(deps, view),
     ),
 });
