@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Db } from '../db/client.ts';
 import {
   claimKey,
+  DECLINED_KEY_LIFETIME_MS,
   releaseKey,
   storeAnswer,
 } from '../db/repositories/merchants/idempotency-keys.ts';
@@ -79,16 +80,23 @@ export interface Execution {
   readonly giveUp: AbortSignal | null;
 }
 
+/** The answer of work that waits for a workflow. */
+export type OutcomeAnswer<Body> = Answer<Body> & {
+  /** False: the answer may still change, and is not stored. Default: true. */
+  readonly isDefinite?: boolean;
+  /** A charge was declined. The answer is stored for 24 h, and the key may then be used anew. */
+  readonly isDeclined?: boolean;
+};
+
 /**
  * The answer of work that waits for a workflow. The key is claimed first, under a lease of 45 s. A
  * definite answer is stored under the key afterwards. An error that is not definite (503, a pending
- * payment) releases the key, so that a repeat continues with the same command id. An answer with
- * `isDefinite: false` may still change and is not stored. Default: true. Rule: D-17.
+ * payment) releases the key, so that a repeat continues with the same command id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
   deps: Deps,
-  work: (execution: Execution) => Promise<Answer<Body> & { readonly isDefinite?: boolean }>,
+  work: (execution: Execution) => Promise<OutcomeAnswer<Body>>,
 ): Promise<Answer<Body>> {
   const { db, now, random } = deps;
   if (use === null) {
@@ -101,7 +109,10 @@ export async function withOutcome<Body>(
     const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
     if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
-    else await keep(db, use, claim.owner, answer);
+    else {
+      const expiresAt = answer.isDeclined ? now() + DECLINED_KEY_LIFETIME_MS : undefined;
+      await keep(db, use, claim.owner, answer, expiresAt);
+    }
     failpoint('after_answer_stored');
     return answer;
   } catch (error) {
@@ -130,8 +141,14 @@ async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Ou
   throw error;
 }
 
-async function keep(db: Db, use: KeyUse, owner: string, { status, text }: Answer): Promise<void> {
-  await storeAnswer(db, use, owner, { httpStatus: status, body: text });
+async function keep(
+  db: Db,
+  use: KeyUse,
+  owner: string,
+  { status, text }: Answer,
+  expiresAt?: number,
+): Promise<void> {
+  await storeAnswer(db, use, owner, { httpStatus: status, body: text }, expiresAt);
 }
 
 /** A stored answer. It was of the declared type when it was stored. */

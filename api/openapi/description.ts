@@ -31,7 +31,8 @@ a second. Do not poll: subscribe to events.
 ## Idempotency
 
 Send your own \`Idempotency-Key\` with every POST. Repeat the request with the same key until you have
-an answer: the request is executed once. A key is valid for one route. Its answer is stored for 45 days.
+an answer: the request is executed once. A key is valid for one route. Its answer is stored for 45 days, or
+for 24 hours when it says that a charge was declined.
 A replayed answer has the same bytes and the header \`Idempotent-Replayed: true\`. The same key with
 another body is answered 422 \`idempotency_key_reused\`. While the first call runs, a repeat is answered
 409 \`idempotency_key_in_use\`. A 5xx, a 429, a status of PENDING and \`payment_outcome_pending\` are not

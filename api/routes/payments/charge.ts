@@ -76,7 +76,9 @@ export async function withCharge<Body>(
     const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
     if (!isWritten) await db.transaction((tx) => insert(tx, ref));
     const charged = await charge(deps, ref, giveUp);
-    return { ...answer(ref.intentId, charged), isDefinite: charged.kind !== 'pending' };
+    const { kind } = charged;
+    const isDefinite = kind !== 'pending';
+    return { ...answer(ref.intentId, charged), isDefinite, isDeclined: kind === 'declined' };
   });
 }
 

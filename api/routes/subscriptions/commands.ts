@@ -195,6 +195,8 @@ export async function withCommand<Body = Record<string, never>>(
     if (!(await hasSubscription(deps.db, ref.merchantId, ref.subscriptionId))) {
       throw notFound('subscription');
     }
-    return ok(present(await executeCommand(deps.workflows, ref, commandOf(execution))));
+    const result = await executeCommand(deps.workflows, ref, commandOf(execution));
+    const isDeclined = result.kind === 'manualRetry' && !result.success;
+    return { ...ok(present(result)), isDeclined };
   });
 }

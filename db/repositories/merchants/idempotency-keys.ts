@@ -7,6 +7,8 @@ import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
 const DAY_MS = 86_400_000;
 /** Lifetime of a key. Rule: D-17. */
 export const KEY_LIFETIME_MS = 45 * DAY_MS;
+/** Lifetime of a key whose answer says that a charge was declined: no money moved. Rule: D-17. */
+export const DECLINED_KEY_LIFETIME_MS = DAY_MS;
 /** Length of a call's lease on its key. It is longer than any call may take. */
 export const KEY_LEASE_MS = 45_000;
 
@@ -36,7 +38,7 @@ export type Claim =
 
 /**
  * Claims a key in one statement, so exactly one caller wins. A caller may claim a new key, a key whose
- * call lost its lease (compare-and-set), or a key past its 45 days. It waits while a concurrent claim's
+ * call lost its lease (compare-and-set), or an expired key. It waits while a concurrent claim's
  * transaction is open.
  *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request;
@@ -97,16 +99,20 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   return { httpStatus: row.httpStatus, body: row.body };
 }
 
-/** Stores the definite answer. False if another call took over the key meanwhile. */
+/**
+ * Stores the definite answer until `expiresAt`, by default for 45 days. False if another call took over the
+ * key meanwhile.
+ */
 export async function storeAnswer(
   db: Db,
   use: KeyUse,
   owner: string,
   answer: StoredAnswer,
+  expiresAt?: number,
 ): Promise<boolean> {
   const stored = await db
     .update(idempotencyKeys)
-    .set({ ...answer, state: 'DONE' })
+    .set({ ...answer, state: 'DONE', ...(expiresAt === undefined ? {} : { expiresAt }) })
     .where(and(isKey(use), eq(idempotencyKeys.owner, owner)))
     .returning({ key: idempotencyKeys.key });
   return stored.length > 0;
