@@ -83,9 +83,10 @@ async function runDemo(
   print();
   if (differences.list.length === 0) {
     print(
-      styled('green', '  As it must be: ') +
-        "every date, amount, status, answer, event and signature; the gateway's book has 12 " +
-        'payments and 1 decline of the year, 6 payments and 3 declines of the rest, 1 of the link.',
+      styled('green', '  Everything is as expected: ') +
+        'every date, amount, status, answer, event and signature; the gateway recorded 12 payments ' +
+        "and 1 decline in the year, 6 payments and 3 declines after the merchant's commands, and " +
+        '1 payment by the link.',
     );
     print();
     return 0;

@@ -133,7 +133,7 @@ export const MONTHS: readonly Step[] = [
   paid(8, '2027-08-31', '2027-09-30', {
     enters: 'subscription.active',
     retriedAt: RETRIED_AT,
-    note: 'four hours later the subscription tries again by itself',
+    note: 'the automatic retry, four hours later',
   }),
   paid(9, '2027-09-30', '2027-10-31'),
   paid(10, '2027-10-31', '2027-11-30'),

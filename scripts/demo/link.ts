@@ -28,7 +28,7 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     { ...LINK, expiryDate: Date.now() + DAY_MS },
   );
   print();
-  print(styled('bold', '  A link, good for one use'));
+  print(styled('bold', '  A subscription link for one use'));
   print(`    ${styled('cyan', shortUrl)}`);
   differences.equal('link: disclaimer', DISCLAIMER, disclaimer);
   const now = (): string => minuteText(Date.now());

@@ -55,8 +55,8 @@ const ORDER = {
 const STARTS_AT = '2027-02-10 12:00';
 
 /**
- * For each step the answer and the read operation are checked. At the end the events and the gateway's
- * book are checked.
+ * The demo checks the answer and the read operation of each step, and at the end the events and the
+ * gateway's record of charges.
  */
 const STEPS: readonly Step[] = [
   {
@@ -157,7 +157,7 @@ const STEPS: readonly Step[] = [
   },
   {
     at: '2027-08-01 17:00',
-    note: 'one-time charge beside the months',
+    note: 'one-time charge, outside the cycles',
     charged: '5.00 USD',
     run: post('/subscription/merchant/one-time-charge', { amount: 500, currency: 'USD' }),
     answer: { status: 'SUCCESS', errorCode: null, errorMessage: null },
@@ -210,7 +210,7 @@ const BOOK: readonly string[] = [
 export async function operate(demo: DemoYear): Promise<void> {
   const { merchant, start, differences } = demo;
   print();
-  print(styled('bold', '  What a merchant can do meanwhile'));
+  print(styled('bold', '  A merchant’s commands'));
   const testClockId = await createTestClock(merchant, at(STARTS_AT));
   const { subscriptionId, fwdUrl } = await merchant.post<{
     subscriptionId: string;
