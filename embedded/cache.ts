@@ -11,12 +11,13 @@ const ABANDONED_AFTER_MS = 3_600_000;
 const LOCK_POLL_MS = 500;
 
 /**
- * Returns the folder `<root>/<entry>`, and lets `build` create it if it is missing. `build` gets an
- * empty folder. That folder gets its final name only after `build` has succeeded, so an entry is
- * complete or absent, even if the process dies.
+ * Returns the path `<root>/<entry>`. If this folder is missing, calls `build` with an empty folder, which
+ * gets its final name only after `build` has succeeded. The entry is therefore complete or absent, even if
+ * the process dies.
  *
- * If several processes ask at once, one builds and the others wait for it. If two build all the same (a
- * folder shared between machines), the first one to finish wins, and both get the same path.
+ * Of several processes on one machine, one builds and the others wait. Processes on different machines
+ * that share `root` may build at the same time. Then the entry of the first process to finish stays, and
+ * the others return its path.
  */
 export async function cachedFolder(
   root: string,
@@ -45,7 +46,7 @@ export async function cachedFolder(
   }
 }
 
-/** Waits for the build lock. Returns at once if the entry has appeared meanwhile. */
+/** Waits until this process has the build lock or the entry exists. Returns the function that unlocks. */
 async function lock(
   root: string,
   entry: string,
@@ -75,8 +76,7 @@ async function lock(
 }
 
 /**
- * The process that holds the lock. Undefined while the lock file is being written or is already
- * removed.
+ * The process that holds the lock. Undefined if the lock file is still being written, or is removed.
  */
 async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined> {
   try {
@@ -86,7 +86,7 @@ async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined
       ({ mtimeMs }) => Date.now() - mtimeMs,
       () => 0,
     );
-    // Its creator died between creating and filling the file.
+    // An empty file of this age: its creator died between creating and writing the file.
     return age > 10_000 ? { pid: 0, startedAs: 'never' } : undefined;
   }
 }

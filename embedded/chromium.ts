@@ -7,7 +7,7 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'] as const;
 
-/** Time limits in ms. The packages are about 100 MB, and the line may be slow. */
+/** Time limits in ms. The packages are about 100 MB, and the network may be slow. */
 const LISTS_WITHIN_MS = 2 * 60_000;
 const INSTALL_WITHIN_MS = 8 * 60_000;
 const VERSION_WITHIN_MS = 20_000;
@@ -22,7 +22,7 @@ type ChromiumConfig = Pick<EmbeddedConfig, 'chromiumPath'> & {
  * `chromium`, `chromium-browser`, `google-chrome` on PATH; an installation with apt-get, as root. Safe
  * to call from several processes at once.
  *
- * @throws ComponentMissingError if every way failed. The message lists the ways to get one.
+ * @throws ComponentMissingError if no browser was found or installed. The message lists what to do.
  */
 export async function chromium(config: ChromiumConfig, report: Report): Promise<string> {
   if (config.chromiumPath !== undefined) {
@@ -44,7 +44,10 @@ export async function chromium(config: ChromiumConfig, report: Report): Promise<
   );
 }
 
-/** On some distributions the program only prints how to install the browser, so it must run once. */
+/**
+ * Path of a browser on PATH that runs, or undefined. Running it is necessary: on some distributions the
+ * program only prints how to install the browser.
+ */
 async function chromiumOnPath(): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     const path = await onPath(program);
@@ -59,7 +62,7 @@ async function chromiumOnPath(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Why the installation failed, or undefined. */
+/** Installs Chromium with apt-get. Returns the reason of a failure, or undefined after a success. */
 async function install(config: ChromiumConfig, report: Report): Promise<string | undefined> {
   const { mayInstall = userInfo().uid === 0 } = config;
   if (!mayInstall) return 'no installation: only root can install packages';

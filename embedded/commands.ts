@@ -14,7 +14,7 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** How much of a failed command's output the error shows. */
+/** Length of the end of a failed command's output that the error shows. */
 const OUTPUT_TAIL_CHARACTERS = 1_500;
 
 /** Time in ms between SIGTERM and SIGKILL. */
@@ -23,8 +23,8 @@ const KILL_AFTER_MS = 3_000;
 /**
  * Runs a program to its end and returns its stdout.
  *
- * @throws CommandError if the program is missing, ends with another code than 0, or takes longer than
- * `timeoutMs`. In the last case the program is killed first.
+ * @throws CommandError if the program is missing, exits with another code than 0, or takes longer than
+ * `timeoutMs`. After `timeoutMs` the program is killed before the error is thrown.
  */
 export async function runCommand(
   command: string,
@@ -55,7 +55,7 @@ export async function runCommand(
     child.kill('SIGTERM');
     killTimer ??= setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
   };
-  // A long build must end with the process that started it.
+  // If this process exits, the child must not continue a long build.
   const onExit = (): void => void child.kill('SIGTERM');
   const timer = setTimeout(
     () => end(`took longer than ${options.timeoutMs} ms`),

@@ -7,9 +7,9 @@ import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
 /**
- * Registers our missing search attributes on an existing Temporal server.
+ * Registers the search attributes of our workflows that a given Temporal server does not have.
  *
- * @throws Error if the server does not answer or refuses. The message says what to do.
+ * @throws Error if the server does not answer or refuses. The message says how to register them by hand.
  */
 export async function prepareGivenServer(
   address: string,

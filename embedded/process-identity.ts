@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Identifies a process. The system reuses a pid; the pid together with the start time is unique. */
+/** Identifies a process by pid and start time. The pid alone is not unique, because the system reuses pids. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Opaque text, unique for each process. */
@@ -14,7 +14,7 @@ export function identify(pid: number): ProcessIdentity | undefined {
   return startedAs === undefined ? undefined : { pid, startedAs };
 }
 
-/** True while exactly this process runs, and not a later one with the same pid. */
+/** True while this process runs. False if a later process has its pid. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAs === identity.startedAs;
 }
@@ -32,8 +32,8 @@ export function commandLineOf(pid: number): string | undefined {
 }
 
 /**
- * Sends the signals one after another until the process has ended. Each signal has its own waiting
- * time. Never signals a later process with the same pid. False if the process survived all signals.
+ * Sends the signals one after another until the process has ended. Waits `waitMs` after each signal.
+ * Never signals a later process with the same pid. Returns false if the process survived all signals.
  */
 export async function endProcess(
   identity: ProcessIdentity,
@@ -44,7 +44,7 @@ export async function endProcess(
     try {
       process.kill(identity.pid, signal);
     } catch {
-      // The process has ended meanwhile, or this process may not signal it. The check below decides.
+      // Either the process has ended, or the system forbids the signal. `waitUntilGone` tells which.
     }
     if (await waitUntilGone(identity, waitMs)) return true;
   }
@@ -53,7 +53,7 @@ export async function endProcess(
 
 const POLL_MS = 50;
 
-/** Waits until the process has ended. False if it still runs after `waitMs`. */
+/** Waits until the process has ended. Returns false if it still runs after `waitMs`. */
 export async function waitUntilGone(identity: ProcessIdentity, waitMs: number): Promise<boolean> {
   const deadline = performance.now() + waitMs;
   while (isRunning(identity)) {

@@ -5,7 +5,7 @@ import type { ProcessIdentity } from './process-identity.ts';
 
 /** A process started for this data folder, as recorded in `processes.json`. */
 export interface ProcessRecord extends ProcessIdentity {
-  /** `start` is the starter itself. */
+  /** Name of the service; `start` is the process of `npm start` itself. */
   readonly name: string;
   readonly command: string;
   /** ISO-8601. */
@@ -13,8 +13,8 @@ export interface ProcessRecord extends ProcessIdentity {
 }
 
 /**
- * The processes of a data folder, recorded in a file. The next start finds there the processes that a
- * killed start left running. Scripts find there the pid of the worker or of the API.
+ * The processes of a data folder, recorded in a file. The next start reads from it which processes a
+ * killed start left running; scripts read from it the pids of the worker and the API.
  */
 export interface ProcessTable {
   /** The records whose process still runs. */

@@ -4,10 +4,10 @@ import { pathToFileURL } from 'node:url';
 import { build, stop } from 'esbuild';
 import type { Plugin } from 'esbuild';
 
-/** The first import of a process that runs workflows. The file explains why. */
+/** A process that runs workflows must import this file first; the file explains why. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs that start often: three servers and two commands of `npm run`. */
+/** The programs to compile, because they start often: three servers and two commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
@@ -21,9 +21,9 @@ const PROGRAMS = [
 export type ProgramFile = Exclude<(typeof PROGRAMS)[number], typeof WORKFLOW_THREADS>;
 
 /**
- * Compiles our programs into `folder`, which may be anywhere. A process then starts without compiling
- * TypeScript, which saves 0.5 to 1.9 s of CPU. Packages are not compiled: they are imported from this
- * checkout's `node_modules`. Call it in the checkout's root folder.
+ * Compiles our programs into `folder`, which may be outside the checkout. A compiled program starts with 0.5
+ * to 1.9 s less CPU time. npm packages are not compiled: the programs import them from this checkout's
+ * `node_modules`. The working directory must be the checkout's root.
  *
  * @throws Error if a source file does not compile.
  */
@@ -36,7 +36,7 @@ export async function bundlePrograms(folder: string): Promise<void> {
     bundle: true,
     splitting: true,
     platform: 'node',
-    // Resolves packages like Node: without the condition `module`, which esbuild adds by default.
+    // Resolves packages as Node does. By default esbuild adds the condition `module`, which Node does not have.
     conditions: [],
     format: 'esm',
     target: 'node20',
@@ -56,7 +56,7 @@ export function bundledProgram(folder: string, file: ProgramFile): string[] {
   return ['--enable-source-maps', ...first, compiled(file)];
 }
 
-/** Marks a nested resolution of `packagesByPath`, which must not start another one. */
+/** Marks the nested call of `resolve` in `packagesByPath`, which must not call `resolve` again. */
 const INNER = 'inner';
 
 /** Imports packages by absolute path, because Node looks for `node_modules` next to the importing file. */
@@ -73,7 +73,7 @@ const packagesByPath: Plugin = {
   },
 };
 
-/** Keeps `import.meta.url` the URL of the source file, so that it finds its neighbouring files. */
+/** Replaces `import.meta.url` by the URL of the source file, so that code finds files next to its source. */
 const ownFileUrl: Plugin = {
   name: 'own-file-url',
   setup(bundler) {

@@ -14,7 +14,7 @@ export interface ProgramSettings {
 
 const READY_WITHIN_MS = 90_000;
 
-/** Gateway, API and worker as services. The last one stops first. */
+/** The sandbox gateway, the API and the worker as services. */
 export function ourPrograms(settings: ProgramSettings): {
   gateway: Service;
   api: Service;

@@ -1,9 +1,9 @@
-/** Receives progress messages: the terminal, or a test's log. */
+/** Receives one progress message, for the terminal or a test's log. */
 export type Report = (line: string) => void;
 
 /**
- * Runs `work` and reports every `everyMs` that it still runs, with the seconds so far. So a long
- * preparation is never silent.
+ * Runs `work` and returns its result. While `work` runs, reports every `everyMs` how many seconds it has
+ * taken so far.
  */
 export async function withStillWorking<T>(
   report: Report,

@@ -1,7 +1,10 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { SdkServer } from './sdk-download.ts';
 
-/** Arguments: the server, and the folder for the download. Starts the server, then stops it. */
+/**
+ * Makes the SDK download a server into a folder: starts the server, then stops it. Arguments: the server's
+ * name and the folder.
+ */
 const [server, downloadDir] = process.argv.slice(2) as [SdkServer, string];
 const executable = { type: 'cached-download', downloadDir } as const;
 

@@ -8,7 +8,7 @@ import { childEnvironment } from '../runtime/config.ts';
 /** The two servers that the Temporal SDK can download. */
 export type SdkServer = 'dev-server' | 'time-skipping';
 
-/** Time limit in ms for the start of the download. After it, the machine counts as offline. */
+/** If no download has started after this time in ms, the machine counts as offline. */
 const BEGIN_WITHIN_MS = 15_000;
 
 /** Time limit in ms for the whole download: 100 MB at 3 Mbit/s. */
@@ -24,8 +24,8 @@ export function sdkVersion(): string {
 
 /**
  * Lets the Temporal SDK download a server and moves the program to `target`. Returns the reason of a
- * failure, or undefined. The SDK downloads only while it starts a server, and it cannot be interrupted.
- * So a separate process does it and is killed after the time limit.
+ * failure, or undefined after a success. The SDK downloads a server only to start it, and has no way to
+ * cancel the download. A separate process therefore calls the SDK, and is killed after the time limit.
  */
 export async function downloadWithSdk(
   server: SdkServer,
@@ -36,7 +36,7 @@ export async function downloadWithSdk(
     const failure = await runChild(server, folder);
     const program = (await readdir(folder)).find((name) => !name.endsWith('.downloading'));
     if (program === undefined) return failure ?? 'nothing was downloaded';
-    // The SDK names the file only when it is complete. The server need not have started.
+    // The SDK gives the file its final name when the download is complete, even if the server does not start.
     await rename(join(folder, program), target);
     return undefined;
   } finally {

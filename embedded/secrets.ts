@@ -14,8 +14,8 @@ export interface EmbeddedSecrets {
 const newKey = (): string => randomBytes(32).toString('base64url');
 
 /**
- * Reads the secrets in `file`, which only its owner can read. Missing secrets are created. They never
- * change afterwards, because credentials and webhook secrets in the database depend on them.
+ * Reads the secrets in `file`, which only its owner can read, and adds missing secrets to it. An existing
+ * secret never changes, because credentials and webhook secrets in the database depend on it.
  */
 export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   const kept = existsSync(file)

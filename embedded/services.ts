@@ -8,7 +8,7 @@ import type { ProcessIdentity } from './process-identity.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { Report } from './progress.ts';
 
-/** The program to run, and its account if it is not the current one. */
+/** A program to run. Without `uid` and `gid` it runs as the current account. */
 export interface Program {
   readonly command: string;
   readonly args: readonly string[];
@@ -25,25 +25,25 @@ export interface Service {
   /** Receives all output of the process. */
   readonly logFile: string;
   /**
-   * True once the service is ready. Called every 100 ms. `saysReady` is true after its message over
-   * IPC.
+   * True once the service is ready. Called every 100 ms. `saysReady` is true after the process has sent
+   * its ready message over IPC.
    */
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
-  /** Runs before each launch and each restart. */
+  /** Called before each launch and each restart. */
   readonly beforeLaunch?: () => Promise<void>;
-  /** The signals that end it, one after another, each with its waiting time. */
+  /** The signals that stop the process, one after another, each with the time to wait for its end. */
   readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
-  /** True for our own programs. They end when this process, which holds their stdin, has ended. */
+  /** True for our own programs. They exit when their stdin closes, so they end with this process. */
   readonly isOurProgram: boolean;
 }
 
 export interface SupervisedService {
   readonly name: string;
   /**
-   * Resolves when the service is ready. From then on a dead service is restarted.
+   * Resolves when the service is ready. After that, a process that ends is restarted.
    *
-   * @throws ServiceFailedError if it dies or is not ready in time.
+   * @throws ServiceFailedError if the process ends or is not ready in time.
    */
   start(): Promise<void>;
   /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
@@ -60,24 +60,24 @@ class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }
 
-/** First wait in ms before a restart. Each death that follows soon doubles it. */
+/** First wait in ms before a restart. The wait doubles if the process ends again soon. */
 const RESTART_FIRST_MS = 250;
 const RESTART_MOST_MS = 5_000;
-/** A service that ran this long has recovered: the next wait is the first one again. */
+/** If a process ran at least this long, the wait before its next restart is RESTART_FIRST_MS again. */
 const RECOVERED_AFTER_MS = 60_000;
 
 const READY_POLL_MS = 100;
 
 /**
- * Number of launches of a foreign server that dies before it is ready. It may have lost a port, which
- * it chooses itself, to another process. Our own programs get one launch, because their cause of death
- * remains.
+ * Maximum number of launches of a server that is not our own program, if it ends before it is ready. Such
+ * a server chooses some ports itself, and another process may have taken one of them. Our own programs get
+ * one launch, because a second one would fail for the same reason.
  */
 const FOREIGN_LAUNCHES = 3;
 
 /**
- * Supervises a service: restarts it after each death, and reports it. The wait before a restart doubles
- * from 0.25 s to 5 s while deaths follow each other closely.
+ * Supervises a service: whenever its process ends, reports this and restarts the process. The wait before a
+ * restart doubles from 0.25 s to 5 s while the process keeps ending soon.
  */
 export function supervise(
   service: Service,
@@ -173,8 +173,8 @@ function spawnService(service: Service): ChildProcess {
     const child = spawn(command, [...args], {
       ...account,
       cwd: service.isOurProgram ? process.cwd() : '/',
-      // A process group of its own: Ctrl-C in the terminal reaches only the starter, which stops the
-      // services in order.
+      // In a separate process group, Ctrl-C in the terminal reaches only the starter. The starter then
+      // stops the services in order.
       detached: true,
       stdio: service.isOurProgram ? ['pipe', log, log, 'ipc'] : ['ignore', log, log],
       env: childEnvironment({
@@ -214,7 +214,7 @@ function failed(service: Service, what: string): ServiceFailedError {
   );
 }
 
-/** The last 12 lines. If a Go program reported a panic before them, that line comes first. */
+/** The last 12 lines of the log. If a Go program panicked before them, the line of the panic comes first. */
 function endOf(file: string): string {
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const reason = lines.slice(-200, -12).findLast((line) => /^(panic|fatal error):/.test(line));

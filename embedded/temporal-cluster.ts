@@ -19,7 +19,7 @@ const BUILD_TIMEOUT_MS = 30 * 60_000;
 const SCHEMA_TIMEOUT_MS = 120_000;
 const READY_WITHIN_MS = 90_000;
 const NAMESPACE_KNOWN_AFTER_MS = 12_000;
-/** The production cluster of docker-compose.yml uses the same file. */
+/** The cluster of docker-compose.yml uses the same file. */
 const DYNAMIC_CONFIG = fileURLToPath(
   new URL('../docker/temporal-dynamic-config.yaml', import.meta.url),
 );
@@ -29,7 +29,7 @@ const RETENTION = '3 days';
 /** A Temporal cluster on Postgres. One process runs all four services. */
 export interface TemporalClusterSettings {
   readonly programs: { readonly server: string; readonly sqlTool: string };
-  /** URL of the Postgres that holds its two databases. */
+  /** URL of the Postgres server for the cluster's two databases. */
   readonly databaseUrl: string;
   readonly host: string;
   readonly port: number;
@@ -127,11 +127,11 @@ const INNER_PORTS = [
   'WORKER_MEMBERSHIP_PORT',
 ] as const;
 const INNER_PORTS_FROM = 2_001;
-/** The cluster stores the ports of its members in a column of two bytes. */
+/** The cluster stores the ports of its services in a signed column of two bytes. */
 const PORT_MAX = 32_767;
 
 /**
- * The ports for the traffic between the services of a cluster at `port`.
+ * The ports for the traffic between the services of a cluster whose frontend listens at `port`.
  *
  * @throws Error if they exceed the cluster's limit.
  */
@@ -167,7 +167,7 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
       DYNAMIC_CONFIG_FILE_PATH: DYNAMIC_CONFIG,
       NUM_HISTORY_SHARDS: '4',
       LOG_LEVEL: 'warn',
-      // If two members die together, the first one to restart must not wait for the other.
+      // With this address a service that restarts does not wait for another service that is down.
       TEMPORAL_BROADCAST_ADDRESS: settings.host,
     },
     logFile: settings.logFile,
@@ -202,7 +202,7 @@ export async function ensureNamespace(address: string, namespace: string): Promi
 }
 
 /**
- * True if the server answers.
+ * Returns true if the server answers.
  *
  * @throws Error if no server answers.
  */

@@ -11,7 +11,7 @@ export interface TemporalServerSettings {
   readonly namespace: string;
   /** Port of the Web UI. Without it there is no Web UI. */
   readonly uiPort?: number;
-  /** File for its state. Without it the state is in memory and ends with the server. */
+  /** File for the server's state. Without this file the state is in memory and is lost when the server ends. */
   readonly stateFile?: string;
   readonly logFile: string;
 }
@@ -26,13 +26,13 @@ export const SEARCH_ATTRIBUTES = {
 const READY_WITHIN_MS = 60_000;
 
 /**
- * Write-ahead log, synced at its checkpoints: 3.5 times the throughput of the default. A killed server
- * loses no data. A power failure may lose the last moments.
+ * A write-ahead log that is synced only at its checkpoints has 3.5 times the throughput of the default. A
+ * killed server loses no data; a power failure may lose the latest writes.
  */
 const SQLITE_PRAGMAS = ['journal_mode=wal', 'synchronous=1'] as const;
 
 const DYNAMIC_CONFIG = [
-  // Without this the server would look for newer versions on the internet.
+  // Without this setting the server looks for newer versions on the internet.
   'frontend.enableServerVersionCheck=false',
   'frontend.enableUpdateWorkflowExecution=true',
   'frontend.enableUpdateWorkflowExecutionAsyncAccepted=true',

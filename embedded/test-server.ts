@@ -13,8 +13,7 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
 /**
- * This version keeps the memo over continue-as-new and suggests continue-as-new from 4,096 events on.
- * Older versions do not.
+ * Older versions lose the memo at continue-as-new, and do not suggest continue-as-new at 4,096 events.
  */
 const TEST_SERVER_VERSION = '1.38.0';
 
@@ -31,7 +30,7 @@ const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
  * Java server from Maven. The last two are stored in the cache. Safe to call from several processes at
  * once.
  *
- * @throws ComponentMissingError if every way failed.
+ * @throws ComponentMissingError if none of these succeeded.
  */
 export async function temporalTestServer(
   config: TestServerConfig,
@@ -101,8 +100,8 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
 }
 
 /**
- * The SDK kills the pid that it started, so `exec` must replace the shell by the JVM: otherwise the JVM
- * would stay. The flags make it start well within the SDK's limit of 5 s.
+ * To stop the server, the SDK kills the pid that it started. `exec` gives this pid to the JVM; without
+ * `exec` only the shell would end. With these flags the JVM starts within the SDK's limit of 5 s.
  */
 const WRAPPER = `#!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$(dirname "$0")/lib/*" io.temporal.testserver.TestServer "$@"
