@@ -1,7 +1,7 @@
-// npm run chaos: starts a separate system and charges subscriptions all the time. Meanwhile it kills
-// and freezes processes at random. The gateway loses answers, the webhook receivers fail, and the
-// clients repeat their requests. Afterwards it lets the system recover and verifies the books. Exits
-// with 1 and lists the faults if the books are wrong.
+// npm run chaos: starts a separate system in which subscriptions are charged continuously. Meanwhile it
+// kills and freezes processes at random, the gateway loses answers, the webhook receivers fail, and the
+// clients repeat their requests. Then it lets the system recover and verifies all records. If it finds
+// violations, it lists them and exits with 1.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ interface Options extends RunOptions {
 }
 
 const program = new Command('chaos')
-  .description('Injects faults while subscriptions are charged, then verifies the books.')
+  .description('Injects faults while subscriptions are charged, then verifies all records.')
   .option('--cycles <count>', 'stop after this number of paid cycles', wholeNumber, 2_000)
   .option('--subscriptions <count>', 'number of subscriptions at the start', wholeNumber, 120)
   .option('--minutes <count>', 'time limit of the fault phase', wholeNumber, 60)
@@ -67,7 +67,7 @@ await runScript(async () => {
   } finally {
     await stack.stop();
     if (isFine && !options.keep) rmSync(folder, { recursive: true, force: true });
-    else print(`  data, logs and books are kept in ${folder}\n`);
+    else print(`  data, logs and records are kept in ${folder}\n`);
   }
 });
 

@@ -1,5 +1,6 @@
-// npm run check:coverage: every rule of docs/interface-coverage.md needs a test that exists and runs.
-// Every rule id that the project cites needs a row there. Exits with 1 and lists the faults otherwise.
+// npm run check:coverage: every rule of docs/interface-coverage.md needs a test that exists and runs, and
+// every rule id that the project cites needs a row in this document. Otherwise the command lists the
+// faults and exits with 1.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -55,7 +56,7 @@ function titlesOf(path: string): Titles {
   return read;
 }
 
-/** The rule ids that a file cites without a row in the document. */
+/** One sentence for each rule id that a file cites and that has no row in the document. */
 function uncovered(covered: ReadonlySet<string>): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard']);
   const files = listed

@@ -1,6 +1,6 @@
-// npm run demo: one year of a subscription, a merchant's commands, and a link, against a running npm
-// start. It uses only HTTP, as a merchant, a payer and their bank. It checks every date, amount, status
-// and event. Exits with 1 and lists every difference.
+// npm run demo: runs one year of a subscription, a merchant's commands, and a subscription link against a
+// running npm start. It uses only HTTP, as a merchant, a payer and their bank would. It checks every date,
+// amount, status and event. If any differs, it lists every difference and exits with 1.
 
 import { randomBytes } from 'node:crypto';
 import { startWebhookReceiver } from '../test/support/webhook-receiver.ts';
@@ -28,12 +28,12 @@ const EVENT_TYPES = [
   'subscription.ended',
 ];
 
-/** How long a request is repeated when the API answers 429. */
+/** Time in ms for which a request is repeated when the API answers 429. */
 const RATE_LIMITED_MS = 10_000;
 
 await runScript(async () => {
   const start = await findRunningStart();
-  // A step is faster than a tenth of a second, and the API allows 10 reads a second of one subscription.
+  // The API allows 10 reads a second of one subscription. A step may take less than 0.1 s, so some get 429.
   const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
@@ -75,7 +75,7 @@ async function runDemo(
   print(`  ${year.events} events in order; the year took ${seconds} s.`);
   print(`  Its workflow in the Temporal Web UI:`);
   print(`    ${styled('cyan', webUiLink(start, year.subscriptionId))}`);
-  // A difference in the year would repeat in the following parts.
+  // After a difference in the year, the other parts would only show the same fault again.
   if (differences.list.length === 0) {
     await operate(demo);
     await sellByLink(demo);

@@ -1,9 +1,9 @@
-// npm run fuzz: runs Schemathesis against a running npm start. It sends thousands of valid and invalid
-// requests, generated from /openapi.json. It fails on every answer that the document does not allow: a
-// 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
+// npm run fuzz: runs Schemathesis against a running npm start. Schemathesis generates thousands of valid
+// and invalid requests from /openapi.json. The run fails on every answer that the document does not
+// allow: a 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
 //
-// The requests use two merchants made for this run. Only one has webhook configurations, and it has
-// nothing else. So no event is ever sent to a generated address.
+// The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
+// this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,7 +21,7 @@ import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
 import { makeRecords } from '../proof/fuzz/records.ts';
 import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
 
-/** With fewer requests the run proves too little. */
+/** A run with fewer requests fails, because it proves too little. */
 const CALLS_MIN = 5_000;
 const DEFAULT_SECONDS = 300;
 const WEBHOOK_SECONDS = 45;
@@ -82,7 +82,7 @@ function reportResult(calls: readonly Call[], exitCodes: readonly number[]): num
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Two new merchants, so that generated records do not mix with other records. */
+/** Creates two merchants, so that generated records do not mix with other records. */
 async function newMerchants({ demo, dataDir }: RunningStart) {
   const { givenSecrets } = loadEmbeddedConfig();
   const pepper =

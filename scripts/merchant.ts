@@ -37,7 +37,7 @@ interface Place {
   readonly pepper: string;
 }
 
-/** The result of a command: text lines for a person, and the same as data. */
+/** The result of a command, as lines of text and as data for `--json`. */
 interface Report {
   readonly lines: readonly string[];
   readonly data: unknown;
@@ -199,7 +199,7 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
   }
 }
 
-/** A database error's message is the SQL statement. Its cause holds the reason. */
+/** A database error's message is only the SQL statement; the reason is in its cause. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

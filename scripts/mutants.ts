@@ -1,6 +1,6 @@
-// npm run mutants: plants defects in a copy of this checkout, one at a time, and runs the tests that
-// must notice each. The run fails if no test notices a defect, or if a test fails without a defect.
-// This checkout stays unchanged, and no build contains a defect.
+// npm run mutants: plants defects in a copy of this checkout, one at a time, and runs the tests that must
+// detect each defect. The run fails if no test detects a defect, or if a test fails without a defect. This
+// checkout stays unchanged, and no build contains a defect.
 
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -19,7 +19,7 @@ import { print, runScript, styled } from './client/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
 
-/** A test run that exceeds this time counts as not noticing the defect. */
+/** A test run that takes longer, in ms, counts as not detecting the defect. */
 const RUN_WITHIN_MS = 10 * 60_000;
 
 interface Outcome {
@@ -28,8 +28,8 @@ interface Outcome {
 }
 
 const program = new Command('mutants')
-  .description('Plants defects in a copy of this checkout; a test must notice each.')
-  .option('--only <text>', 'plant only the defects with this text')
+  .description('Plants defects in a copy of this checkout; a test must detect each.')
+  .option('--only <text>', 'plant only the defects whose description contains this text')
   .option('--report <file>', 'write the table as Markdown');
 
 await runScript(async () => {
@@ -68,7 +68,7 @@ function mark(isFine: boolean): string {
   return isFine ? styled('green', '✓') : styled('red', '✗');
 }
 
-/** Copies all files known to git, in their present state. */
+/** Copies all files that git tracks, with uncommitted changes. */
 function copyCheckout(folder: string): void {
   const listed = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' });
   for (const file of listed.split('\0').filter(Boolean)) {
@@ -78,7 +78,7 @@ function copyCheckout(folder: string): void {
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
 }
 
-/** Each test file once, with its project. */
+/** Every test file of these mutants, once, with its project. */
 function testsOf(mutants: readonly Mutant[]): [Mutant['project'], string][] {
   const tests = new Map(mutants.map(({ project, test }) => [test, project] as const));
   return [...tests].map(([test, project]) => [project, test]);
@@ -130,7 +130,7 @@ interface VitestResults {
   }[];
 }
 
-/** Only a failed test notices a defect. A file that does not compile has no failed test. */
+/** Counts failed tests. A file that does not compile has no failed test, so it does not count as detecting. */
 function readResults(file: string): Outcome {
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
@@ -144,7 +144,7 @@ function table(lines: readonly string[]): string {
   return [
     '# Planted defects',
     '`npm run mutants` plants each of these defects, one at a time, in a copy of the checkout and runs the',
-    'tests that must notice it. No build contains a defect.',
+    'tests that must detect the defect. No build contains a defect.',
     '',
     '| Defect | Where | Tests that fail | The first of them |',
     '|---|---|---|---|',

@@ -1,6 +1,6 @@
 // npm run review: operator command for payments and refunds that need manual review. It uses the
-// database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`.
-// Without Temporal a decision is stored too, and the sweep books it later.
+// database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If
+// Temporal is unreachable, the command still stores the decision, and the sweep books it later.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -22,7 +22,7 @@ import { decisionOf } from './review/decision.ts';
 import type { SettleOptions } from './review/decision.ts';
 import { reviewData, reviewLines } from './review/listing.ts';
 
-/** Maximum length of the list. */
+/** Maximum number of listed reviews. */
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
 
@@ -80,7 +80,7 @@ async function settle(
   }
 }
 
-/** Has a workflow book the decision or watch for a late charge. False: the sweep does it later. */
+/** Makes a workflow book the decision or watch for a late charge. False if the sweep has to do this later. */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);
   const { taskQueuePrefix } = place;
@@ -142,7 +142,7 @@ async function run(command: (place: Place) => Promise<void>): Promise<void> {
   }
 }
 
-/** A database error's message is the SQL statement. Its cause holds the reason. */
+/** A database error's message is only the SQL statement; the reason is in its cause. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Runs a command of this project from a checkout in any state. It checks the Node version and installs
-// the packages of package-lock.json if they are missing. Then it runs the command. This file is plain
-// JavaScript, because it runs before any package is installed.
+// Runs a command of this project. Before that, it checks the Node version, and installs the packages of
+// package-lock.json if they are missing or outdated. This file is plain JavaScript, because it runs before
+// any package is installed.
 //
 //   node scripts/run.mjs start|test|test:harm|check|demo|merchant|chaos|mutants|review|verify|fuzz|
 //     bench:create|bench:billing-day|bench:endpoints|bench:two-merchants [arguments]
@@ -17,7 +17,7 @@ const LOCK_MARK = resolve(ROOT, 'node_modules/.perennial-lock');
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Each step of `check`, with the fix for its failure. */
+/** The steps of `check`, each with the advice to print if it fails. */
 const CHECKS = [
   { script: 'check:format', fix: 'npm run format' },
   { script: 'check:lint', fix: 'npx oxlint --type-aware --fix .' },
@@ -78,7 +78,10 @@ function checkNodeVersion() {
   if (difference < 0) fail(`This needs Node ${wanted}; this is Node ${process.versions.node}.`);
 }
 
-/** Runs `npm ci` if node_modules does not match package-lock.json. A file stores the lock's hash. */
+/**
+ * Runs `npm ci` if node_modules does not match package-lock.json. A file in node_modules stores the hash of
+ * the package-lock.json from which it was installed.
+ */
 async function installPackages() {
   const lockHash = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
   const platform = `${process.platform}-${process.arch}`;
@@ -114,9 +117,9 @@ async function check() {
 }
 
 /**
- * Runs a program with our terminal, forwards signals, and returns its exit code. With `endsWithUs` its
- * stdin is a pipe. The pipe ends when this process ends, even by SIGKILL. Then `start` stops everything
- * it started.
+ * Runs a program on our terminal, forwards signals, and returns its exit code. With `endsWithUs` the
+ * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program
+ * `start` then stops everything that it started.
  */
 function run(program, args, { endsWithUs = false } = {}) {
   return new Promise((done) => {
@@ -136,7 +139,7 @@ function run(program, args, { endsWithUs = false } = {}) {
   });
 }
 
-/** If npm is killed, its children must not keep running: this timer detects it. */
+/** Calls `onGone` when the parent process has ended. If npm is killed, its children must stop too. */
 function watchParent(onGone) {
   if (process.env.npm_lifecycle_event === undefined) return undefined;
   const parent = process.ppid;

@@ -1,6 +1,7 @@
-// npm start: runs everything on one machine. It prepares missing parts. Then it starts Postgres, the
-// Temporal server, the sandbox gateway, the API and the worker, each as a separate process. Ctrl-C
-// stops them all. A server given by DATABASE_URL or TEMPORAL_ADDRESS replaces the embedded one.
+// npm start: runs the whole system on one machine. It downloads or builds missing programs. Then it starts
+// Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a separate process.
+// Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, it uses that server and does not
+// start its own.
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';
@@ -37,7 +38,7 @@ import { onShutdown } from '../runtime/shutdown.ts';
 
 const startedAt = performance.now();
 const say = (line: string): void => console.log(`· ${line}`);
-// The terminal may close before this process ends. A failed write must not prevent an orderly stop.
+// The terminal may close before this process ends. Then a write fails, which must not prevent the stop.
 process.stdout.on('error', () => undefined);
 
 const BUNDLE_WITHIN_MS = 120_000;
@@ -48,7 +49,7 @@ const programFolder = join(config.dataDir, 'programs');
 const table = openProcessTable(join(config.dataDir, 'processes.json'));
 const running: SupervisedService[] = [];
 let isStopping = false;
-/** True once the process table names this process, and no other, as the starter. */
+/** True once this process is recorded as the starter in the process table. */
 let isListed = false;
 
 const stop = (...names: string[]) => ({
@@ -80,7 +81,7 @@ const shutdown = onShutdown(
 try {
   await startAll();
 } catch (error) {
-  // While stopping, a failed start is expected and is not reported.
+  // A stop makes the running start fail; this is no error.
   if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
   shutdown('could not start', 1);
 }
@@ -159,7 +160,7 @@ async function run(service: Service): Promise<void> {
   if (!isStopping) say(`${service.name} is up`);
 }
 
-/** URL of the database: the given one, or one on the embedded server. The embedded server is started. */
+/** Returns DATABASE_URL if it is set. Otherwise starts the embedded Postgres and returns the URL. */
 async function startDatabase(password: string): Promise<string> {
   if (config.databaseUrl !== undefined) {
     await requireDatabase(config.databaseUrl);
@@ -178,7 +179,7 @@ async function startDatabase(password: string): Promise<string> {
   return url;
 }
 
-/** Address of the Temporal server: the given one, or the embedded one. The embedded one is started. */
+/** Returns TEMPORAL_ADDRESS if it is set. Otherwise starts the dev server and returns its address. */
 async function startTemporal(): Promise<string> {
   if (config.temporalAddress !== undefined) {
     await prepareGivenServer(config.temporalAddress, config.temporalNamespace, say);
@@ -197,7 +198,7 @@ async function startTemporal(): Promise<string> {
   return temporalAddress(settings);
 }
 
-/** Address of an embedded cluster. It stores its state in the given Postgres, as in production. */
+/** Starts an embedded cluster that stores its state in the given Postgres. Returns its address. */
 async function startCluster(databaseUrl: string): Promise<string> {
   if (config.temporalAddress !== undefined) return startTemporal();
   const settings = {
@@ -215,7 +216,7 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
-/** Bundles once, so that a restarted worker is ready sooner. */
+/** Bundles the workflows once, so that a restarted worker need not. Returns the path of the bundle. */
 async function bundleWorkflows(): Promise<string> {
   const file = join(config.dataDir, 'workflow-bundle.js');
   await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {
@@ -256,7 +257,7 @@ function shown(path: string): string {
   return short.startsWith('..') ? path : short;
 }
 
-/** demo.json, which only its owner can read, has the whole URL. */
+/** For the terminal. The URL with the password is in demo.json, which only its owner can read. */
 function withoutPassword(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   url.password = '';

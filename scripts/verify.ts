@@ -1,6 +1,6 @@
-// npm run verify: checks the invariants that must always hold. It reads Postgres, the gateway's book
-// and, if given, the books of webhook receivers and clients. It only reads, so it may run against a
-// live system at any time. Exits with 1 and lists the violations.
+// npm run verify: checks the invariants of the data. It compares Postgres with the gateway's records and, if
+// given, with the records of webhook receivers and clients. It writes nothing, so it may run against a live
+// system at any time. If an invariant is violated, it lists the violations and exits with 1.
 
 import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
@@ -23,7 +23,7 @@ interface Options {
 }
 
 const program = new Command('verify')
-  .description('Verifies the books: charged once, nothing missing, every event sent.')
+  .description('Compares all records: charged once, nothing missing, every event sent.')
   .option('--database-url <url>', 'default: that of the running npm start')
   .option(
     '--gateway-url <url>',
@@ -66,8 +66,8 @@ function placesOf(options: Options): Places {
 }
 
 /**
- * Repairs are not a violation: after a crash they are right. If the count grows without crashes, an
- * operator should look.
+ * Repairs are no violation, because they are expected after a crash. If the count grows without crashes, an
+ * operator must find the cause.
  */
 function printRepairs(repairs: readonly Repairs[]): void {
   print(`  Repairs by the sweeps so far: ${repairs.length === 0 ? 'none' : ''}`);

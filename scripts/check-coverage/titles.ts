@@ -10,12 +10,12 @@ export interface Titles {
 const TESTS = ['test', 'it', 'describe'];
 const NOT_RUN = ['skip', 'todo', 'fails'];
 
-/** `… [D-05, IF-4.6]`: a title of a table's case. */
+/** `… [D-05, IF-4.6]`: the title of a case in a table-driven test. */
 const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
 
 /**
- * The titles of a test file: of every `test`, `it` and `describe`, and of the cases of a table. A case
- * title is a text that ends in rule ids, or the value of `name`.
+ * The titles in a test file: of every `test`, `it` and `describe`, and of the cases of table-driven tests.
+ * The title of a case is a string that ends in rule ids, or the value of a property `name`.
  */
 export function readTitles(path: string): Titles {
   const text = readFileSync(path, 'utf8');
@@ -42,7 +42,7 @@ export function readTitles(path: string): Titles {
   return { running: [...new Set(running)], skipped };
 }
 
-/** The names in `test.skip` or `it.each(…)`, from the left. */
+/** The names of a called expression from left to right: `test` and `skip` for `test.skip`. */
 function calledNames(callee: ts.Expression): string[] {
   if (ts.isIdentifier(callee)) return [callee.text];
   if (ts.isPropertyAccessExpression(callee)) {

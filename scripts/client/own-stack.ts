@@ -20,7 +20,7 @@ export interface StackOptions {
    */
   readonly temporal: 'dev' | 'cluster';
   readonly ports: StackPorts;
-  /** Called at the launch with a function that stops the stack, for a signal during the start. */
+  /** Called at the launch with a function that stops the stack, so that a signal can stop an unfinished start. */
   readonly onLaunch?: (stop: () => Promise<void>) => void;
 }
 
@@ -38,10 +38,10 @@ const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 
 /**
- * Starts a separate system with all processes of production on one machine. It is `npm start` with its
- * own data folder and ports, so a running system is not affected.
+ * Starts a separate system by `npm start` with its own data folder and ports. A running system is not
+ * affected.
  *
- * @throws Error with the end of its output if it does not start.
+ * @throws Error with the output of `npm start` if the system does not start.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const { dataDir, temporal, ports } = options;
@@ -50,7 +50,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const log = openSync(logFile, 'w');
   const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/start.ts'], {
     stdio: ['pipe', log, log],
-    // Ctrl-C must reach only this process, which then stops the child in order.
+    // In a separate process group, Ctrl-C reaches only this process. This process then stops the child.
     detached: true,
     env: childEnvironment({
       DATA_DIR: dataDir,
@@ -60,9 +60,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       TEMPORAL_PORT: String(ports.temporal),
       ...(ports.temporalUi === undefined ? {} : { TEMPORAL_UI_PORT: String(ports.temporalUi) }),
       EMBEDDED_TEMPORAL: temporal,
-      // The load is far above the rate limit of one merchant.
+      // The load has far more requests a second than one merchant may send.
       RATE_LIMIT_PER_SECOND: '1000000',
-      // Each payer has a different address, reported in X-Forwarded-For like by a proxy.
+      // The load sends each payer's address in X-Forwarded-For, as a proxy does.
       TRUSTED_PROXIES: '1',
       PERENNIAL_EXIT_WITH_PARENT: '1',
     }),

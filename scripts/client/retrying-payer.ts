@@ -3,7 +3,7 @@ import { Browser, openPage, PageOutOfReach } from '../../test/support/browser.ts
 import { payOn } from '../../test/support/payer.ts';
 
 export interface RetryingPayerOptions {
-  /** The payer's address, as the proxy before the site reports it. */
+  /** The payer's IP address, sent in X-Forwarded-For. */
   readonly address: string;
   readonly withinMs: number;
   readonly betweenLooksMs: number;
@@ -19,8 +19,8 @@ export interface PaidCheckout {
 }
 
 /**
- * Pays a hosted checkout by card, in a separate browser. It reloads a broken page or opens its link
- * again. `too late`: the checkout has expired.
+ * Pays a hosted checkout by card as a new payer. If a page does not load, reloads it or opens the checkout's
+ * link again. `too late` means that the checkout has expired.
  *
  * @throws Error with the last page if the checkout is not paid within `withinMs`.
  */

@@ -4,7 +4,7 @@ import { loadEmbeddedConfig } from '../../runtime/config.ts';
 import { createMerchantClient } from '../../test/support/merchant-client.ts';
 import type { MerchantClient, MerchantClientOptions } from '../../test/support/merchant-client.ts';
 
-/** A charge in the sandbox gateway's book. */
+/** A charge that the sandbox gateway recorded. */
 export interface BookedCharge {
   readonly sequence: number;
   readonly key: string;
@@ -15,7 +15,7 @@ export interface BookedCharge {
   readonly reference: { readonly intentId: string; readonly subscriptionId: string | null };
 }
 
-/** A requested fault and the number of its hits. */
+/** A requested fault, and the number of requests that it has hit. */
 export interface OrderedFault {
   readonly operation: string;
   readonly fault: string;
@@ -23,7 +23,7 @@ export interface OrderedFault {
   readonly hits: number;
 }
 
-/** A running `npm start`, with the access of its demo merchant and of the gateway's operator. */
+/** A running `npm start`, with access as its demo merchant and as operator of the sandbox gateway. */
 export interface RunningStart {
   readonly demo: DemoFile;
   readonly dataDir: string;
@@ -35,7 +35,7 @@ export interface RunningStart {
   /** The faults that can still hit, in the order of their requests. */
   faults(): Promise<OrderedFault[]>;
   clearFaults(): Promise<void>;
-  /** All charges that the gateway booked for a subscription, oldest first. */
+  /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
   book(subscriptionId: string): Promise<BookedCharge[]>;
 }
 
@@ -43,7 +43,7 @@ const HEALTH_WITHIN_MS = 3_000;
 const CONTROL_WITHIN_MS = 10_000;
 
 /**
- * Finds the running `npm start` of a data folder. Default: this checkout's folder.
+ * Finds the running `npm start` of a data folder, by default that of this checkout.
  *
  * @throws Error if it does not run. The message says what to do.
  */

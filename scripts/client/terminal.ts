@@ -4,7 +4,7 @@ type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
 
 const hasColours = process.stdout.isTTY && process.stdout.hasColors();
 
-/** `text` in a style, if the terminal supports styles and NO_COLOR is not set. */
+/** Returns `text` in a style. Returns it unchanged if the terminal has no styles or NO_COLOR is set. */
 export function styled(style: Style, text: string): string {
   return hasColours ? styleText(style, text) : text;
 }
@@ -18,7 +18,7 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** Pads the values to their columns. Styles come later, because their codes would count as width. */
+/** Pads the values to their columns. Apply styles afterwards, because their codes would count as width. */
 export function cells(columns: readonly Column[], values: readonly string[]): string[] {
   return columns.map(({ width, align = 'left' }, index) => {
     const value = values[index] ?? '';
@@ -37,8 +37,8 @@ export function minuteText(at: number): string {
 }
 
 /**
- * Runs a script and ends the process with its exit code. An error prints its message and exits with 1.
- * A TypeError or ReferenceError is a bug and prints its stack.
+ * Runs `main` and exits with the code that it returns. If `main` throws, prints the error's message and
+ * exits with 1. A TypeError or ReferenceError is a bug, so its stack is printed too.
  */
 export async function runScript(main: () => Promise<number>): Promise<never> {
   try {

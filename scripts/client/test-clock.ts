@@ -14,9 +14,9 @@ export async function createTestClock(merchant: MerchantClient, nowAt: number): 
 }
 
 /**
- * Advances a clock to `to` and waits until everything due has happened.
+ * Advances a clock to `to` and waits until the clock is READY: every step due by then has been executed.
  *
- * @throws Error if that takes longer than `withinMs`.
+ * @throws Error if the clock is not READY within `withinMs`.
  */
 export async function advanceTestClock(
   merchant: MerchantClient,

@@ -5,7 +5,7 @@ const POLL_MS = 25;
 /**
  * Waits until `find` returns a value.
  *
- * @throws Error with `what` and `soFar` after `withinMs`.
+ * @throws Error after `withinMs`. Its message has `what` and the result of `soFar`.
  */
 export async function waitFor<Found>(
   what: string,

@@ -18,7 +18,7 @@ export class Differences {
   }
 }
 
-/** Shows a time as a date. Other numbers of the demo are smaller than 1e12. */
+/** Formats a value. A number above 1e12 is a time in epoch ms, because all other numbers are smaller. */
 function shown(value: unknown): string {
   return typeof value === 'number' && value > 1e12 ? minuteText(value) : JSON.stringify(value);
 }

@@ -1,7 +1,7 @@
 // The expected events and states of the year, exact to the millisecond and the cent. No value here is
 // computed from the service's answers.
 
-/** The given fields must be equal. Other fields are not compared. */
+/** The expected fields of an event. Fields that are absent here are not compared. */
 export interface ExpectedEvent {
   readonly eventType: string;
   readonly eventTime: number;
@@ -30,13 +30,13 @@ export interface Step {
   readonly to: number;
   readonly events: readonly ExpectedEvent[];
   readonly subscription: ExpectedSubscription;
-  /** The gateway declines the next charge with this code. It is set before the step. */
+  /** Before the step, the gateway is set to decline the next charge with this code. */
   readonly declineCode?: string;
   /** A note for the reader of the timeline. */
   readonly note?: string;
 }
 
-/** Noon, so that no time zone moves a date. */
+/** Noon in UTC: the date is the same in almost every time zone. */
 const noon = (date: string): number => Date.parse(`${date}T12:00:00.000Z`);
 
 export const STARTS_AT = noon('2027-01-24');
@@ -141,7 +141,7 @@ export const MONTHS: readonly Step[] = [
   paid(12, '2027-12-31', '2028-01-31', { enters: 'subscription.ended' }),
 ];
 
-/** A time long after the end. Nothing is due any more. */
+/** A time more than a year after the last cycle. */
 export const LONG_AFTER = noon('2029-01-31');
 
 function paid(

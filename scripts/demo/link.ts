@@ -21,7 +21,7 @@ const DISCLAIMER =
   'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.';
 const DAY_MS = 86_400_000;
 
-/** One payer opens a link twice and pays once. Then the link is used up for the next payer. */
+/** One payer opens a link twice and pays once. A second payer must then see that the link is used up. */
 export async function sellByLink({ merchant, start, differences }: DemoYear): Promise<void> {
   const { shortUrl, disclaimer } = await merchant.post<{ shortUrl: string; disclaimer: string }>(
     '/subscription/link/merchant/generate-link',
@@ -49,8 +49,8 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
     'E-mail address': 'ada@example.com',
   });
   const back = await openPage(shortUrl, first.browser);
-  differences.equal('link: the same browser comes back to', checkout.url, back.url);
-  printLinkStep('begun, and opened again: the same checkout');
+  differences.equal('link: checkout of the same browser', checkout.url, back.url);
+  printLinkStep('form submitted, and link opened again: the same checkout');
 
   const result = await payOn(back);
   differences.equal('link: result', 'Thank you: your payment was received', result.title);
@@ -59,18 +59,18 @@ export async function sellByLink({ merchant, start, differences }: DemoYear): Pr
   const subscriptionId = onward.get('subscription_id') ?? '';
   const booked = await start.book(subscriptionId);
   const charges = booked.map((charge) => `${charge.outcome} ${charge.amountMinor}`);
-  differences.equal("link: the gateway's own book", ['succeeded 900'], charges);
+  differences.equal("link: the gateway's record of charges", ['succeeded 900'], charges);
   printLinkStep('paid', 'ACTIVE', '9.00 EUR');
 
   const stranger = await openPage(shortUrl);
   differences.equal(
-    'link: for the next payer',
+    'link: page for the next payer',
     [410, 'This link cannot be used'],
     [stranger.status, stranger.title],
   );
   printLinkStep('used up for every other payer');
 
-  // The subscription has no test clock, so it would be charged again next month.
+  // The subscription has no test clock: without this cancel the service would charge it again next month.
   differences.equal(
     'link: cancel',
     {},

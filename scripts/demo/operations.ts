@@ -20,10 +20,10 @@ interface OperationsRun extends DemoYear {
 }
 
 interface Step {
-  /** The clock advances to this time first, in UTC. */
+  /** The clock advances to this time (UTC) before the step. */
   readonly at: string;
   readonly note: string;
-  /** Text for the table. */
+  /** The amount charged in this step, or `declined`, as printed. */
   readonly charged?: string;
   readonly run?: (merchant: MerchantClient, subscriptionId: string) => Promise<unknown>;
   /** Expected fields of the answer, or of the refusal. */
@@ -232,7 +232,7 @@ export async function operate(demo: DemoYear): Promise<void> {
   const booked = book.map(
     ({ outcome, amountMinor, currency }) => `${outcome} ${amountMinor} ${currency}`,
   );
-  differences.equal("Tea Club: the gateway's own book", BOOK, booked);
+  differences.equal("Tea Club: the gateway's record of charges", BOOK, booked);
 }
 
 async function runStep(run: OperationsRun, step: Step): Promise<void> {

@@ -25,7 +25,7 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
 }
 
-/** Prints the events of one time: the date once, and a line for each event. */
+/** Prints one line for each event. Events with the same time show it once. */
 export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
   let previousDate = '';
   for (const webhook of webhooks) {

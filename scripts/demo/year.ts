@@ -15,7 +15,7 @@ import { printEvents, printHeading, printNote } from './timeline.ts';
 const ADVANCE_WITHIN_MS = 60_000;
 const EVENTS_WITHIN_MS = 30_000;
 
-/** The payer's browser goes there afterwards. No server needs to answer. */
+/** The result page links to this URL. The demo does not open it, so no server needs to answer there. */
 const CALLBACK_URL = 'https://shop.example/thanks?from=checkout';
 
 export interface DemoYear {
@@ -36,7 +36,7 @@ interface YearRun extends DemoYear {
 class DemoStopped extends Error {}
 
 /**
- * Runs one year of a subscription and prints it. Differences go to `differences`. Returns the
+ * Runs one year of a subscription, prints it, and adds every difference to `year.differences`. Returns the
  * subscription's id and the number of events.
  */
 export async function liveThroughYear(
@@ -82,7 +82,7 @@ async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promi
   await expectNothingFurther(run, testClockId);
 }
 
-/** Pays as a payer would: only with the URL and the text on the page. */
+/** Pays as a payer would, who knows only the URL and the text on the page. */
 async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
   const page = await openPage(fwdUrl);
@@ -95,7 +95,7 @@ async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const callback =
     `${CALLBACK_URL}&subscription_id=${run.subscriptionId}` +
     '&status=TRIALING&receipt_id=order-1001';
-  differences.equal('the result page: leads on to', callback, result.links[0]?.url);
+  differences.equal('the result page: link', callback, result.links[0]?.url);
   printNote(`the payer saved a card on the hosted page: "${result.title}"`);
   await expectStep(run, expected.TRIALING);
 }
@@ -153,7 +153,7 @@ function expectEvent(
   );
 }
 
-/** More than a year after the end: no event may arrive, and the gateway's book must not change. */
+/** Advances the clock by more than a year after the end. No event may arrive, and no charge may be made. */
 async function expectNothingFurther(run: YearRun, testClockId: string): Promise<void> {
   const { merchant, start, subscriptionId, differences } = run;
   await advanceTestClock(merchant, testClockId, expected.LONG_AFTER, ADVANCE_WITHIN_MS);
@@ -164,7 +164,7 @@ async function expectNothingFurther(run: YearRun, testClockId: string): Promise<
     code === null ? outcome : `${outcome}: ${code}`,
   );
   differences.equal(
-    "the gateway's own book",
+    "the gateway's record of charges",
     [
       ...Array.from({ length: 7 }, () => 'succeeded'),
       'declined: insufficient_funds',
@@ -173,7 +173,11 @@ async function expectNothingFurther(run: YearRun, testClockId: string): Promise<
     outcomes,
   );
   for (const { amountMinor, currency } of book) {
-    differences.equal("an amount in the gateway's book", '1999 USD', `${amountMinor} ${currency}`);
+    differences.equal(
+      "an amount in the gateway's record",
+      '1999 USD',
+      `${amountMinor} ${currency}`,
+    );
   }
 }
 

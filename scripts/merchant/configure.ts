@@ -6,7 +6,7 @@ import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
-/** The options of `merchant configure` as typed. An absent option does not change its setting. */
+/** The options of `merchant configure` as typed. An absent option leaves its setting unchanged. */
 export interface ConfigureOptions {
   readonly retryPlan?: string;
   readonly afterExhausted?: RetryPlan['afterExhausted'];
@@ -17,7 +17,7 @@ export interface ConfigureOptions {
 export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
 /**
- * The settings that `options` change. `current` are the present settings.
+ * Returns the settings that `options` change. `current` are the settings before the change.
  *
  * @throws Error naming every wrong option and its expected form.
  */
@@ -57,7 +57,7 @@ export function settingsChanges(
   return changes;
 }
 
-/** Delays in ms, or a description of the error. */
+/** The delays in ms, or a description of what is wrong with `text`. */
 function delaysOf(text: string): number[] | string {
   const parts = text === 'none' ? [] : listOf(text);
   const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);
@@ -79,7 +79,7 @@ function kindsOf(text: string): PaymentMethodKind[] | string {
   const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
   const isKnown = names.every((name) => PAYMENT_METHOD_KINDS.some((kind) => kind === name));
   if (!isKnown) return `"${text}" is not a list of ${PAYMENT_METHOD_KINDS.join(', ')}`;
-  // Every payment method falls back to card. Rule: D-43.
+  // Where another payment method is unavailable, the hosted page offers CARD. Rule: D-43.
   return kinds.includes('CARD')
     ? kinds
     : 'CARD must be included: the other methods fall back to it';
@@ -96,7 +96,7 @@ export interface SettingsShown {
   readonly paymentMethods: readonly PaymentMethodKind[];
 }
 
-/** The settings in the form of the options, with every default filled in. */
+/** The settings in the form of the options, with the default of each unset setting. */
 export function shownSettings({
   retryPlan,
   jitterMs = 0,
