@@ -12,21 +12,21 @@ import type { Outage } from './outage.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
- * Each clock advances on its own, so cycles fall due at every moment. A clock waits for the slowest of
- * its subscriptions, so only a few subscriptions share a clock.
+ * The clocks advance independently, so cycles fall due at every moment. A clock waits for its slowest
+ * subscription, so only a few subscriptions share a clock.
  */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
 /** Time limit for all processes to run and serve again. */
 export const UP_WITHIN_MS = 120_000;
-/** Share of the cycles that are paid before Temporal becomes unreachable. */
+/** Share of the requested cycles after which Temporal becomes unreachable. */
 const OUTAGE_AT = 0.25;
 
 /**
- * The gateway's faults on charges, as shares of all charges, once the first subscriptions exist. Each
- * fault applies only to charges that no earlier fault hit. Its chance is therefore divided by the
- * remaining share.
+ * The gateway's faults, as shares of all charges after the set-up. The gateway applies a fault only to charges
+ * that no earlier fault of this list hit. To get its share of all charges, its chance is divided by the share
+ * of charges that remain.
  */
 const FAULTS = [
   { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
@@ -61,10 +61,10 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     const paid = (share: number) => Promise.race([progress.reaches(share), loads.then(endedEarly)]);
 
     const outage = await runOutage(surroundings, paid, loads);
-    // Faults start after the outage, so that its backlog measures Temporal and not payment look-ups.
+    // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
     for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
     await whileKilling(killer, () => paid(1));
-    // Faults end here, so that running work can finish. Otherwise the phase would last minutes longer.
+    // Without faults the work in progress finishes minutes earlier.
     enough.abort();
     const faults = await start.faults();
     await start.clearFaults();
@@ -95,14 +95,14 @@ async function runOutage(
   return outage;
 }
 
-/** Kills at random from the beginning to the end of `step`. A running freeze is finished first. */
+/** Kills at random while `step` runs. Returns after a freeze in progress has ended. */
 async function whileKilling(killer: Killer, step: () => Promise<void>): Promise<void> {
   const enough = new AbortController();
   await Promise.all([step().finally(() => enough.abort()), killer.run(enough.signal)]);
 }
 
 function endedEarly(): never {
-  throw new Error('The load ended before its time.');
+  throw new Error('The load ended before the end of the fault phase.');
 }
 
 /** Counts the paid cycles and prints the progress. */
@@ -120,7 +120,7 @@ class Progress {
     ];
   }
 
-  /** Resolves when this share of the cycles is paid, or when the time of the run is over. */
+  /** Resolves when this share of the cycles is paid, or at the time limit of the fault phase. */
   async reaches(share: number): Promise<void> {
     const { options, startedAt } = this.surroundings;
     const endsAt = startedAt + options.minutes * 60_000;

@@ -3,7 +3,7 @@ import type { OrderedFault } from '../../scripts/client/running-start.ts';
 import { grouped } from '../../scripts/client/terminal.ts';
 import type { Load } from './load.ts';
 
-/** Number of cycles, first payments included, that are booked as paid. */
+/** Number of paid cycles, first payments included. */
 export async function countCycles(sql: postgres.Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(cycles_charged), 0)::int as n from subscription`;
@@ -32,13 +32,13 @@ export async function figuresOf(
     ['one-time charges paid', count('one_time')],
     ['attempts', count('attempts')],
     ['declined', count('declined')],
-    ['attempts sent more than once with one key', count('resent')],
+    ['attempts sent more than once, under one key', count('resent')],
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],
     ['checkouts that expired unpaid', grouped(load.tooLate)],
-    ['commands of clients', grouped(load.commands)],
-    ['requests, and repeats of them', `${grouped(asked)}, ${grouped(repeated)}`],
+    ['client commands', grouped(load.commands)],
+    ['requests, repeated requests', `${grouped(asked)}, ${grouped(repeated)}`],
     ['requests without a definite answer', String(unanswered.length)],
     ['pages reloaded', grouped(load.pagesRepeated)],
     ['repairs by sweeps', repairs],
@@ -53,7 +53,7 @@ export function faultFigures(faults: readonly OrderedFault[]): [label: string, t
   });
 }
 
-/** The repairs of the sweeps so far. */
+/** The sweeps' repairs so far, as text: each kind with its count. */
 export async function repairsOf(sql: postgres.Sql): Promise<string> {
   const rows = await sql<{ kind: string; repaired: number }[]>`
     select kind, repaired::int as repaired from sweep_count where repaired > 0 order by kind`;

@@ -31,17 +31,16 @@ export interface WatchedSystem {
   /** True if the system answers. */
   isServing(): Promise<boolean>;
   /**
-   * True if a charge was settled after this time, in epoch ms. False also if the database does not
-   * answer.
+   * True if a charge was settled after `at` (epoch ms). Also false if the database does not answer.
    */
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/** If no charge is settled within this time, there is nothing to charge. */
+/** If no charge is settled within this time, nothing is due, and the next kill does not wait longer. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
-/** Interval of the query, which reads all attempts. */
+/** Time between two queries for settled charges. The query reads all attempts, so it is not frequent. */
 const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {
@@ -53,8 +52,8 @@ export class Killer {
   private upcoming: KillKind[] = [];
 
   /**
-   * A kill follows between a quarter of `maxPauseMs` and all of it after the recovery. In this time
-   * new work begins, which the kill can interrupt.
+   * After each recovery the next kill follows in `maxPauseMs` / 4 to `maxPauseMs`. Meanwhile new work
+   * starts, which the kill can interrupt.
    */
   constructor(dataDir: string, random: Random, system: WatchedSystem, maxPauseMs: number) {
     this.table = openProcessTable(join(dataDir, 'processes.json'));
@@ -89,7 +88,7 @@ export class Killer {
     }
   }
 
-  /** Waits until the system charges again: a kill must hit a system whose worker has recovered. */
+  /** Waits until a charge is settled, which shows that the worker has recovered from the last kill. */
   private async waitUntilCharging(signal: AbortSignal): Promise<void> {
     const last = this.kills.at(-1)?.at ?? 0;
     const giveUpAt = performance.now() + WORKS_WITHIN_MS;
@@ -100,9 +99,9 @@ export class Killer {
   }
 
   /**
-   * Makes a program unreachable for `ms`. In the first half it is frozen, so it accepts connections and
-   * never answers. In the second half every new process is killed, so it refuses connections. It does
-   * not count as a kill.
+   * Makes a program unreachable for `ms`. In the first half the process is frozen, so connections are
+   * accepted and never answered. In the second half every new process is killed, so connections are
+   * refused. The outage does not count as a kill.
    */
   async keepAway(program: Program, ms: number): Promise<void> {
     const target = this.find(program);
@@ -116,7 +115,7 @@ export class Killer {
     }
   }
 
-  /** Each round contains every kind once, in random order. */
+  /** Returns every kind once, in random order, and then starts again. */
   private nextKind(): KillKind {
     if (this.upcoming.length === 0) {
       this.upcoming = KILL_KINDS.map((kind) => ({ kind, at: this.random.next() }))
@@ -128,7 +127,7 @@ export class Killer {
 
   private async strike(kind: KillKind): Promise<void> {
     const targets = KILLS[kind].map((program) => this.find(program));
-    // One target has just died by itself: skip this kill.
+    // A target is not running at this moment, so this kill is skipped.
     if (!targets.every((target) => target !== undefined)) return;
     this.kills.push({ kind, at: Date.now() });
     if (kind !== 'freeze') {
@@ -138,7 +137,7 @@ export class Killer {
     for (const { pid } of targets) await freeze(pid, FROZEN_MS);
   }
 
-  /** The process, if this run owns it and may kill it. */
+  /** The program's process, or undefined if it does not run or was not started by this run. */
   private find(program: Program): ProcessRecord | undefined {
     const records = this.table.running();
     const starter = records.find(({ name }) => name === 'start');
@@ -157,7 +156,7 @@ async function freeze(pid: number, ms: number): Promise<void> {
   }
 }
 
-/** On Linux, checks that the starter is the parent. Elsewhere the record decides. */
+/** True if the starter is the parent of the process. On other systems than Linux, always true. */
 function isChildOf(pid: number, starterPid: number): boolean {
   if (process.platform !== 'linux') return true;
   try {

@@ -6,13 +6,16 @@ import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';
 
 const DAY_MS = 86_400_000;
-/** A start date such that some monthly dates do not exist in every month. */
+/**
+ * Start of the first clock; each further clock starts a day later. So some clocks start on the 29th to 31st,
+ * which do not exist in every month.
+ */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
-/** Number of subscriptions of one clock that are created concurrently. */
+/** Maximum number of subscriptions of one clock that are created concurrently. */
 const CREATED_TOGETHER = 8;
-/** One subscription in ten has no clock. Its cycles fall due by edits that set a near date. */
+/** One subscription in ten has no clock. Edits set its next payment to some seconds ahead. */
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
@@ -64,7 +67,7 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
   const waiting = Array.from({ length: count }, (_, index) =>
     index % REAL_TIME_EVERY === REAL_TIME_EVERY - 1
       ? inRealTime
-      : // Each clock in turn, so that every clock has a subscription.
+      : // Assigned to the clocks in turn, so that every clock has a subscription.
         (clocked[(index - Math.floor(index / REAL_TIME_EVERY)) % clocks] ?? inRealTime),
   );
   const makeNext = async (): Promise<void> => {
@@ -77,15 +80,15 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
 }
 
 /**
- * Range of days of one advance. Work that has begun must end after the fault phase, so far advances
- * would make the run longer.
+ * Range of days of one advance. After the fault phase the run waits for every advance in progress, and
+ * longer advances would make this wait longer.
  */
 const ADVANCE_DAYS = [3, 21] as const;
 /** Range of the wait between two advances of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
 /** Range of the wait between two commands of a group's merchant, in ms. */
 const BETWEEN_COMMANDS = [8_000, 35_000] as const;
-/** Chance of a new subscription after each command. It replaces subscriptions that end. */
+/** Chance of a new subscription after each command, to replace subscriptions that end. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
 /** Advances the group's clock and sends commands and new subscriptions, until `enough` aborts. */
@@ -97,12 +100,12 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
-    // A clock whose subscriptions have all ended reaches its target at once, so a wait is needed.
+    // If all subscriptions of a clock have ended, an advance takes no time. The wait limits the rate.
     await rest(load.random.between(...BETWEEN_ADVANCES), enough);
   }
 }
 
-/** Sends one command after another, each after the answer of the one before. */
+/** Sends commands one at a time: each waits for the answer of the last. */
 async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
   while (!enough.aborted) {
@@ -139,7 +142,7 @@ async function make(load: Load, group: Group): Promise<void> {
     load,
     '/subscription/create',
     {
-      // Every amount differs, so that no charge can be mistaken for another one.
+      // Every amount is different, so that a charge of a wrong subscription would be detected.
       amount: 1_000 + load.made,
       currency: 'USD',
       ...random.pick(INTERVALS),
@@ -158,7 +161,7 @@ async function make(load: Load, group: Group): Promise<void> {
   group.subscriptionIds.push(subscriptionId);
 }
 
-/** A manual retry has the highest chance, because it is refused unless the subscription is unpaid. */
+/** A manual retry has the highest chance, because most are refused: few subscriptions are UNPAID. */
 function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
   const dice = random.next();
   if (dice < 0.3) return ['/subscription/manual-retry', {}];
@@ -175,13 +178,13 @@ async function command(load: Load, group: Group, subscriptionId: string): Promis
   const { random, client } = load;
   const amount = random.between(101, 90_000);
   const far = random.between(2, 40);
-  // In real time the date is so near that it falls due during the run.
+  // Without a clock the date is so near that the cycle falls due during the run.
   const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
   const [path, body] = pickCommand(random, amount, date);
   load.commands += 1;
   const key = `${subscriptionId}:${load.commands}`;
   const answer = await client.post(path, { subscriptionId, ...body }, key);
-  // Repeats the request, as a client does that did not receive the answer.
+  // Repeats the request, like a client that did not receive the answer.
   if (answer !== null && random.isTrue(0.3)) {
     await client.post(path, { subscriptionId, ...body }, key);
   }
@@ -198,7 +201,7 @@ async function answerOf<Answer>(
   return JSON.parse(answer.body) as Answer;
 }
 
-/** Pays the checkout. `too late`: the clock passed the end of the checkout meanwhile. */
+/** Pays the checkout. `too late`: the clock advanced past the expiry of the checkout before it was paid. */
 async function payUntilPaid(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
   const { end } = await payUntilAnswered(fwdUrl, {
     address: addressOf(load.random),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** Time of all cores since the machine started, in ticks, and the part that the hypervisor took (steal). */
+/** CPU time of all cores since the machine started, in ticks, and the part taken by the hypervisor (steal). */
 export interface CoreTime {
   readonly all: number;
   readonly stolen: number;
@@ -16,11 +16,11 @@ export function coreTime(): CoreTime | null {
   return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0 };
 }
 
-/** Number of cores, and the share of their time that other machines on the same hardware took. */
+/** Text with the number of cores and the share of their time that the hypervisor gave to other machines. */
 export function coresSince(before: CoreTime | null): string {
   const cores = String(availableParallelism());
   const now = coreTime();
   if (before === null || now === null) return cores;
   const share = (now.stolen - before.stolen) / Math.max(1, now.all - before.all);
-  return `${cores}, ${(share * 100).toFixed(0)} % of their time taken by other machines`;
+  return `${cores}, with ${(share * 100).toFixed(0)} % steal time`;
 }

@@ -5,24 +5,24 @@ import type { Load } from './load.ts';
 
 /** Measurements of an outage of Temporal. */
 export interface Outage {
-  /** Length of the outage, with the server's restart. */
+  /** Length of the outage, including the server's restart. */
   readonly seconds: number;
   /** Cycles paid during the outage. */
   readonly cyclesMeanwhile: number;
-  /** Orders of clients that waited for an answer when the outage ended. */
+  /** Requests of clients that still waited for a definite answer when the outage ended. */
   readonly waiting: number;
-  /** Seconds from the end of the outage until the last of these orders had its definite answer. */
+  /** Seconds from the end of the outage until the last of these requests had its definite answer. */
   readonly drainSeconds: number;
-  /** Cycles paid in that time. */
+  /** Cycles paid in these `drainSeconds`. */
   readonly cyclesDrained: number;
 }
 
 const BACK_WITHIN_MS = 120_000;
 
 /**
- * Makes Temporal unreachable under full load, then measures the time to process the backlog. An
- * advanced test clock is answered when every cycle up to its new date is decided. So the backlog is
- * processed when all orders are answered.
+ * Makes Temporal unreachable under full load, then measures the time to process the backlog. The request to
+ * advance a test clock is only answered when every cycle up to the new date has an outcome. So the backlog
+ * is processed when all waiting requests are answered.
  */
 export async function measureOutage(
   seconds: number,

@@ -1,4 +1,4 @@
-/** Random numbers that repeat for the same seed: the generator mulberry32. */
+/** A random number generator (mulberry32). The same seed gives the same numbers. */
 export class Random {
   private state: number;
 

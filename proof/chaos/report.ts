@@ -16,7 +16,7 @@ export interface RunReport {
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
   readonly results: readonly CheckResult[];
-  /** Faults found beside the checks, one line each. */
+  /** Faults that are no violation of an invariant, one line each. */
   readonly wrong: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export interface Recovery {
   readonly p99: number | null;
 }
 
-/** A charge in flight at a kill may still be settled within this time. That is not a recovery. */
+/** A charge settled within this time after a kill may have been sent before it, so it shows no recovery. */
 const AFTERMATH_MS = 250;
 
 /** Time of the first charge settled after a kill, in epoch ms; null if there was none. */
@@ -39,7 +39,7 @@ export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise
   return row?.settled_at?.getTime() ?? null;
 }
 
-/** Time from each kind of kill to the next settled charge, from the attempts' rows. */
+/** For each kind of kill, the time to the next settled charge according to the attempts' rows. */
 export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
   const seconds = new Map<KillKind, number[]>();
   for (const { kind, at } of kills) {
@@ -71,9 +71,10 @@ export function isRight(report: RunReport): boolean {
 export function outageText(outage: Outage): string {
   const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
   return (
-    `Temporal unreachable for ${seconds.toFixed(0)} s: ${grouped(cyclesMeanwhile)} cycles paid ` +
-    `meanwhile, ${waiting} orders of clients waiting at its end; all answered ` +
-    `${drainSeconds.toFixed(1)} s after it was back, with ${grouped(cyclesDrained)} cycles paid.`
+    `Temporal was unreachable for ${seconds.toFixed(0)} s, in which ${grouped(cyclesMeanwhile)} cycles were ` +
+    `paid. At its end ${waiting} client commands waited for an answer. All were answered within ` +
+    `${drainSeconds.toFixed(1)} s after Temporal was back; ${grouped(cyclesDrained)} cycles were paid ` +
+    'in that time.'
   );
 }
 
@@ -94,18 +95,17 @@ export function toMarkdown(report: RunReport): string {
     ({ kind, kills, p50, p99 }) =>
       `| ${kind} | ${kills} | ${p50?.toFixed(1) ?? '-'} | ${p99?.toFixed(1) ?? '-'} |`,
   );
-  const wrong =
-    report.wrong.length === 0 ? ['Nothing else.'] : report.wrong.map((line) => `- ${line}`);
+  const wrong = report.wrong.length === 0 ? ['None.'] : report.wrong.map((line) => `- ${line}`);
   return [
-    `# A run of chaos, ${day}`,
+    `# Chaos run, ${day}`,
     `Commit \`${report.commit}\`, command \`${report.command}\`, ${report.seconds.toFixed(0)} s.`,
     ['| | |', '|---|---|', ...figures].join('\n'),
     '## Invariants',
-    ['| | What must hold | Looked at | Wrong |', '|---|---|---|---|', ...results].join('\n'),
+    ['| | Invariant | Checked | Violations |', '|---|---|---|---|', ...results].join('\n'),
     ...(report.outage === null ? [] : ['## The outage', outageText(report.outage)]),
-    '## Kills, and seconds to the next settled charge',
+    '## Kills, with seconds to the next settled charge',
     ['| Kind | Kills | p50 | p99 |', '|---|---|---|---|', ...recovery].join('\n'),
-    '## Found wrong beside the invariants',
+    '## Other findings',
     wrong.join('\n'),
   ]
     .join('\n\n')

@@ -11,20 +11,20 @@ export interface RetryingClientOptions {
   readonly apiUrl: string;
   readonly keyId: string;
   readonly secret: string;
-  /** The file for every definite answer, one JSON object a line. `npm run verify` reads it. */
+  /** File to which every definite answer is written, one JSON object a line, for `npm run verify`. */
   readonly bookFile: string;
 }
 
-/** Longer than any lease, any outage and the look-ups of a payment. */
+/** Time limit in ms for a definite answer: longer than any claim, any outage and a payment's look-ups. */
 export const DEFINITE_WITHIN_MS = 900_000;
 const ANSWER_WITHIN_MS = 40_000;
-/** First and longest wait between two tries, in ms. Each wait is twice the one before. */
+/** First and longest wait between two tries, in ms. The wait doubles after each try. */
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 2_000;
 
 /**
- * A merchant's server that follows the interface: it repeats a request with the same key until it has a
- * definite answer.
+ * A client that repeats a request with the same idempotency key until the answer is definite, as the
+ * interface requires of merchants.
  */
 export class RetryingClient {
   asked = 0;
@@ -38,19 +38,19 @@ export class RetryingClient {
     this.options = options;
   }
 
-  /** Number of orders that wait for their answer. */
+  /** Number of requests without a definite answer so far. */
   get waiting(): number {
     return this.open.size;
   }
 
-  /** Resolves when every order so far has its answer. */
+  /** Resolves when every request sent before this call has its definite answer. */
   async answered(): Promise<void> {
     await Promise.all(this.open);
   }
 
   /**
-   * Sends a request and repeats it until its answer is definite. Null if there is none in time; then
-   * the request is among the {@link unanswered}.
+   * Sends a request and repeats it until its answer is definite. Returns null, and adds the request to
+   * {@link unanswered}, if there is no definite answer within {@link DEFINITE_WITHIN_MS}.
    */
   async post(
     path: string,
@@ -109,7 +109,7 @@ export class RetryingClient {
   }
 }
 
-/** By the interface, every other answer may still change. The same key finds the final one. */
+/** True if a repeat with the same key would return the same answer, by the rules of the interface. */
 function isDefinite({ status, body }: DefiniteAnswer): boolean {
   if (status >= 500 || status === 409 || status === 429) return false;
   const { errorCode, status: state } = JSON.parse(body || '{}') as Record<string, unknown>;

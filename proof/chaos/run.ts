@@ -14,7 +14,7 @@ import { settle } from './settle.ts';
 import { prepare } from './surroundings.ts';
 import type { RunOptions, Surroundings } from './surroundings.ts';
 
-/** Runs fault phase, recovery and verification on a separate system whose data is in `folder`. */
+/** Runs fault phase, recovery and verification on a separate system with its data in `folder`. */
 export async function run(
   start: RunningStart,
   options: RunOptions,
@@ -38,7 +38,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   const results = await verifyBooks(surroundings);
   const paid = await countCycles(sql);
   if (paid < options.cycles) wrong.push(`only ${paid} of ${options.cycles} cycles were paid`);
-  if (killer.kills.length === 0) wrong.push('nothing was killed');
+  if (killer.kills.length === 0) wrong.push('no process was killed');
   wrong.push(...results.flatMap(({ forPerson }) => forPerson));
   return {
     commit: commitOf(),
@@ -48,8 +48,8 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
       ...faultFigures(faults),
-      ['length of the fault phase', `${faultPhaseSeconds.toFixed(0)} s`],
-      ['cores', cores],
+      ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
+      ['CPU cores', cores],
     ],
     outage,
     recovery: await recoveries(sql, killer.kills),
@@ -58,7 +58,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/** Lets the system recover: the open work must be repaired without help. */
+/** Stops the faults and waits until the system has finished all open work by itself. */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
@@ -66,8 +66,7 @@ async function recover(
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
   receiver.recover();
   await Promise.all(groups.map((group) => advance(load, group, 7)));
-  // Read before `settle`, because `settle` shortens waits of deliveries, and a sweep then counts them
-  // too.
+  // Read the counts before `settle`: it makes deliveries due early, and a sweep counts these as repairs.
   const repairs = await repairsOf(sql);
   const wrong: string[] = [];
   await settle(sql).catch((error: unknown) => wrong.push(messageOf(error)));

@@ -1,16 +1,15 @@
 import type postgres from 'postgres';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 
-/** Longer than the leases of killed workers, the sweeps after them and the first look-ups. */
+/** Longer than the claims of killed workers, the sweeps that follow, and the first look-ups. */
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until the system has repaired everything: no attempt or refund is open, and no event is
- * undelivered. A failed delivery waits for minutes by its schedule, so its wait is shortened in the
- * database. Nothing else is changed there.
+ * Waits until no attempt or refund is open and no event is undelivered. The function makes failed deliveries
+ * due at once in the database, because their backoff is minutes to hours. It changes nothing else there.
  *
- * @throws Error with the remaining counts.
+ * @throws Error with the counts of open work if this takes longer than 5 minutes.
  */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;

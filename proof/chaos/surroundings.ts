@@ -21,10 +21,10 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
-/** All parts of a run. */
+/** The system, the load and the faults of a run. */
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
-/** Prepares all parts of a run on the system `start`. The books are written to `folder`. */
+/** Prepares load, faults and receivers on the running system `start`. The records go to files in `folder`. */
 export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });

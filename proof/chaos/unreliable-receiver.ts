@@ -5,8 +5,9 @@ import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import type { Random } from './random.ts';
 
+/** Share of the deliveries that are answered 500. */
 const FAILS = 0.2;
-/** Chance that it receives the event but its answer is lost. */
+/** Share of the other deliveries that are received, but whose answer is lost. */
 const DROPS = 0.1;
 
 /** A merchant's unreliable webhook endpoint, subscribed to every type. */
@@ -25,12 +26,12 @@ export async function startUnreliableReceiver(merchant: MerchantClient, random: 
     subscribedEventTypes: EVENT_TYPES,
   });
   return {
-    /** After this call every event is acknowledged. */
+    /** Ends the faults: from now on every delivery is answered 2xx. */
     recover: () => {
       isGood = true;
     },
     received: () => receiver.received.length,
-    /** Writes the received webhooks for `npm run verify`. */
+    /** Writes the received webhooks to a file that `npm run verify` reads. */
     writeBook: (file: string) => {
       const lines = receiver.received.map(
         ({ event, answered, isStandardSignatureValid, isXpaySignatureValid }) =>

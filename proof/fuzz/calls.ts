@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 
 /** One call and its answer. */
 export interface Call {
-  /** As in the OpenAPI document: `GET /customer/{customerId}`. */
+  /** Method and path as in the OpenAPI document: `GET /customer/{customerId}`. */
   readonly operation: string;
   /** HTTP status; 0 without an answer. */
   readonly status: number;
@@ -42,7 +42,7 @@ export function countStatuses(calls: readonly Call[]): [status: number, count: n
   return [...counts].toSorted(([a], [b]) => a - b);
 }
 
-/** Operations that were called but never answered 2xx. For these only refusals were tested. */
+/** Operations that never answered 2xx, so only their refusals were tested. */
 export function neverSucceeded(calls: readonly Call[]): string[] {
   const done = new Set(
     calls.filter(({ status }) => status >= 200 && status < 300).map(({ operation }) => operation),

@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000;
 const DICTIONARY_SHARE = 0.6;
 
 /**
- * Values for Schemathesis beside its generated ones, as TOML: ids of real records, and amounts and
- * dates that are not refused at once.
+ * Values that Schemathesis uses in addition to generated ones, as TOML: ids of existing records, and valid
+ * amounts and dates.
  */
 export function dictionariesOf(records: Records): string {
   const values = {

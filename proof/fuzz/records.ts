@@ -3,10 +3,10 @@ import { payOnPage } from '../../test/support/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
 
-/** Ids of one merchant's records, by the name that requests use. */
+/** Ids of one merchant's records, by the name of the field or parameter that takes them. */
 export interface Records {
   readonly subscriptions: readonly string[];
-  /** Subscriptions for the cancel operation only. Otherwise a run would end all of them at once. */
+  /** Subscriptions for the cancel operation only, so that the other operations get active ones. */
   readonly cancellable: readonly string[];
   readonly customers: readonly string[];
   readonly paymentMethods: readonly string[];
@@ -22,7 +22,7 @@ const CALLBACK_URL = 'https://merchant.example/thanks';
 
 type Changes = Record<string, unknown>;
 
-/** Creates a few records in every state, as a merchant and a payer would. */
+/** Creates a few records in every state through the API and the hosted pages. Returns their ids. */
 export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
   const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
   const subscribeAndPay = async (changes: Changes = {}) => {

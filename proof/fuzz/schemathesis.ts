@@ -15,8 +15,8 @@ const INSTALL_TIMEOUT_MS = 10 * 60_000;
 const OVERTIME_MS = 120_000;
 
 /**
- * Path of Python with Schemathesis, in a separate virtual environment in our cache. It is installed
- * from the Python registry the first time.
+ * Path of a Python that has Schemathesis, in a virtual environment in our cache. The first call installs
+ * Schemathesis from the Python package registry.
  *
  * @throws CommandError if Python 3 with venv is missing, or the registry is unreachable.
  */
@@ -32,8 +32,8 @@ export async function schemathesis(cacheDir: string, report: Report): Promise<st
 }
 
 /**
- * Calls Python directly, because the environment's scripts contain the path of the folder that it was
- * built in.
+ * Path of the environment's Python. Its scripts cannot be called directly: they contain the path of the
+ * temporary folder in which the environment was built.
  */
 function python(folder: string): string {
   return join(folder, 'bin', 'python');
@@ -46,13 +46,13 @@ export interface FuzzRun {
   readonly seconds: number;
   /** Arguments that select operations. */
   readonly select: readonly string[];
-  /** TOML with real values to use beside the generated ones. */
+  /** TOML with values to use in addition to generated ones. */
   readonly dictionaries: string;
 }
 
 /**
- * Runs Schemathesis with its output on our terminal. Returns its calls and its exit code. 1: it found a
- * failure. 124: it did not end in time.
+ * Runs Schemathesis with its output on our terminal. Returns its calls and its exit code: 1 if it found a
+ * failure, 124 if it did not end in time.
  */
 export async function fuzz(run: FuzzRun): Promise<{ exitCode: number; calls: Call[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'perennial-fuzz-'));
@@ -98,8 +98,8 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
 }
 
 /**
- * Enables every check but one: that valid data is accepted. Much valid data is refused because of its
- * context: an amount below its currency's minimum, an unknown record, a status.
+ * Enables every check except that the API accepts all valid data. The API must refuse much data that is valid
+ * by its schema: an amount below the currency's minimum, an unknown id, a command in a wrong status.
  */
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `

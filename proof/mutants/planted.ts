@@ -1,4 +1,4 @@
-/** A plausible defect in reliability code, and the tests that must notice it. */
+/** A plausible defect in reliability code, and the tests that must detect it. */
 export interface Mutant {
   /** Describes the defect. */
   readonly defect: string;

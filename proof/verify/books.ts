@@ -2,34 +2,37 @@ import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
 
-/** The locations of the books. The checks only read them. */
+/**
+ * Where to find the books. A book is one party's own record: of Postgres, of the gateway's charges, of the
+ * webhooks that receivers got, and of the answers that clients got. The checks never write to a book.
+ */
 export interface Places {
   readonly databaseUrl: string;
   /** Null skips the checks that need the gateway's book. */
   readonly gateway: { readonly url: string; readonly key: string } | null;
   /**
    * A file with one JSON object a line for each received webhook: `{ eventId, eventType,
-   * isSignatureValid }`. `isAcknowledged: false` marks a webhook that was answered with a failure or
-   * not at all.
+   * isSignatureValid }`. `isAcknowledged: false` marks a webhook that the receiver answered with an error
+   * or not at all.
    */
   readonly receiverBook: string | null;
   /** A file with one JSON object a line for each answer of the API: `{ key, status, body }`. */
   readonly clientBook: string | null;
 }
 
-/** A snapshot of Postgres and the other books, as tables for queries. */
+/** A snapshot of Postgres, and the other books as temporary tables, for SQL queries. */
 export interface Books {
   readonly has: { gateway: boolean; receiver: boolean; client: boolean };
   ask<Row>(query: string): Promise<Row[]>;
   close(): Promise<void>;
 }
 
-/** Limit for a query, because the system keeps working meanwhile. */
+/** Time limit in ms for a query, because a long query slows down the system that is checked. */
 const STATEMENT_TIMEOUT_MS = 120_000;
 const GATEWAY_WITHIN_MS = 30_000;
 const BATCH = 2_000;
 
-/** Temporary tables. Only this connection sees them, and they end with it. */
+/** The temporary tables for the books. They exist only on this connection. */
 const TABLES = `
   create temp table book_charge (
     key text primary key, intent_id text, amount_minor bigint, currency text, outcome text,
@@ -39,8 +42,8 @@ const TABLES = `
   create temp table book_answer (key text, status integer, body text);`;
 
 /**
- * Opens the books. The snapshot of Postgres is taken before the gateway's book is read. So a charge
- * that the book has and the snapshot does not know is newer than the snapshot, or wrong.
+ * Opens the books. It takes the snapshot of Postgres before it reads the gateway's book. So if the gateway has
+ * a charge that the snapshot does not have, the charge is newer than the snapshot, or wrong.
  *
  * @throws Error if a book cannot be read.
  */
@@ -125,7 +128,7 @@ function chargeRow(charge: ListedCharge): Row {
   };
 }
 
-/** Ignores the last line: its writer may have been killed in the middle of it. */
+/** Reads one JSON object a line. Ignores an incomplete last line, whose writer may have been killed. */
 function readLines(file: string | null): Record<string, unknown>[] {
   if (file === null) return [];
   const lines = readFileSync(file, 'utf8').split('\n');

@@ -6,8 +6,8 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * True for a subscription whose dates never moved. It had no edit and no unpause, and it was never
- * UNPAID, because a late payment can skip a date.
+ * SQL that is true for a subscription whose dates never changed: it had no edit and no unpause, and was never
+ * UNPAID, because after a late payment dates may be skipped.
  */
 const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
   select from outbox_event e where e.merchant_id = s.merchant_id and e.stream_id = s.id
@@ -21,7 +21,7 @@ const SILENCES = `
     lead(occurred_at) over (partition by merchant_id, stream_id order by sequence) as until
   from ${ENTERED} entered`;
 
-/** Checks of invariants 2 and 3 that need no book: the charge times of cycles and the agreed amounts. */
+/** Checks of invariants 2 and 3 that need only Postgres: the charge times of cycles and the agreed amounts. */
 export const calendarChecks: readonly Check[] = [
   {
     invariant: 2,

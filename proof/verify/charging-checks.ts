@@ -2,15 +2,15 @@ import type { Check } from './check.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
-/** Gateway keys of late charges, found after the attempt was settled as not charged. They are refunded. */
+/** Gateway keys of late charges: found after the attempt was settled as not paid, and refunded. */
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
 
-/** Manual review found a charge that the attempt's key does not lead to. */
+/** SQL that is true if manual review settled the attempt as paid by a charge under another key. */
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 
-/** Invariants 1 and 3. One book may be ahead of another for an attempt that is still open. */
+/** Invariants 1 and 3. While an attempt is open, Postgres and the gateway may differ. */
 export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,

@@ -1,15 +1,15 @@
 import type { Books } from './books.ts';
 
-/** One query about the books. */
+/** One check: two SQL queries on a snapshot of all records. */
 export interface Check {
   /** 1 to 8. The titles are in `invariants.ts`. */
   readonly invariant: number;
-  /** The book that it needs beside Postgres. */
+  /** The records that the check needs in addition to Postgres. */
   readonly needs?: keyof Books['has'];
   /** SQL for the number of checked records: one row, column `n`. */
   readonly counted: string;
-  /** SQL for the violations: a row for each, with a sentence in column `wrong`. */
+  /** SQL for the violations: one row each, with a sentence in column `wrong`. */
   readonly wrong: string;
-  /** If true, a found row is not a violation but an open manual review. */
+  /** True if the rows of `wrong` are no violations, but open manual reviews. */
   readonly isForPerson?: true;
 }

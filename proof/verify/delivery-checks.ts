@@ -1,9 +1,9 @@
 import type { Check } from './check.ts';
 
-/** Longer than a killed worker's claim, an endpoint's pause, and the sweeps after them. */
+/** Longer than a killed worker's claim, the pause of an open circuit breaker, and the sweeps that follow. */
 const REPAIRED = `interval '10 minutes'`;
 
-/** The gateway is asked for 24 h. Then the attempt goes to review and is no longer open. */
+/** After 24 h of look-ups an attempt goes to REVIEW and is no longer open. */
 const LOOKED_UP = `interval '26 hours'`;
 
 /** Invariants 5, 6 and 7. */

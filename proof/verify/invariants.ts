@@ -7,14 +7,14 @@ import { deliveryChecks } from './delivery-checks.ts';
 import { reviewChecks } from './review-checks.ts';
 
 const INVARIANTS: readonly string[] = [
-  'every owed amount was charged exactly once, in every book',
-  'no cycle is missing, and none stays late',
-  'the gateway charged the amount that was owed',
-  'the remaining cycles of a subscription are those not paid',
-  'every event was stored in order and reached its receivers, signed',
+  'every owed amount was charged exactly once, according to all records',
+  'no cycle is missing or overdue',
+  'the gateway charged the owed amount',
+  'the number of remaining cycles is the agreed number minus the paid cycles',
+  'every event was stored in order and delivered to its receivers with a signature',
   'every idempotency key has one answer',
-  'no work is open for longer than its repair takes',
-  'statuses follow the state table',
+  'no payment, refund or delivery is open for longer than its repair takes',
+  'every change of status is allowed by the rules and has its event',
 ];
 
 export interface CheckResult {
@@ -27,7 +27,7 @@ export interface CheckResult {
   readonly forPerson: readonly string[];
 }
 
-/** Maximum number of sentences kept for one check. */
+/** Maximum number of violations reported for one check. */
 const WRONG_MAX = 20;
 
 /** Runs every check whose data sources are given: Postgres, gateway, receivers, clients. Reads only. */

@@ -1,6 +1,6 @@
 import type { Books } from './books.ts';
 
-/** The repairs of one kind by the sweeps. They are not violations, but they show a fault elsewhere. */
+/** The sweeps' repairs of one kind. A repair is no violation, but shows that something failed before. */
 export interface Repairs {
   readonly kind: string;
   readonly repaired: number;
@@ -8,7 +8,7 @@ export interface Repairs {
   readonly lastAt: string;
 }
 
-/** All kinds of repairs on this database. A healthy system has none. */
+/** All kinds of repairs that the sweeps made on this database. A healthy system has none. */
 export async function readRepairs(books: Books): Promise<Repairs[]> {
   const rows = await books.ask<{ kind: string; repaired: string; last_at: Date }>(
     'select kind, repaired, last_at from sweep_count order by kind',

@@ -1,13 +1,13 @@
 /**
- * SQL for the date `index` of a subscription's calendar, computed by Postgres in UTC. Postgres adds
- * months to the anchor and cuts the day to the month's length, as D-05 requires.
+ * SQL for the due date with number `index` of a subscription, in UTC. Postgres adds months to the anchor and
+ * uses the month's last day if the day does not exist, as D-05 requires.
  */
 export const dateOf = (index: string): string => `
   (to_timestamp((state->>'anchorAt')::bigint / 1000.0) at time zone 'UTC'
     + (${index}) * (state->'terms'->>'intervalCount')::int
       * ('1 ' || (state->'terms'->>'interval'))::interval)`;
 
-/** SQL for the statuses in a subscription's own events. */
+/** SQL for the statuses that a subscription entered, according to its events. */
 export const ENTERED = `(
   select merchant_id, stream_id, sequence, type, occurred_at, body::json->>'status' as status
   from outbox_event

@@ -3,10 +3,10 @@ import { dateOf, ENTERED } from './sql-parts.ts';
 
 const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 
-/** The subscription's business time: its clock's time if it has one. */
+/** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** Longer than a process needs to restart and catch up. */
+/** SQL for the allowed lateness: longer than a process needs to restart, plus the jitter of renewals. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
 const STATUS_CHANGES = `
