@@ -1,5 +1,5 @@
-// npm run bench:create: measures the latency of POST /subscription/create of a running npm start, for a
-// client on the same machine. It prints figures and checks none.
+// npm run bench:create: measures the latency of POST /subscription/create at a running npm start, for a
+// client on the same machine. It prints the figures and does not compare them with a limit.
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { readRunConditions } from './measure/machine.ts';
 import { distributionOf, percentile } from './measure/percentiles.ts';
 
 const CONCURRENCIES = [1, 8] as const;
-/** Requests that are not counted: they compile code and open connections. */
+/** Number of first requests that are not measured, because they compile code and open connections. */
 const WARM_UP = 30;
 
 const COLUMNS: readonly Column[] = [

@@ -1,7 +1,7 @@
-// npm run bench:endpoints: measures how thousands of streams that wait for a bad webhook endpoint
-// affect other work. It runs once with a closed port and once with an endpoint that accepts connections
-// and never answers, each on a separate stack. Exits with 1 if an event of another merchant or a
-// renewal failed.
+// npm run bench:endpoints: measures how a bad webhook endpoint, for which thousands of streams wait, affects
+// other work. It runs once with a closed port and once with an endpoint that accepts connections and never
+// answers, each on a separate stack. It exits with 1 if an event of another merchant was not delivered or a
+// renewal was not charged exactly once.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,14 +18,14 @@ interface Options extends EndpointOptions, OwnRunOptions {
 }
 
 const command = new Command('bench:endpoints')
-  .description('How streams that wait for a bad webhook endpoint affect other work.')
+  .description('How a bad webhook endpoint, for which streams wait, affects other work.')
   .option(
     '--streams <count>',
     'subscriptions with an event for the bad endpoint',
     wholeNumber,
     2_000,
   )
-  .option('--endpoints <count>', 'bad endpoints, each for every event', wholeNumber, 1)
+  .option('--endpoints <count>', 'number of bad endpoints; each gets every event', wholeNumber, 1)
   .option('--seconds <count>', 'length of each measurement', wholeNumber, 30)
   .addOption(
     new Option(
@@ -48,7 +48,7 @@ runOnOwnStack('endpoints', options, async (run) => {
   return { figures: { cases }, problems: cases.flatMap(({ problems }) => problems) };
 });
 
-/** Stops the stack at its end, before the next case starts its own. */
+/** Runs one kind of bad endpoint, then stops its stack, so that the kinds do not affect each other. */
 async function runCase(kind: BadEndpoint, run: OwnRun): Promise<EndpointFigures> {
   const dataDir = join(run.dataDir, kind);
   mkdirSync(dataDir, { recursive: true });

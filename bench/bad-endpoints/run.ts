@@ -66,10 +66,10 @@ const RENEWALS = 6;
 const DUE_AFTER_MS = 4_000;
 const RENEWED_WITHIN_MS = 180_000;
 const LOOK_MS = 250;
-/** Wait after the last create request. First attempts have failed or hang by then. */
+/** Wait in ms after the last create request. After it, all first delivery attempts have failed or hang. */
 const REST_MS = 10_000;
 
-/** Measures one kind of bad endpoint on a separate stack. It pushes to `closers` what must be closed. */
+/** Measures one kind of bad endpoint on a separate stack, whose stop functions it adds to `closers`. */
 export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
@@ -82,7 +82,7 @@ export async function runBadEndpoint(
   const healthyConfigId = await receiver.subscribe(healthy(), HEALTHY_PATH, EVENTS);
   const setting = { stack, receiver, healthy, healthyConfigId, seconds: options.seconds };
 
-  say(`${endpoint} endpoint: measuring the stack before it, 2 × ${options.seconds} s`);
+  say(`${endpoint} endpoint: measuring the stack without the endpoint, 2 × ${options.seconds} s`);
   const before = await measureHealth(setting);
   const badConfigIds: string[] = [];
   while (badConfigIds.length < options.endpoints) {
@@ -156,7 +156,7 @@ async function deliveriesTo(
   return row ?? { pending: 0, attempts: 0 };
 }
 
-/** Pays each subscription, which produces an event, and then moves its next payment to 4 s later. */
+/** Pays each subscription, so that the bad endpoint gets an event. Then moves its next payment to 4 s later. */
 async function measureRenewals(
   stack: MeasuredStack,
 ): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {

@@ -4,7 +4,7 @@ import type { Distribution } from '../measure/percentiles.ts';
 import type { ClientOf } from '../stack/measured-stack.ts';
 import { createOne, payOne, Troubles } from './set-up.ts';
 
-/** Time of each call in ms, from its start to its definite answer, repeats included. */
+/** Time of each call in ms, from its start to its definite answer, including repeats. */
 export interface LoadFigures {
   readonly readMs: Distribution;
   readonly createMs: Distribution;
@@ -16,7 +16,7 @@ export interface LoadFigures {
 }
 
 export interface BackgroundLoad {
-  /** Stops new rounds, waits for the running ones, and returns the figures. */
+  /** Starts no more rounds, waits for the running rounds, and returns the figures. */
   end(): Promise<LoadFigures>;
 }
 

@@ -22,12 +22,12 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 export interface DayOptions {
   readonly subscriptions: number;
   /**
-   * Number of waves. Each is a month later in the subscriptions' calendar and seconds later in real
-   * time.
+   * Number of waves. Each wave is the next monthly payment of all subscriptions; edits move it to seconds
+   * after the last wave.
    */
   readonly months: number;
   readonly temporal: TemporalKind;
-  /** Number of bare workflows of each shape. */
+  /** Number of workflows of each baseline shape. */
   readonly floor: number;
   /** Event types of the measured merchant's webhook configuration. */
   readonly events: readonly string[];
@@ -37,7 +37,7 @@ export interface DayOptions {
 export interface DayFigures {
   readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
   readonly idle: { readonly cpu: CpuPercent | null; readonly databasePerSecond: DatabaseWork };
-  /** One wave a month, with the edits before it. The last wave has the background load. */
+  /** The wave of each month, with the edits before the wave. The background load runs in the last wave. */
   readonly waves: readonly (WaveFigures & { readonly edit: Throughput })[];
   /** The calls of the background load during the last wave. */
   readonly duringWave: {
@@ -50,8 +50,8 @@ export interface DayFigures {
   /** True if Postgres counted statements. */
   readonly countsStatements: boolean;
   /**
-   * Renewals that were not charged exactly once, and events that were not delivered. Empty if all is
-   * right.
+   * One sentence for each kind of fault, such as renewals not charged exactly once or events not delivered.
+   * Empty without faults.
    */
   readonly problems: readonly string[];
 }
@@ -62,7 +62,7 @@ const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
 const QUIET_WITHIN_MS = 60_000;
 
-/** Runs a billing day on a separate stack. It pushes to `closers` what must be closed. */
+/** Runs a billing day on a separate stack, whose stop functions it adds to `closers`. */
 export async function runBillingDay(
   options: DayOptions,
   { dataDir, closers, say }: OwnRun,
@@ -98,7 +98,7 @@ export async function runBillingDay(
   );
 
   const repairs = await readRepairs(stack);
-  say(`measuring the floors: ${options.floor} bare workflows of each shape`);
+  say(`measuring the baselines: ${options.floor} workflows of each shape`);
   const floors = await measureFloors(stack, options.floor, closers);
   return {
     setUp: { create, pay },

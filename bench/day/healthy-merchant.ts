@@ -15,7 +15,10 @@ export interface HealthyDeliveries {
 const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
-/** Reads a configuration's deliveries since `since`, in epoch ms. First waits up to 60 s for open ones. */
+/**
+ * Reads the deliveries of a configuration since `since`, in epoch ms. Before that, waits up to 60 s for open
+ * deliveries to end.
+ */
 export async function settledDeliveries(
   stack: MeasuredStack,
   receiver: Receiver,

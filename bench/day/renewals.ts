@@ -1,20 +1,20 @@
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 
-/** One renewal of a wave, with the time of each step in epoch ms. Null: the step has not happened. */
+/** One renewal, with the time of each step in epoch ms. Null if the step has not happened. */
 export interface Renewal {
   readonly subscriptionId: string;
-  /** By the gateway's book. */
+  /** Time of the charge at the gateway, by the gateway's clock. */
   readonly chargedAt: number | null;
-  /** Number of charges in the gateway's book. Only 1 is correct. */
+  /** Number of charges that the gateway recorded for this renewal. Only 1 is correct. */
   readonly charges: number;
-  /** By Postgres' clock. */
+  /** Time at which the attempt was settled, by Postgres' clock. */
   readonly settledAt: number | null;
   /** Arrival of its `subscription.cycle_charged` at the receiver. */
   readonly deliveredAt: number | null;
 }
 
-/** The deliveries of a wave. */
+/** The webhook deliveries of all renewals that fall due at one time (a wave). */
 export interface Deliveries {
   readonly events: number;
   /** Deliveries that are not DELIVERED. */
@@ -92,8 +92,8 @@ export async function countOpen(
 }
 
 /**
- * Reads the deliveries of events since `since`, in epoch ms. They belong to these streams or to one
- * webhook configuration.
+ * Reads the deliveries of events since `since`, in epoch ms: either of the given streams or of one webhook
+ * configuration.
  */
 export async function readDeliveries(
   { sql }: MeasuredStack,
@@ -127,7 +127,7 @@ export async function readDeliveries(
   };
 }
 
-/** Reads the whole book of the gateway, oldest charge first. */
+/** Reads all charges that the gateway recorded, oldest first. */
 async function readBook({ demo }: MeasuredStack): Promise<BookedCharge[]> {
   const book: BookedCharge[] = [];
   for (let after: number | null = 0; after !== null;) {

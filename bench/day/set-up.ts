@@ -9,7 +9,7 @@ import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
 import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
 
-/** Calls of one kind: the rate a second, and the time of each in ms. */
+/** Calls of one kind: calls a second, and the time of each call in ms. */
 export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
@@ -26,11 +26,11 @@ export interface CreatedSubscription {
   readonly fwdUrl: string;
 }
 
-/** A workflow leaves the task queue `checkout` within 30 s of the payment. */
+/** A workflow leaves the task queue `checkout` within 30 s of the payment; in ms, with a margin. */
 export const LEFT_CHECKOUT_MS = 35_000;
 
 const EDIT_TRIES = 3;
-/** Factor on the expected time of the edits, which is based on the rate of earlier calls. */
+/** Factor on the expected time of the edits, which is computed from the rate of earlier calls. */
 const EDIT_ALLOWANCE = 1.5;
 const IN_PARALLEL = 12;
 const STARTED_WITHIN_MS = 60_000;
@@ -85,7 +85,7 @@ export async function createAll(
   return { created: results, throughput };
 }
 
-/** Waits until all workflows are started: they start after the answer to the create request. */
+/** Waits until all workflows are started, because the API starts them after it has answered the create. */
 async function waitUntilStarted({ sql }: MeasuredStack): Promise<void> {
   await waitFor('the workflows to be started', STARTED_WITHIN_MS, async () => {
     const [row] = await sql<{ missing: number }[]>`
@@ -122,8 +122,8 @@ export async function editAll(
 }
 
 /**
- * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before that
- * time, it repeats them with a later one.
+ * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before the due
+ * time, repeats all edits with a later due time.
  */
 export async function moveToOneInstant<Result>(
   { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },

@@ -18,7 +18,7 @@ import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
-/** The cost of one renewal, averaged over a wave. */
+/** The cost of one renewal, averaged over all renewals of a wave. */
 export interface RenewalCost {
   /** CPU ms of each process. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
@@ -28,12 +28,12 @@ export interface RenewalCost {
   readonly database: DatabaseWork;
 }
 
-/** Results of a wave, in which all subscriptions fall due at one time. Times are in seconds after it. */
+/** Results of a wave: all subscriptions fall due at one time. Times are in seconds after this due time. */
 export interface WaveFigures {
   readonly dueAt: number;
   readonly charged: number;
   readonly delivered: number;
-  /** Number of subscriptions with more than one charge in the gateway's book. */
+  /** Number of subscriptions that the gateway charged more than once. */
   readonly chargedTwice: number;
   readonly undeliveredEvents: number;
   readonly notAsleep: number;
@@ -67,9 +67,9 @@ export interface WaveSetting {
 export const WAVE_PATH = '/billing-day';
 export const CHARGED = 'subscription.cycle_charged';
 
-/** Time that {@link prepareWave} needs before the due time. */
+/** Time in ms that {@link prepareWave} needs before the due time. */
 export const PREPARED_WITHIN_MS = 16_000;
-/** Time before the due time at which Postgres' counters are read. */
+/** Postgres' counters are read this time in ms before the due time. */
 const COUNTED_BEFORE_MS = 2_000;
 const QUIET_WITHIN_MS = 3_000;
 const QUIET_AFTER_WITHIN_MS = 20_000;
@@ -80,7 +80,7 @@ const ASLEEP_WITHIN_MS = 60_000;
 const SAMPLE = 20;
 const CONCURRENT_READS = 8;
 
-/** Waits until the stack is quiet after the edits. Reads every counter shortly before the due time. */
+/** Waits until the stack is idle after the edits, and reads every counter shortly before the due time. */
 async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
   const histories = historiesOf(stack);
@@ -94,8 +94,8 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt:
 }
 
 /**
- * Measures the wave at `dueAt`, to which every subscription was moved. `whileDue` is called when the
- * wave begins. The function that it returns is called when the wave ends.
+ * Measures the wave at `dueAt`, the next payment of every subscription. Calls `whileDue` when the wave
+ * begins, and the function that `whileDue` returned when the wave ends.
  */
 export async function measureWave(
   setting: WaveSetting,
@@ -130,8 +130,8 @@ export async function measureWave(
 }
 
 /**
- * Waits for the end of the wave. After the time limit it returns without an error, and the missing
- * parts are counted later.
+ * Waits until all renewals are settled, delivered and asleep. After the time limit it returns without an
+ * error, because the caller counts what is missing.
  */
 async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const { stack, receiver, subscriptionIds } = setting;
@@ -140,7 +140,7 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const untilTrue = async (isOver: () => Promise<boolean>): Promise<void> => {
     while (Date.now() < giveUpAt && !(await isOver())) await sleep(LOOK_MS);
   };
-  // The receiver is asked first, because that costs the stack nothing.
+  // Polls the receiver first: unlike the database and Temporal, it is no part of the measured stack.
   await untilTrue(async () => {
     const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
     return (await receiver.subscriptions(selection)) >= n;
@@ -235,7 +235,7 @@ async function historyCost(
 
 const isCharged = ({ settledAt, charges }: Renewal): boolean => settledAt !== null && charges > 0;
 
-/** Seconds from `dueAt` to the last of these times. */
+/** Seconds from `dueAt` to the latest of these times. */
 function lastOf(times: readonly (number | null)[], dueAt: number): number {
   const known = times.filter((at) => at !== null);
   return known.length === 0 ? Number.NaN : (Math.max(...known) - dueAt) / 1_000;

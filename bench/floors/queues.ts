@@ -1,5 +1,6 @@
 /**
- * Task queues of the floors: bare workflows with empty activities. The product's workers do not poll them.
+ * Task queues of the baseline workflows, whose activities do nothing. The product's workers do not poll these
+ * queues.
  */
 export const WORKFLOW_QUEUE = 'floor-workflows';
 export const CHARGES_QUEUE = 'floor-charges';

@@ -11,14 +11,14 @@ import type { ChildProgram } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** The shapes of a bare renewal. Each names its workflow and its last task queue. */
+/** The shapes of a baseline renewal, each with its workflow and the task queue of its last activity. */
 const SHAPES = {
   twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
   oneLocalActivity: WORKFLOW_QUEUE,
 } as const;
 export type Shape = keyof typeof SHAPES;
 
-/** The upper limit of Temporal and an SDK worker for one shape: its activities do nothing. */
+/** A baseline: the speed and cost of Temporal and an SDK worker for workflows whose activities do nothing. */
 export interface Floor {
   readonly workflows: number;
   /** Seconds from the common due time until the last workflow sleeps again. */
@@ -30,9 +30,9 @@ export interface Floor {
 
 const CONCURRENT_STARTS = 16;
 const CONCURRENT_READS = 8;
-/** Time between the last start and the due time, so that the starts are finished. */
+/** Time in ms between the last start and the due time. All starts are processed in this time. */
 const REST_MS = 3_000;
-/** Workflows started first to measure how long a start takes. They never fall due. */
+/** Number of workflows that are started first, to measure how long a start takes. They never fall due. */
 const PROBES = 32;
 const NEVER_DUE_MS = 30 * 86_400_000;
 /** Factor on the expected time of the starts. */
@@ -41,7 +41,7 @@ const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 
-/** Runs `count` bare workflows of each shape, one shape after another. All of a shape fall due at once. */
+/** Runs `count` workflows of each shape, one shape after another. All of one shape fall due at once. */
 export async function measureFloors(
   stack: MeasuredStack,
   count: number,
@@ -128,7 +128,7 @@ function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {
   return (['temporal', 'postgres'] as const).map((name) => [name, pids.get(name) ?? 0]);
 }
 
-/** Time at which a bare workflow started its next timer, in epoch ms by Temporal's clock. */
+/** Time at which the workflow started its next timer, in epoch ms by Temporal's clock. */
 async function sleptAgainAt(histories: Histories, id: string, dueAt: number): Promise<number> {
   return waitFor(`${id} to sleep again`, ASLEEP_WITHIN_MS, async () => {
     const { type, at } = await histories.lastEvent(id);

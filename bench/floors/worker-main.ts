@@ -1,5 +1,5 @@
-// The worker of the floors, in a separate process. Its arguments are Temporal's address and namespace.
-// Its options are fixed here, so a floor stays the same when the product's worker changes.
+// The worker of the baseline workflows, in a separate process. Its arguments are Temporal's address and
+// namespace. Its options are fixed here, so a baseline does not change with the product's worker.
 
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
@@ -8,7 +8,7 @@ import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { answerParent } from '../stack/child-process.ts';
 import { CHARGES_QUEUE, WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** Enough for a wave: no workflow task times out while it waits for this worker. */
+/** Enough slots and cache for all due workflows, so that no workflow task times out before it starts. */
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,

@@ -11,7 +11,7 @@ const charges = proxyActivities<EmptyActivities>({ ...options, taskQueue: CHARGE
 const webhooks = proxyActivities<EmptyActivities>({ ...options, taskQueue: WEBHOOKS_QUEUE });
 const local = proxyLocalActivities<EmptyActivities>(options);
 
-/** A renewal as two regular activities on two other task queues, then continue-as-new. */
+/** A renewal as two regular activities on two other task queues, followed by continue-as-new. */
 export async function twoActivitiesAndNewRun(dueAt: number): Promise<never> {
   await sleepUntil(dueAt);
   await charges.nothing();

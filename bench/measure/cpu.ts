@@ -7,7 +7,7 @@ export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 const TICKS_PER_SECOND = 100;
 
 /**
- * CPU time of each process tree, by the pid of its root. Linux adds the time of an ended child to its
+ * CPU time of each process with its descendants, by its pid. Linux adds the time of an ended child to its
  * parent. Null without /proc.
  */
 export function readCpu<Name extends string>(
@@ -28,7 +28,7 @@ export function readCpu<Name extends string>(
   );
 }
 
-/** CPU time in ms of each process between two readings. NaN for a process that ended meanwhile. */
+/** CPU time in ms of each process between two readings. NaN for a process that ended in between. */
 export function cpuBetween<Name extends string>(
   before: CpuTimes<Name> | null,
   after: CpuTimes<Name> | null,
@@ -43,8 +43,8 @@ export function cpuBetween<Name extends string>(
 }
 
 /**
- * Reads the CPU time of the `roots` and of this process. The returned function reads it again and
- * returns the difference in ms, divided by `count`. Null if CPU time cannot be read.
+ * Reads the CPU time of the `roots` and of this process. The returned function reads the CPU time again and
+ * returns the difference in ms, divided by `count`; null if CPU time cannot be read.
  */
 export function countCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,
@@ -71,7 +71,7 @@ function readProcesses(): Map<number, { parent: number; ticks: number }> {
     try {
       stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     } catch {
-      // The process ended meanwhile.
+      // The process ended after the folder was listed.
       continue;
     }
     // Fields after the name in parentheses: state, parent, …; from index 11 utime, stime, cutime,

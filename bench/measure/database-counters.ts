@@ -7,7 +7,7 @@ export interface DatabaseCounters {
   readonly at: { readonly statements: number; readonly commits: number };
   readonly walBytes: number;
   readonly ours: Counts;
-  /** Counters of Temporal's databases. Null if Temporal keeps its state elsewhere. */
+  /** Counters of Temporal's databases. Null if Temporal does not store its state in Postgres. */
   readonly temporal: Counts | null;
 }
 
@@ -17,17 +17,17 @@ interface Counts {
   readonly statements: number | null;
 }
 
-/** Rates or amounts of work, with the same fields. */
+/** The work between two readings, or a rate of work, with the same fields. */
 export type DatabaseWork = Omit<DatabaseCounters, 'at'>;
 
-/** An idle backend reports its last transactions within 10 s. */
+/** An idle Postgres backend reports its last transactions within 10 s; in ms, with a margin. */
 const REPORTED_AFTER_MS = 10_500;
 const OURS = 'perennial';
 const TEMPORAL = ['temporal', 'temporal_visibility'];
 
 /**
- * Reads the counters. WAL and statements are counted at once. Commits are counted when the backends
- * report them, so `afterReports` waits 10.5 s.
+ * Reads the counters. Postgres counts WAL and statements at once, but commits only when its backends report
+ * them. With `afterReports` the function waits 10.5 s before it reads the commits.
  */
 export async function readCounters(
   stack: MeasuredStack,

@@ -21,7 +21,7 @@ export interface LastEvent {
   readonly nextRunId: string | null;
 }
 
-/** The size that a part of a workflow's life added to its history. */
+/** Number of events and bytes added to a workflow's history. */
 export interface HistorySize {
   readonly events: number;
   readonly bytes: number;
@@ -73,7 +73,7 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     };
   };
 
-  /** The size that the runs from `before` on added to the workflow's history. */
+  /** The size added to the workflow's history since `before`, also by later runs. */
   const addedSince = async (workflowId: string, before: RunPosition): Promise<HistorySize> => {
     let events = -before.events;
     let bytes = -before.bytes;

@@ -15,7 +15,7 @@ export interface RunConditions {
   readonly cores: number;
   readonly processor: string;
   readonly memoryGigabytes: number;
-  /** Load average of the last minute at the start. It is above 0 if other programs use the machine. */
+  /** Load average of the minute before the start. Well above 0, it shows that other programs were running. */
   readonly loadAtStart: number;
 }
 
@@ -35,7 +35,7 @@ export function readRunConditions(): RunConditions {
   };
 }
 
-/** Share of all cores' time that other machines on the same hardware took, in per cent. */
+/** Steal time: the share of all cores' time that the hypervisor gave to other machines, in per cent. */
 export function stolenPercent(before: CoreTime | null): number | null {
   const now = coreTime();
   if (before === null || now === null) return null;

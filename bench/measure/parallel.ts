@@ -1,6 +1,6 @@
 /**
- * Runs `work` on every item, at most `width` at a time, in the order of the items. After the first
- * failure no further item starts.
+ * Runs `work` on every item, at most `width` at a time, starting in the order of the items. After the first
+ * failure it starts no further item.
  */
 export async function inParallel<Item, Result>(
   items: readonly Item[],

@@ -7,7 +7,7 @@ import { cpuBetween, readCpu } from './cpu.ts';
 export type CpuPercent = Record<ProcessName, number>;
 
 const LOOK_MS = 500;
-/** Above the idle use by this much, in per cent of a core, a stack still counts as quiet. */
+/** A stack counts as idle up to this much above its idle CPU use, in per cent of a core. */
 const ABOVE_IDLE_PERCENT = 20;
 
 /** CPU use of each process during `ms`. Null if CPU time cannot be read. */
@@ -24,7 +24,7 @@ export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<
   ) as CpuPercent;
 }
 
-/** Waits until the stack uses little more CPU than when idle, at most `withinMs`. */
+/** Waits until the stack uses little more CPU than when idle, but at most `withinMs`. */
 export async function waitUntilQuiet(
   stack: MeasuredStack,
   idle: CpuPercent | null,

@@ -41,7 +41,7 @@ export function printBillingDay(
   printNote(`repairs by sweeps: ${repairs.join(', ') || 'none'}`);
   printProblems(
     figures.problems,
-    'everything was charged once and delivered, and every workflow sleeps',
+    'every renewal was charged once, every event was delivered, and every workflow sleeps',
   );
 }
 
@@ -55,7 +55,9 @@ function printSetUp({ setUp, waves }: DayFigures): void {
   row('subscriptions created', setUp.create);
   row('hosted payments', setUp.pay);
   waves.forEach((wave, index) => row(`edits, before month ${index + 1}`, wave.edit));
-  printNote('repeats: calls answered 409, 429, 5xx or not at all. 503: pages of payers.');
+  printNote(
+    'repeats: calls that got 409, 429, 5xx or no answer. 503: pages that payers got with this status.',
+  );
   const processes = [...PROCESSES, 'bench'] as const;
   const cost = (label: string, { cpuMsPerCall }: Throughput): void =>
     printRow(
@@ -91,7 +93,7 @@ function printWaves(waves: readonly Wave[]): void {
   }
   row('first delivery after the commit, ms: p50', (wave) => wave.firstDeliveryMs.p50);
   row('                                     p99', (wave) => wave.firstDeliveryMs.p99);
-  printNote('* with the load below: reads, creates and hosted payments of two merchants');
+  printNote('* meanwhile two merchants make the calls below: reads, creates and hosted payments');
 }
 
 function printCosts({ waves, idle, countsStatements }: DayFigures): void {
@@ -112,7 +114,9 @@ function printCosts({ waves, idle, countsStatements }: DayFigures): void {
   row('SQL statements: ours and the gateway’s', ({ cost }) => cost.database.ours.statements);
   row('SQL statements: Temporal’s', ({ cost }) => cost.database.temporal?.statements);
   row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
-  printNote('SQL is without what the idle stack does. A month with * has the load’s cost.');
+  printNote(
+    'The SQL of the idle stack is subtracted. A month with * includes the cost of the calls.',
+  );
   if (!countsStatements) printNote('Statements are not counted: no pg_stat_statements here.');
   if (idle.cpu !== null) {
     const cpu = idle.cpu;
@@ -143,17 +147,17 @@ function printDuringWave({ same, other }: DayFigures['duringWave']): void {
 function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
   const shapes = [
     ['2 activities, then a new run', 'twoActivitiesAndNewRun'],
-    ['1 local activity, the run goes on', 'oneLocalActivity'],
+    ['1 local activity, same run', 'oneLocalActivity'],
   ] as const;
   const headings = ['a second', 'worker', 'Temporal', 'Postgres', 'product ÷'];
-  printHeading('Floors: bare workflows, CPU in ms', headings);
+  printHeading('Baselines: workflows whose activities do nothing, CPU in ms', headings);
   for (const [label, shape] of shapes) {
     const { asleepPerSecond, cpuMsPerRenewal: cpu } = floors[shape];
     const cpuCells = [cpu?.worker, cpu?.temporal, cpu?.postgres].map(shown);
     printRow(label, [shown(asleepPerSecond), ...cpuCells, shown(ratios[shape])]);
   }
   printNote(
-    'product ÷: all delivered and asleep a second ÷ this floor, mean of the months without *',
+    'product ÷: all delivered and asleep a second ÷ this baseline, mean of the months without *',
   );
 }
 

@@ -34,7 +34,10 @@ export function printEndpoints(
   printRunConditions(runConditions);
   for (const figures of cases) printCase(figures);
   const problems = cases.flatMap((figures) => figures.problems);
-  printProblems(problems, 'all other work was charged once and delivered');
+  printProblems(
+    problems,
+    'every renewal was charged once, every event of the other merchant was delivered',
+  );
 }
 
 function printCase(figures: EndpointFigures): void {

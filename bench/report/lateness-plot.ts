@@ -1,7 +1,7 @@
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
 
-/** The waves of one run. */
+/** The data of the plot. */
 export interface LatenessPlot {
   readonly title: string;
   /** For each month: the lateness of each charge in seconds, ascending. */

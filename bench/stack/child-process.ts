@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { childEnvironment } from '../../runtime/config.ts';
 import type { Closer } from '../../runtime/shutdown.ts';
 
-/** A program of the benchmark in a separate process, so that its CPU time is counted separately. */
+/** A program of the benchmark in a separate process, so that its CPU time can be measured separately. */
 export interface ChildProgram {
   readonly pid: number;
   /**
@@ -20,9 +20,8 @@ const ANSWER_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 5_000;
 
 /**
- * Starts `file` and waits for its first message. The child ends when this process ends, even by
- * SIGKILL, because its stdin is a pipe of this process. It pushes to `closers` a function that stops
- * the child.
+ * Starts `file`, waits for its first message, and adds to `closers` a function that stops the child. The
+ * child ends when this process ends, even by SIGKILL, because its stdin is a pipe of this process.
  */
 export async function startChild(
   file: string,
@@ -33,7 +32,7 @@ export async function startChild(
     execArgv: ['--import', 'tsx'],
     stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
     serialization: 'advanced',
-    // Ctrl-C must reach only this process, which then stops the child in order.
+    // In a separate process group, Ctrl-C reaches only this process. This process then stops the child.
     detached: true,
     env: childEnvironment({ PERENNIAL_EXIT_WITH_PARENT: '1' }),
   });

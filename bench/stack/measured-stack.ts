@@ -21,7 +21,7 @@ export type TemporalKind = 'dev' | 'cluster';
 export const PROCESSES = ['worker', 'api', 'gateway', 'temporal', 'postgres'] as const;
 export type ProcessName = (typeof PROCESSES)[number];
 
-/** Returns a client with the credentials of one merchant. */
+/** Makes an API client of one merchant. The client calls `onRepeat` for every repeated request. */
 export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 
 /** A separate complete system with access for measurements. */
@@ -37,22 +37,23 @@ export interface MeasuredStack {
   readonly temporal: Connection;
   /** Current pids. A restarted process has a new pid. */
   pids(): ReadonlyMap<ProcessName, number>;
-  /** Client of the demo merchant. `onRepeat` is called for every repeated request. */
+  /** Makes a client of the demo merchant. */
   readonly merchant: ClientOf;
-  /** Creates another merchant in test mode. */
+  /** Creates another merchant in test mode. Returns the function that makes its clients. */
   addMerchant(name: string): Promise<ClientOf>;
 }
 
 const MERCHANT_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 50_000;
-/** A request is repeated for this time while the API is busy or unavailable. */
+/** While the API is busy or unavailable, a request is repeated for this time in ms. */
 const RETRIES_WITHIN_MS = 120_000;
-/** The cluster's inner ports are above this port and must not exceed 32,767. */
+/** The cluster's internal ports are above this port, and must not exceed 32,767. */
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**
- * Starts a stack in `dataDir`. Its Postgres counts statements and stores commit times, which costs a
- * few per cent of its speed. It pushes to `closers` what must be closed, also if the start fails.
+ * Starts a stack with its data in `dataDir`. Its Postgres counts statements and stores commit times, which
+ * makes it a few per cent slower. Adds to `closers` the functions that stop the stack, also if the start
+ * fails.
  */
 export async function startMeasuredStack(
   dataDir: string,
@@ -134,8 +135,8 @@ async function stackPorts(temporalKind: TemporalKind): Promise<StackPorts> {
 }
 
 /**
- * Creates Postgres' data folder and writes the settings that Postgres reads only at its start. False if
- * this Postgres has no pg_stat_statements.
+ * Creates Postgres' data folder and writes the settings that Postgres reads only at its start. Returns false
+ * if this Postgres has no pg_stat_statements.
  */
 async function prepareStatistics(
   dataDir: string,

@@ -12,7 +12,7 @@ import { readRunConditions, stolenPercent } from '../measure/machine.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import type { TemporalKind } from './measured-stack.ts';
 
-/** Longest time for all closers together. */
+/** Time limit in ms for all closers together. */
 const STOP_WITHIN_MS = 90_000;
 
 /** Exit code of a run that a signal ended. */
@@ -36,7 +36,7 @@ export function withOwnRunOptions(program: Command): Command {
     .option('--keep', 'keep the data folder');
 }
 
-/** What a benchmark runs in. `say` prints a line of progress. */
+/** The data folder and the closers of a benchmark's run. `say` prints a line of progress. */
 export interface OwnRun {
   readonly dataDir: string;
   readonly closers: Closer[];
@@ -45,9 +45,9 @@ export interface OwnRun {
 }
 
 /**
- * Runs a benchmark with a temporary data folder, writes its figures as JSON if `json` is set, and ends
- * this process: with 1 if `problems` is not empty. At the end, or on a signal, it closes everything in
- * `closers` in order. Then it removes the folder. With `keep`, or after a failure, the folder stays.
+ * Runs a benchmark with a temporary data folder, and writes its figures as JSON if `json` is set. At the
+ * end, or on a signal, calls all `closers` in order and removes the folder; with `keep`, or after a failure,
+ * the folder stays. Then exits this process, with 1 if `problems` is not empty.
  */
 export function runOnOwnStack(
   name: string,
@@ -114,7 +114,7 @@ export function runOnOwnStack(
 }
 
 /**
- * Closes and removes all closers from the front: the first one depends on the later ones.
+ * Calls all closers from first to last and empties the list. A closer may need what later closers close.
  *
  * @throws Error naming every closer that failed.
  */

@@ -32,7 +32,7 @@ export type ReceiverRequest =
 export interface Receiver {
   readonly pid: number;
   arrivals(selection: Selection): Promise<Arrival[]>;
-  /** Number of different subscriptions among the matching arrivals. */
+  /** Number of different subscriptions among the arrivals that match `selection`. */
   subscriptions(selection: Selection): Promise<number>;
   /** Number of connections that the silent port has accepted so far. */
   silentConnections(): Promise<number>;

@@ -21,7 +21,7 @@ export interface TwoMerchantsFigures {
   readonly smallAlone: Distribution;
   readonly smallBesideBig: Distribution;
   readonly big: Distribution;
-  /** Renewals that were not charged exactly once. Empty if all is right. */
+  /** A sentence for each merchant with renewals that were not charged exactly once. Empty without faults. */
   readonly problems: readonly string[];
 }
 
@@ -32,17 +32,17 @@ interface Merchant {
 }
 
 const QUIET_WITHIN_MS = 60_000;
-/** Time from the last edit to the due time. */
+/** Minimum time in ms from the last edit to the due time. */
 const REST_BEFORE_MS = 15_000;
-/** A rate below that of any run so far. A slower run edits once more, with a later due time. */
+/** Assumed rate of the edits, below that of any run so far. A slower run repeats them with a later due time. */
 const EDITS_PER_SECOND = 45;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const LOOK_MS = 500;
 
 /**
- * Lets a small merchant's renewals fall due alone, and then together with a big merchant's. The big
- * merchant's dates are set first, so its timers are older.
+ * Lets a small merchant's renewals fall due alone, and then at the same time as a big merchant's. The big
+ * merchant's dates are set first: its timers are older, which is the worse case for the small merchant.
  */
 export async function runTwoMerchants(
   options: TwoMerchantsOptions,
@@ -75,7 +75,7 @@ export async function runTwoMerchants(
   };
 }
 
-/** Moves all renewals to one due time, in the given order, and reads the lateness for each merchant. */
+/** Moves all renewals to one due time, in the given order. Returns the lateness of each merchant's renewals. */
 async function measureTogether(
   stack: MeasuredStack,
   merchants: readonly Merchant[],
