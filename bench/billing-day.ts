@@ -43,7 +43,7 @@ const command = new Command('bench:billing-day')
   .addOption(
     new Option(
       '--events <types>',
-      'webhooks of a renewal: cycle: only cycle_charged; all: all types',
+      'event types of the webhook configuration; cycle: only cycle_charged',
     )
       .choices(['cycle', 'all'])
       .default('cycle'),

@@ -29,7 +29,8 @@ const options = withOwnRunOptions(command).parse().opts<TwoMerchantsOptions & Ow
 runOnOwnStack('two-merchants', options, async (run) => {
   const figures = await runTwoMerchants(options, run);
   const { smallAlone, smallBesideBig, big, problems } = figures;
-  const server = options.temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
+  const server =
+    options.temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
   print();
   print(styled('bold', `  ${options.small} due beside ${options.big} of another, ${server}`));
   printRunConditions(run.runConditions);

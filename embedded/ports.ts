@@ -9,7 +9,7 @@ export interface WantedPort {
   readonly variable: string;
 }
 
-/** Ports used by other processes. The message names each port and the variable that changes it. */
+/** Other processes use wanted ports. The message names each port and the variable that changes it. */
 class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 

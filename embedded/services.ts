@@ -182,7 +182,7 @@ function spawnService(service: Service): ChildProcess {
         ...(service.isOurProgram ? { PERENNIAL_EXIT_WITH_PARENT: '1' } : {}),
       }),
     });
-    // A write to a dying child must not end this process.
+    // A write to a child that is ending fails. Without a handler the error would end this process.
     child.stdin?.on('error', () => undefined);
     return child;
   } finally {

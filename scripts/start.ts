@@ -81,7 +81,7 @@ const shutdown = onShutdown(
 try {
   await startAll();
 } catch (error) {
-  // A stop makes the running start fail; this is no error.
+  // If the user stops this process during the start, the start fails. That is no error to report.
   if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
   shutdown('could not start', 1);
 }

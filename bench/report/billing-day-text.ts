@@ -26,7 +26,7 @@ export function printBillingDay(
   ratios: RatiosToFloors,
 ): void {
   const { subscriptions, months, temporal } = options;
-  const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
+  const server = temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
   print();
   print(
     styled('bold', `  A billing day: subscriptions ${subscriptions}, months ${months}, ${server}`),

@@ -23,7 +23,7 @@ export function printEndpoints(
   runConditions: RunConditions,
   cases: readonly EndpointFigures[],
 ): void {
-  const server = temporal === 'dev' ? 'dev server on a file' : 'cluster on Postgres';
+  const server = temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
   print();
   print(
     styled(

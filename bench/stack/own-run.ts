@@ -12,7 +12,7 @@ import { readRunConditions, stolenPercent } from '../measure/machine.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import type { TemporalKind } from './measured-stack.ts';
 
-/** Time limit in ms for all closers together. */
+/** Time limit in ms for all closers (functions that stop a part of the stack) together. */
 const STOP_WITHIN_MS = 90_000;
 
 /** Exit code of a run that a signal ended. */

@@ -45,7 +45,7 @@ export interface Load {
   commands: number;
 }
 
-/** The subscriptions of one test clock, or those in real time. */
+/** The subscriptions of one test clock, or all subscriptions without a test clock. */
 export interface Group {
   readonly testClockId: string | null;
   readonly subscriptionIds: string[];
@@ -105,7 +105,7 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   }
 }
 
-/** Sends commands one at a time: each waits for the answer of the last. */
+/** Sends commands one at a time, and waits for each answer before the next command. */
 async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
   while (!enough.aborted) {

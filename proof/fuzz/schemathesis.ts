@@ -98,8 +98,8 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
 }
 
 /**
- * Enables every check except that the API accepts all valid data. The API must refuse much data that is valid
- * by its schema: an amount below the currency's minimum, an unknown id, a command in a wrong status.
+ * Enables every check of Schemathesis but one: that the API accepts all data that is valid by its schema. The
+ * API must refuse much of this data: an amount below the currency's minimum, an unknown id, a command in a wrong status.
  */
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `

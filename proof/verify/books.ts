@@ -3,8 +3,8 @@ import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
 
 /**
- * Where to find the books. A book is one party's own record: of Postgres, of the gateway's charges, of the
- * webhooks that receivers got, and of the answers that clients got. The checks never write to a book.
+ * Where to find the books. A book is one party's own record: the rows in Postgres, the charges of the gateway,
+ * the webhooks that receivers got, or the answers that clients got. The checks never write to a book.
  */
 export interface Places {
   readonly databaseUrl: string;
