@@ -43,7 +43,7 @@ const command = new Command('bench:billing-day')
   .addOption(
     new Option(
       '--events <types>',
-      'event types of the webhook configuration; cycle: only cycle_charged',
+      'subscribed event types; cycle: only cycle_charged; all: all types',
     )
       .choices(['cycle', 'all'])
       .default('cycle'),
