@@ -55,6 +55,8 @@ test('a hosted payment is created, and the answer is its record with the page UR
   expect(fwdUrl.slice(`${PUBLIC_URL}/payment/`.length)).toMatch(/^[0-9A-Za-z]{22}$/);
   expect(record).toEqual({
     xIntentId: expect.stringMatching(/^in_[0-9A-Za-z]{22}$/) as string,
+    customerId: expect.stringMatching(/^cus_[0-9A-Za-z]{22}$/) as string,
+    kind: 'hosted',
     amount: 2_500,
     currency: 'USD',
     presentmentCurrency: 'USD',
@@ -108,6 +110,8 @@ test('a hosted payment reads without the fields that were not given [D-10a]', as
   const { xIntentId } = await makeHosted(world);
   expect(Object.keys(await readIntent(world, xIntentId))).toEqual([
     'xIntentId',
+    'customerId',
+    'kind',
     'amount',
     'currency',
     'presentmentCurrency',

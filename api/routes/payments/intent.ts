@@ -4,7 +4,7 @@ import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
 import { INTENT_STATUSES, intentStatusAt } from '../../../domain/payment-intent.ts';
-import type { AttemptState } from '../../../domain/payment-intent.ts';
+import type { AttemptState, IntentKind } from '../../../domain/payment-intent.ts';
 import {
   count,
   currencyCode,
@@ -38,6 +38,12 @@ const AttemptAnswer = z
 
 const intentFields = {
   xIntentId: id('in', 'payment intent'),
+  customerId: id('cus', 'customer'),
+  kind: z.enum(['cycle', 'upfront', 'one_time', 'tokenised', 'hosted']).meta({
+    description:
+      'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
+      'subscription; a charge of a saved method; a payment on a hosted page.',
+  }),
   amount: minorAmount('Amount owed.'),
   currency: currencyCode,
   presentmentCurrency: currencyCode,
@@ -55,6 +61,8 @@ const intentFields = {
   succeededAt: epochMs('When the intent was paid.').optional(),
   subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
   metadata: pairs.optional(),
+  comments: z.string().optional().meta({ description: 'Your note on a one-time charge.' }),
+  refundedAmount: minorAmount('Amount refunded so far.').optional(),
   chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
   succeededCharge: AttemptAnswer.optional(),
 };
@@ -81,10 +89,14 @@ export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: 
     succeededAt: intent.succeededAt,
     subscriptionId: intent.subscriptionId,
     metadata: intent.metadata,
+    comments: intent.comments,
+    refundedAmount: intent.refundedMinor === 0 ? null : intent.refundedMinor,
     succeededCharge: succeeded === undefined ? null : presentAttempt(succeeded),
   };
   return {
     xIntentId: intent.id,
+    customerId: intent.customerId,
+    kind: kindOf(intent, order),
     amount: intent.amountMinor,
     currency: intent.currency,
     presentmentCurrency: intent.presentmentCurrency,
@@ -94,6 +106,14 @@ export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: 
     ...withoutNulls(optional),
     chargeAttempts: attempts.map(presentAttempt),
   };
+}
+
+function kindOf(
+  { kind, cycleNumber }: IntentRecord['intent'],
+  order: IntentRecord['order'],
+): IntentKind | 'upfront' {
+  const isUpfront = kind === 'cycle' && cycleNumber === 1 && order?.hasUpfrontAmount === true;
+  return isUpfront ? 'upfront' : kind;
 }
 
 const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
@@ -134,6 +154,8 @@ export const intentIdParam = { description: 'Id of a payment intent.', example: 
 
 export const exampleIntent = {
   xIntentId: INTENT_ID,
+  customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+  kind: 'hosted' as const,
   amount: 4_900,
   currency: 'USD',
   presentmentCurrency: 'USD',

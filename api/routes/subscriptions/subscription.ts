@@ -54,6 +54,11 @@ export const SubscriptionAnswer = z
     trialPeriodCount: count('Number of trial periods before the first cycle.').optional(),
     trialPeriodInterval: interval.optional(),
     metadata: pairs.optional(),
+    receiptId: z
+      .string()
+      .optional()
+      .meta({ description: 'Your own order id.', ...EXTENSION }),
+    testClockId: id('clk', 'test clock').optional().meta(EXTENSION),
     updatePaymentMethodLink: url(
       'Page where the payer replaces the payment method. The link works for 30 days. Present only in ' +
         'TRIALING, ACTIVE and UNPAID.',
@@ -98,6 +103,8 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
           trialPeriodInterval: terms.trial.interval,
         }),
     ...(view.metadata === null ? {} : { metadata: view.metadata }),
+    ...(view.receiptId === null ? {} : { receiptId: view.receiptId }),
+    ...(view.testClockId === null ? {} : { testClockId: view.testClockId }),
     ...updatePaymentMethodLink(deps, view),
     ...paymentMetadata(view),
   };

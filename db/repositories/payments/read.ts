@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
@@ -13,6 +13,8 @@ export interface IntentRecord {
   intent: typeof paymentIntents.$inferSelect;
   /** Order data of the subscription; null without a subscription. */
   order: {
+    /** True if the subscription's first cycle has an amount of its own. */
+    hasUpfrontAmount: boolean;
     description: string | null;
     callbackUrl: string | null;
     cancelUrl: string | null;
@@ -31,6 +33,7 @@ export function selectIntents(db: Db) {
       createdAt: paymentIntents.createdAt,
       intent: paymentIntents,
       order: {
+        hasUpfrontAmount: sql<boolean>`${subscriptions.state}->'terms'->>'upfrontAmountMinor' is not null`,
         description: subscriptions.description,
         callbackUrl: subscriptions.callbackUrl,
         cancelUrl: subscriptions.cancelUrl,

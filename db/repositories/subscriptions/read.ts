@@ -18,6 +18,8 @@ export function selectSubscriptions(db: Db) {
       presentmentCurrency: subscriptions.presentmentCurrency,
       description: subscriptions.description,
       metadata: subscriptions.metadata,
+      receiptId: subscriptions.receiptId,
+      testClockId: subscriptions.testClockId,
       createdAt: subscriptions.createdAt,
       paymentMethod: {
         kind: paymentMethods.kind,
