@@ -25,9 +25,9 @@ export const CYCLE_COUNT_MAX = 1200;
 const TRIAL_YEARS_MAX = 10;
 
 /**
- * The instant (epoch ms, UTC) of date `index` in the calendar of an anchor that repeats every `count`
- * units. Index 0 is the anchor. Every date is computed from the anchor: a month that is too short for the
- * anchor's day bills on its last day, and the next long month bills on the anchor's day again. The time of
+ * Returns billing date `index` (epoch ms, UTC) of a calendar that starts at `anchorAt` and has a date every
+ * `count` units. Date 0 is the anchor. Every date is computed from the anchor: in a month too short for the
+ * anchor's day, the date is the last day, and the next long month has the anchor's day again. The time of
  * day is the anchor's.
  *
  * Rule: D-05.
@@ -84,7 +84,7 @@ export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** True for an integer in epoch ms, from 1970-01-01 and before 2200-01-01. */
+/** True for an integer that is an instant in epoch ms, from 1970 to the end of 2199. */
 export function isInstant(value: unknown): value is number {
   return (
     typeof value === 'number' &&
@@ -94,7 +94,7 @@ export function isInstant(value: unknown): value is number {
   );
 }
 
-/** What is wrong with an interval count, or null. Rule: D-06. */
+/** Returns why an interval count is out of bounds; null if it is valid. Rule: D-06. */
 export function intervalCountProblem(unit: IntervalUnit, intervalCount: number): string | null {
   const max = INTERVAL_COUNT_MAX[unit];
   return isWholeWithin(intervalCount, 1, max)
@@ -102,17 +102,17 @@ export function intervalCountProblem(unit: IntervalUnit, intervalCount: number):
     : `must be an integer from 1 to ${max} for interval ${unit}`;
 }
 
-/** What is wrong with a number of cycles, or null. Rule: D-06. */
+/** Returns why a number of cycles is out of bounds; null if it is valid. Rule: D-06. */
 export function cycleCountProblem(cycleCount: number): string | null {
   return isWholeWithin(cycleCount, 1, CYCLE_COUNT_MAX)
     ? null
     : `must be an integer from 1 to ${CYCLE_COUNT_MAX}`;
 }
 
-/** What is wrong with the length of a trial that begins at `startAt`, or null. Rule: D-06. */
+/** Returns why a trial that begins at `startAt` is too long; null if it is valid. Rule: D-06. */
 export function trialProblem(startAt: number, unit: IntervalUnit, count: number): string | null {
   if (!Number.isSafeInteger(count) || count < 0) return 'must be an integer of at least 0';
-  // A day is the shortest unit, so ten years have at most 3,660 units. The bound keeps the sums exact.
+  // Ten years are at most 3,660 of the shortest unit, a day. A larger count could exceed safe integers.
   const isShort =
     count <= TRIAL_YEARS_MAX * 366 &&
     addTrial(startAt, unit, count) <= addTrial(startAt, 'YEAR', TRIAL_YEARS_MAX);
@@ -120,10 +120,8 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
 }
 
 /**
- * The problem of a plan whose last charge is due in 2200 or later, or null. The first of its `cycleCount`
- * charges is due at `firstAt`. The other arguments must be within their own bounds.
- *
- * Rule: D-06.
+ * Returns the problem if the last of `cycleCount` charges is due in 2200 or later; else null. The first
+ * charge is due at `firstAt`. The other arguments must be within their own bounds. Rule: D-06.
  */
 export function horizonProblem(
   firstAt: number,
@@ -153,9 +151,9 @@ export interface TermsProblem {
 }
 
 /**
- * Every bound that the terms break if the subscription begins at `startAt`, in the order of the fields. The
- * last billing date is checked only when all other bounds hold, and is reported as a problem of
- * `cycleCount`.
+ * Returns every bound that the terms break if the subscription begins at `startAt`, in the order of the
+ * fields. If all other bounds hold, the last billing date is checked, too. A date that is too late is a
+ * problem of `cycleCount`.
  *
  * Rule: D-06.
  */

@@ -43,7 +43,7 @@ export function normaliseCurrency(input: unknown): string | null {
   return typeof input === 'string' && /^[A-Za-z]{3}$/.test(input) ? input.toUpperCase() : null;
 }
 
-/** Why a currency, given by its upper-case code, cannot be charged; or null. Rule: D-02. */
+/** Returns why the currency with this upper-case code cannot be charged; null if it can. Rule: D-02. */
 export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES): string | null {
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
@@ -52,8 +52,8 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
 export type AmountUse = 'cycle' | 'charge';
 
 /**
- * Why an amount of minor units cannot be charged in a currency, given by its upper-case code; or null. The
- * text continues a sentence that begins with the name of the amount's field.
+ * Returns why an amount of minor units cannot be charged in the currency with this upper-case code; null
+ * if it can. The text continues a sentence that begins with the name of the amount's field.
  *
  * Rule: D-01, D-02, D-03.
  */
@@ -84,11 +84,10 @@ export function chargeMinimum({ minimum }: Currency): number {
 }
 
 /**
- * The table with the overrides of a file. The file is a JSON object that maps a code to any of `minimum`,
+ * Returns a copy of the table with the overrides in `json`: an object that maps a code to any of `minimum`,
  * `maximum`, `active` and `asOf`. To activate a code, both limits are needed. Exponents cannot be
- * overridden: stored amounts would change their meaning.
- *
- * For anything else, throws an `Error` that names the code and the field. Then nothing is applied.
+ * overridden, because stored amounts would change their meaning. Throws an `Error` that names the code and
+ * the field if an override is invalid.
  *
  * Rule: D-03.
  */
@@ -122,7 +121,8 @@ function overridden(currency: Currency, change: Record<string, unknown>): Curren
 }
 
 function isLimit(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) > 0; // isSafeInteger is no type guard
+  // The cast is needed, because `isSafeInteger` is no type guard.
+  return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
 function asObject(value: unknown, where: string): Record<string, unknown> {

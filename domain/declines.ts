@@ -90,7 +90,7 @@ export function isDeclineCode(value: unknown): value is DeclineCode {
   return typeof value === 'string' && Object.hasOwn(DECLINES, value);
 }
 
-/** The `errorMessage` that a merchant reads with this code. Rule: D-42. */
+/** Returns the `errorMessage` that the merchant reads with this code. Rule: D-42. */
 export function declineMessage(code: DeclineCode): string {
   return DECLINES[code].message;
 }

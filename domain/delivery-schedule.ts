@@ -20,13 +20,13 @@ export const ATTEMPT_DELAYS_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** A delivery that failed this often lets later events of its stream pass. Rule: D-54. */
+/** After this many failures of a delivery, later events of its stream no longer wait for it. Rule: D-54. */
 export const HOLDS_BACK_FAILURES = 3;
 
 const JITTER = 0.2;
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 
-/** A configuration without a single success for this long is deactivated. Rule: D-54. */
+/** A configuration whose attempts all failed for this long is deactivated. Rule: D-54. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
 /** The progress of a pending delivery. */
@@ -36,7 +36,7 @@ export interface DeliveryProgress {
   nextAttemptAt: number;
 }
 
-/** The first attempt is always due, so clock differences between machines cannot delay it. */
+/** True if the next attempt may be made. The first is always due, so clock skew cannot delay it. */
 export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
   return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
 }
@@ -47,9 +47,9 @@ export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
 }
 
 /**
- * Milliseconds from a failed attempt to the next, or null when the schedule is used up. `jitter` is a
- * number from 0 to 1 that moves the wait evenly within ±20 %. The endpoint's `retryAfterMs`, at most 24
- * hours of it, can only lengthen the wait. Rule: D-54.
+ * Returns the delay in ms from a failed attempt to the next; null when the schedule is used up. `jitter`,
+ * from 0 to 1, changes the delay by −20 % to +20 %. The endpoint's `retryAfterMs` can only lengthen the
+ * delay, to at most 24 h. Rule: D-54.
  */
 export function delayAfterFailure(failure: {
   /** Attempts made so far, including the one that just failed. */
@@ -64,8 +64,8 @@ export function delayAfterFailure(failure: {
 }
 
 /**
- * Milliseconds that a `Retry-After` header asks for: whole seconds, or an HTTP date after `nowAt`. Null for
- * anything else and for a date in the past.
+ * Returns the delay in ms that a `Retry-After` header asks for: whole seconds, or an HTTP date after
+ * `nowAt`. Null for a header in another form and for a date in the past.
  */
 export function parseRetryAfter(header: string | null, nowAt: number): number | null {
   if (header === null) return null;
@@ -74,7 +74,7 @@ export function parseRetryAfter(header: string | null, nowAt: number): number | 
   return waitMs > 0 ? waitMs : null;
 }
 
-/** NaN unless the text starts with a day of the week, as every HTTP date does. */
+/** Returns epoch ms. NaN if the text does not start with a day of the week, as every HTTP date does. */
 function parseHttpDate(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
@@ -82,8 +82,8 @@ function parseHttpDate(text: string): number {
 export type DeactivationReason = 'endpoint_gone' | 'failing_for_five_days';
 
 /**
- * Why a failed attempt deactivates the configuration, or null: an answer 410, or five days since the first
- * failure without a success in between. Rule: D-54.
+ * Returns why a failed attempt deactivates the configuration: the endpoint answered 410, or all attempts of
+ * the last five days failed. Null if the configuration stays active. Rule: D-54.
  */
 export function deactivationAfterFailure(failure: {
   httpStatus: number | null;

@@ -1,7 +1,7 @@
 /**
- * The circuit breaker of a webhook endpoint. It opens after five failed attempts in a row, of any events.
- * While it is open, events wait without using up attempts, and one probe at a time tests the endpoint.
- * Rule: D-54.
+ * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open the breaker.
+ * While the breaker is open, events wait without using up attempts, and one attempt at a time, the probe,
+ * tests the endpoint. Rule: D-54.
  */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
@@ -14,7 +14,7 @@ export interface Breaker {
   failingSince: number | null;
 }
 
-/** The result of one attempt for the breaker. `at` is the end of the attempt. */
+/** The result of one attempt. `at` is the end of the attempt; `jitter` is a random number from 0 to 1. */
 export type BreakerOutcome = { kind: 'success' } | { kind: 'failure'; at: number; jitter: number };
 
 export const CLOSED_BREAKER: Breaker = {
@@ -44,9 +44,9 @@ export function isPaused(breaker: Breaker, nowAt: number): boolean {
 }
 
 /**
- * The breaker after one attempt. `jitter` is a number from 0 to 1 that moves the wait before the next
- * probe evenly within ±20 %. A failure during a pause belongs to a request that began before the breaker
- * opened, so it does not prolong the pause.
+ * Returns the breaker after one attempt. `jitter` changes the wait before the next probe by −20 % to +20 %.
+ * A request that fails during a pause began before the breaker opened, so the failure does not prolong the
+ * pause.
  */
 export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker {
   if (outcome.kind === 'success') return CLOSED_BREAKER;
@@ -69,12 +69,12 @@ function probeWait(consecutiveFailures: number, jitter: number): number | null {
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }
 
-/** Most requests in flight at the start of a drain: 1, the probe, while the breaker is open. */
+/** Returns the limit of requests in flight at the start of a drain: 1, the probe, if the breaker is open. */
 export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }
 
-/** Slow start: the next window. It applies after `window` successes in a row. */
+/** Slow start: returns the limit of requests in flight after `window` successes in a row. */
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }

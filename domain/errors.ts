@@ -4,13 +4,13 @@ export interface ErrorEntry {
   readonly status: number;
   /** True when a repeat of the same request may succeed later. */
   readonly retryable: boolean;
-  /** The description when the code that refuses gives no more exact one. */
+  /** The default `errorDescription`. A `DomainError` may have a more exact one. */
   readonly message: string;
 }
 
 /**
- * Every error code of the API, in the order of `docs/errors.md`. Decline codes of payments are not among
- * them: a decline is the outcome of a charge, not an error of a request.
+ * Every error code of the API, in the order of `docs/errors.md`. Decline codes are in `declines.ts`: a
+ * decline is the outcome of a charge, not an error of a request.
  *
  * Rule: D-§8.
  */
@@ -85,17 +85,16 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }
 
-/** What a {@link DomainError} may have besides its code and description. */
 export interface DomainErrorOptions {
   /** The error that caused this one. For logs, never for an answer. */
   readonly cause?: unknown;
-  /** Whole seconds after which trying again makes sense. */
+  /** Whole seconds, for the answer's `Retry-After` header. */
   readonly retryAfterSeconds?: number;
 }
 
 /**
- * Refuses a request for a reason that the caller may know. `message` is the `errorDescription` of the
- * answer, so it must not contain anything internal.
+ * Refuses a request. `message` is the answer's `errorDescription`, which the caller reads, so it must not
+ * name internals.
  *
  * Rule: D-§8.
  */
@@ -115,16 +114,16 @@ export class DomainError extends Error {
 }
 
 /**
- * Marks a branch that the types rule out. If a bug reaches it, it throws a plain `Error`. In a workflow
- * this fails the workflow task, which is retried until the code is fixed.
+ * Marks a branch that the types rule out. Throws a plain `Error` if a bug reaches the branch. In a workflow
+ * the error fails the workflow task, which Temporal retries until the code is fixed.
  */
 export function assertNever(value: never): never {
   throw new Error(`Unexpected value: ${String(value)}`);
 }
 
 /**
- * Throws a plain `Error` unless the condition holds. Use it for conditions that only a bug can break. For
- * mistakes of a caller use {@link DomainError}.
+ * Throws a plain `Error` if the condition does not hold. For conditions that only a bug can break; a
+ * caller's mistake is a {@link DomainError}.
  */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`Invariant violated: ${message}`);

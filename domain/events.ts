@@ -24,7 +24,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
 
 const SETUP_EVENT_TYPES = ['setup_method.success'] as const;
 
-/** Everything a webhook configuration can subscribe to. Rules: IF-6, D-50. */
+/** The event types that a webhook configuration can subscribe to. Rules: IF-6, D-50. */
 export const EVENT_TYPES = [
   ...INTENT_EVENT_TYPES,
   ...SUBSCRIPTION_EVENT_TYPES,
@@ -35,7 +35,7 @@ export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** An event as the rules produce it. Facts that only the database has are added when it is stored. */
+/** An event without its envelope. The database adds the envelope when it stores the event. */
 export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 
 export interface IntentEventDraft {

@@ -26,20 +26,20 @@ export type IdPrefix = (typeof ID_PREFIXES)[number];
 /** A source of random bytes. In production it is cryptographic. */
 export type RandomBytes = (byteCount: number) => Uint8Array;
 
-/** The digits are in ASCII order, so texts of one width sort like the numbers they encode. */
+/** The digits are in ASCII order, so texts of the same length sort like the numbers that they encode. */
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 const TIME_BYTES = 6;
 const RANDOM_BYTES = 10;
 const TIME_LIMIT_MS = 2 ** (8 * TIME_BYTES);
 
-/** Characters after the prefix: the fewest that hold 128 bits in base 62. */
+/** Characters after the prefix and `_`: the fewest that hold 128 bits in base 62. */
 const ID_BODY_LENGTH = 22;
 
 /**
- * Makes an id: prefix, `_`, 22 base62 characters that hold 48 bits of time in milliseconds and 80
- * random bits. Ids of one prefix sort by their time when compared byte by byte (in Postgres:
- * collation "C"); within one millisecond their order is random.
+ * Returns an id: prefix, `_`, and 22 base62 characters that hold 48 bits of time in milliseconds and 80
+ * random bits. Compared byte by byte (in Postgres: collation "C"), ids of one prefix sort by their time.
+ * Ids of the same millisecond have a random order.
  *
  * Rule: D-23.
  */
@@ -61,7 +61,7 @@ export function newId(prefix: IdPrefix, atMs: number, random: RandomBytes): stri
   return `${prefix}_${base62(bytes, ID_BODY_LENGTH)}`;
 }
 
-/** True for a string in the form of {@link newId} with this prefix. The record need not exist. */
+/** True for a string in the form of {@link newId} with this prefix. Does not look for the record. */
 export function isId(prefix: IdPrefix, value: unknown): value is string {
   if (typeof value !== 'string' || !value.startsWith(`${prefix}_`)) return false;
   const body = value.slice(prefix.length + 1);
@@ -69,8 +69,8 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
 }
 
 /**
- * The id of the record that a command creates: the command's id with another prefix. So a repeat of the
- * command names the same record.
+ * Returns the id of the record that a command creates: the command's id with another prefix. A repeat of
+ * the command gets the same id, so it creates no second record.
  */
 export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   invariant(isId('cmd', commandId), 'a command has an id of its own');
@@ -78,8 +78,8 @@ export function idOfCommand(prefix: IdPrefix, commandId: string): string {
 }
 
 /**
- * Writes the bytes, read as one big-endian number, in base 62 with leading zeros up to `width`
- * characters. Throws when the number needs more.
+ * Returns the bytes, read as one big-endian number, in base 62 with leading zeros up to `width` characters.
+ * Throws if the number needs more characters.
  */
 export function base62(bytes: Uint8Array, width: number): string {
   let rest = 0n;
@@ -93,15 +93,15 @@ export function base62(bytes: Uint8Array, width: number): string {
   return text;
 }
 
-/** Characters of a {@link randomToken} by default: 62^22 is more than 2^130. */
+/** Default length of a {@link randomToken}: 62^22 is more than 2^130. */
 const TOKEN_LENGTH = 22;
 
-/** 4 × 62: bytes from 248 on are dropped, because they would favour some characters. */
+/** 4 × 62: bytes from 248 on are dropped, because with them some characters would be more likely. */
 const FAIR_BYTES = 248;
 
 /**
- * Makes an unguessable text for URLs and secrets. Each base62 character is drawn independently and evenly
- * (5.95 bits each; 22 characters are 130 bits, 43 are 256). The text contains no time.
+ * Returns an unguessable text for URLs and secrets. Each base62 character is drawn independently with equal
+ * chances (5.95 bits each; 22 characters are 130 bits, 43 are 256). The text contains no time.
  */
 export function randomToken(random: RandomBytes, length: number = TOKEN_LENGTH): string {
   let text = '';

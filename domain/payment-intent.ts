@@ -13,8 +13,8 @@ export const INTENT_STATUSES = [
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
 /**
- * What the intent is for, in this order: a billing cycle; a one-time charge of a subscription's method; a
- * charge of a saved method; a payment on a hosted page.
+ * `cycle`: a billing cycle. `one_time`: a one-time charge of a subscription's payment method. `tokenised`:
+ * a charge of a saved payment method without a subscription. `hosted`: a payment on a hosted page.
  */
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
@@ -26,9 +26,8 @@ export interface IntentRef {
 }
 
 /**
- * The status at `nowAt`. A hosted payment that was not paid in time is CANCELLED, although its row
- * still has another status.
- * Rules: D-40, D-41.
+ * Returns the status at `nowAt`. If a hosted payment was not paid in time, its status is CANCELLED, although
+ * its row still has CREATED or FAILED. Rules: D-40, D-41.
  */
 export function intentStatusAt(
   intent: { status: IntentStatus; checkoutExpiresAt: number | null },
@@ -40,8 +39,8 @@ export function intentStatusAt(
 }
 
 /**
- * States of one attempt: CREATED (nothing left the process) → SENDING → an outcome. An UNKNOWN attempt is
- * looked up until it is settled. An attempt in REVIEW waits for a person.
+ * States of one attempt: CREATED (nothing was sent to the gateway) → SENDING → an outcome. An UNKNOWN
+ * attempt is looked up until it is settled. An attempt in REVIEW waits for a manual decision.
  */
 export const ATTEMPT_STATES = [
   'CREATED',
@@ -53,7 +52,6 @@ export const ATTEMPT_STATES = [
 ] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 
-/** Why an attempt was made. */
 export const ATTEMPT_TRIGGERS = [
   'checkout',
   'scheduled',
@@ -70,7 +68,7 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
 
-/** The command id of a one-time or tokenised charge, which has only one order. */
+/** The command id of every one-time and tokenised charge. Such an intent has only one charge order. */
 export const DIRECT_COMMAND = 'direct';
 
 /** The one-time token that the card form gave to a payer. */
@@ -80,7 +78,7 @@ export interface CardToken {
 }
 
 export interface PaymentOrder extends IntentRef {
-  /** Null: charge the method that the intent names, or continue with the open attempt. */
+  /** Null: charge the payment method in the intent's row, or continue with the intent's open attempt. */
   token: CardToken | null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * States of a refund: CREATED (nothing left the process) → SENDING → SUCCEEDED or REFUSED. An UNKNOWN
- * refund is sent again under the same key until it is decided. A refund in REVIEW waits for a person.
- * REFUSED: no money was refunded.
+ * States of a refund: CREATED (nothing was sent to the gateway) → SENDING → SUCCEEDED or REFUSED. An
+ * UNKNOWN refund is sent again under the same key until it is decided. A refund in REVIEW waits for a
+ * manual decision. REFUSED: no money was refunded.
  */
 export const REFUND_STATES = [
   'CREATED',
@@ -28,5 +28,5 @@ export interface RefundRef {
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
-  /** Not decided yet. The refund is sent or reviewed until it is decided. */
+  /** Not decided yet: the refund is being sent or is in manual review. */
   | { kind: 'pending'; needsPerson?: true };

@@ -18,15 +18,15 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
 /** Shortest time between two manual retries of one subscription. Rules: IF-8, D-31. */
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
-/** Most automatic attempts on one cycle in 30 days. Card networks fine more of them. Rule: D-30. */
+/** Most automatic attempts on one cycle in 30 days. Card networks charge fines above 15. Rule: D-30. */
 const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 const DELAY_MIN_MS = 60_000;
 
-/** The reason why a plan is refused, or null when it is valid. Rule: D-30. */
+/** Returns why a plan is invalid; null if it is valid. Rule: D-30. */
 export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
-  // The first attempt of a cycle counts as automatic, too.
+  // The first attempt of a cycle also counts as automatic.
   if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
     return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
   }
@@ -35,8 +35,8 @@ export function retryPlanProblem({ delaysMs }: RetryPlan): string | null {
 }
 
 /**
- * The instant of the next automatic attempt. Null when the plan is used up, or when the attempt would be
- * the 16th in 30 days.
+ * Returns the instant of the next automatic attempt. Null if the plan is used up, or if the attempt would be
+ * the 16th in 30 days. `attemptsAt`: starts of the cycle's automatic attempts, oldest first.
  */
 export function nextAutomaticAttemptAt(
   plan: RetryPlan,

@@ -1,7 +1,4 @@
-/**
- * What a person may decide in REVIEW. Of an attempt: paid, declined or not charged. Of a refund: refunded
- * or not.
- */
+/** The decisions of manual review. The first three are for attempts, the last two for refunds. */
 export const REVIEW_OUTCOMES = [
   'paid',
   'declined',
@@ -17,17 +14,17 @@ export interface AttemptRef {
   attemptId: string;
 }
 
-/** The outcome of the watch for a late charge of an attempt that is settled as not paid. */
+/** The result of one look-up for a late charge of an attempt that is settled as not paid. */
 export type LateChargeOutcome =
-  /** The decision is not booked, the look-up had no answer, or the last look-up is still to come. */
+  /** More look-ups follow. Also if the attempt's settlement is not recorded yet. */
   | { kind: 'pending' }
-  /** There is no late charge, and the watch is over. */
+  /** The gateway made no charge. No look-up follows. */
   | { kind: 'absent' }
-  /** The charge was made. It is booked beside the cycles, and its refund is under way. */
+  /** The gateway made the charge. It is recorded, pays no cycle, and its refund has begun. */
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
 const HOUR = 3_600_000;
-/** Look-ups after 10 min, 1 h, 6 h, 1 d, 3 d and 7 d. If the last has no answer, it is repeated daily. */
+/** Look-ups after 10 min, 1 h, 6 h, 1 d, 3 d and 7 d. If the last one has no answer, one a day follows. */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
   (5 * HOUR) / 6,
@@ -37,12 +34,12 @@ const LATE_LOOK_DELAYS_MS = [
   96 * HOUR,
 ] as const;
 
-/** The wait, in ms, after `looks` look-ups that did not end the watch. */
+/** Returns the delay, in ms, before the next look-up, after `looks` look-ups that found no charge. */
 export function lateLookDelayMs(looks: number): number {
   return LATE_LOOK_DELAYS_MS[looks] ?? 24 * HOUR;
 }
 
-/** Whether the look-up after `looks` earlier ones may end the watch. */
+/** True if a look-up that finds no charge is the last one. `looks`: the number of earlier look-ups. */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;
 }

@@ -1,9 +1,7 @@
 /**
- * What became of an attempt, by the gateway's answer or by a person.
- *
- * `byPerson`: manual review settled the attempt. `isWithdrawn`: the attempt was voided before the
- * gateway received it, because its subscription ended or was paused. `review`: the attempt needs manual
- * review.
+ * The outcome of an attempt, from the gateway's answer or from manual review (`byPerson`). `isWithdrawn`:
+ * the attempt was voided before the gateway received it, because its subscription ended or was paused.
+ * `review`: the attempt needs manual review.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }
@@ -17,7 +15,7 @@ export type Settlement =
   | { kind: 'unknown'; reason: string }
   | { kind: 'review'; reason: string };
 
-/** True if the attempt counts as not paid without the gateway's answer: a late charge may still arrive. */
+/** True if the attempt is settled as not paid but the gateway did not say so: it may still be charged. */
 export function isUnproven(settlement: Settlement): boolean {
   return (
     settlement.kind === 'declined' &&

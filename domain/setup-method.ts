@@ -6,8 +6,8 @@ export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 
 /**
- * The status at `nowAt`. A session that was not completed in time is CANCELLED, although its row
- * still has another status. A declined card leaves the session open. FAILED: all tries are used up.
+ * Returns the status at `nowAt`. If a session was not completed in time, its status is CANCELLED, although
+ * its row still has CREATED. A declined card leaves the session open. FAILED: all tries are used up.
  */
 export function setupMethodStatusAt(
   session: { status: SetupMethodStatus; expiresAt: number },

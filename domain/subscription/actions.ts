@@ -20,14 +20,14 @@ import type {
 import type { Step } from './decide.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** The effect of an accepted command or of a due step. */
+/** How the workflow executes an accepted command or a due step. */
 export type Action =
   /** Record the change. `result` is the command's result; null for a due step. */
   | { do: 'record'; change: Change; result: CommandResult | null }
-  /** Record the change, which opens an attempt, and charge that attempt. */
+  /** Record the change, which opens an attempt, and charge the attempt. */
   | { do: 'charge'; change: Change };
 
-/** Both are epoch ms. `now` is the test clock's time if the subscription has a test clock. */
+/** Epoch ms. `now` is the subscription's own time; on a test clock it differs from `realNow`. */
 export interface ActionTime {
   now: number;
   realNow: number;
@@ -43,7 +43,7 @@ export function carriesToken(command: Command): command is TokenCommand {
   return command.kind === 'completeCheckout' || command.kind === 'replacePaymentMethod';
 }
 
-/** True if no charge follows at once. The gateway then verifies the method when it is saved. */
+/** True if no charge follows the command at once. The gateway then verifies the card when it saves it. */
 export function needsVerification(state: SubscriptionState, command: TokenCommand): boolean {
   return command.kind === 'completeCheckout'
     ? state.terms.trial !== null

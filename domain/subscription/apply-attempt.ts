@@ -12,11 +12,9 @@ import { cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The outcome of an attempt.
- * - `retryPlan`: the merchant's retry plan at the time of the decline.
- * - `byPerson`: the outcome is a manual decision, not an answer of the gateway.
- * - `isWithdrawn`: the charge was voided while the gateway did not have it.
- * - `review`: only a person can find out the outcome.
+ * The outcome of an attempt, from the gateway's answer or from manual review (`byPerson`). `retryPlan`: the
+ * merchant's retry plan at the time of the decline. `isWithdrawn`: the charge was voided before the gateway
+ * received it. `review`: the attempt needs manual review.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -30,10 +28,9 @@ export type AttemptOutcome =
   | { kind: 'unknown' }
   | { kind: 'review'; reason: string };
 
-/** The triggers of automatic attempts. */
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 
-/** Makes the open attempt due now, because a person has decided its outcome. */
+/** Makes the open attempt due now, because manual review has decided its outcome. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
@@ -56,7 +53,7 @@ export function applyLateCharge(
   return { state: next(state, {}, entry), events: [], effects: {} };
 }
 
-/** Makes the cycle that is due at `dueAt` the owed cycle. A cycle that is already owed stays unchanged. */
+/** Makes the next cycle, due at `dueAt`, the owed cycle. If a cycle is already owed, changes nothing. */
 export function owe(
   state: SubscriptionState,
   dueAt: number,
@@ -79,9 +76,9 @@ export interface AttemptStart {
 }
 
 /**
- * Opens the next attempt on the owed cycle. The attempt is recorded before anything is sent, so that a
- * later run knows about it. Throws if the next cycle is not owed, if an attempt is open, or if there is
- * no payment method: such a call is a bug.
+ * Opens the next attempt on the owed cycle. The caller records the attempt before it sends the charge, so
+ * that a later run knows about the attempt. Throws if the next cycle is not owed, if an attempt is open, or
+ * if there is no payment method: such a call is a bug.
  */
 export function openAttempt(state: SubscriptionState, start: AttemptStart): Change {
   return { state: next(state, attemptPatch(state, start), null), events: [], effects: {} };
@@ -119,7 +116,7 @@ export function attemptPatch(
   };
 }
 
-/** Uses the stored id of the cycle's intent. The id that was stored first wins. */
+/** Replaces the id of the owed cycle's intent by the id that the database has stored. */
 export function withIntent<State extends SubscriptionState>(state: State, intentId: string): State {
   return state.owed && state.owed.intentId !== intentId
     ? { ...state, owed: { ...state.owed, intentId } }
@@ -153,7 +150,7 @@ export function applyOutcome(
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-/** Schedules the next look-up after one that found no outcome. This is not a transition. */
+/** Schedules the next look-up of an attempt without an outcome. The state's version does not change. */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   const delayMs =
     attempt.reviewReason === undefined ? lookupDelayMs(attempt.lookups) : REVIEW_DELAY_MS;
@@ -211,9 +208,9 @@ function paid(
 }
 
 /**
- * A first payment starts the calendar. A recovery from UNPAID skips the dates that have passed. Any
- * other payment moves on by one date. If the next date was moved while the attempt was open, that date
- * is still to come and stays the next one.
+ * Returns the calendar after a payment. The first payment becomes the anchor. A payment in UNPAID skips the
+ * dates that have passed. Any other payment completes one date, unless an edit or an unpause moved the next
+ * date past the attempt's start: then that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -279,7 +276,7 @@ function declined(
       intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
       ...entryEvents(state, after, now),
     ],
-    // The subscription was cancelled while its first payment was open. This decline leaves it unpaid.
+    // If the subscription was cancelled during its first payment, this decline makes it end unpaid.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
@@ -294,9 +291,9 @@ function dunning(
   const isHardDecline = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   if (isHardDecline && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
-  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts.
-  // So a value that is set now comes from an edit of the date, an unpause or a new method while the
-  // attempt was open, and it stays. Only a new method restarts retries that a hard decline stopped.
+  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts. So
+  // if `nextRetryAt` is set here, an edit, an unpause or a new method set it during the attempt, and it
+  // stays. After a hard decline, only a new method restarts the retries.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
   }
@@ -315,7 +312,10 @@ function dunning(
   };
 }
 
-/** The result of the command that waits for this attempt; null without an outcome. Rules: IF-4.9, D-10a. */
+/**
+ * Returns the result of the command that opened the attempt; null if the outcome is not known yet. Rules:
+ * IF-4.9, D-10a.
+ */
 export function resultOf(
   attempt: OpenAttempt,
   outcome: AttemptOutcome,

@@ -7,8 +7,8 @@ import { attemptPatch } from './apply-attempt.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The transitions that commands or the passing of time cause. All are pure. `validateCommand` must have
- * allowed the command before. Rules: D-§4, D-15, D-30, D-31.
+ * The transitions of commands, of the checkout's expiry and of the cooldown's end. All are pure. The caller
+ * has checked the command with `validateCommand`. Rules: D-§4, D-15, D-30, D-31.
  */
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
@@ -33,9 +33,9 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 }
 
 /**
- * In UNPAID the new date replaces the rest of the retry plan, unless a hard decline stopped the retries.
- * Otherwise it replaces only a retry that is already planned, such as the retry after the decline of an
- * open attempt. Rule: D-15.
+ * Returns the owed cycle after an edit moved the next payment to `at`. In UNPAID, `at` replaces the rest of
+ * the retry plan, unless a hard decline stopped the retries. In other statuses, and after a hard decline,
+ * `at` replaces only a retry that is already planned. Rule: D-15.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
@@ -57,7 +57,7 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  // The command of an operator may have no reason.
+  // An operator may send the command without a reason.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
   return end(state, reason, now, 'the merchant asked for it');
@@ -74,8 +74,8 @@ function end(state: SubscriptionState, reason: EndReason, now: number, why: stri
     { status: 'ENDED', endReason: reason, cooldownUntilAt: null },
     { at: now, what: `ended (${reason})`, why },
   );
-  // The first intent of an unpaid subscription is cancelled with it. While an attempt is open, the
-  // intent stays, because the attempt's outcome is still to be recorded.
+  // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
+  // intent stays, because the attempt's outcome must still be recorded.
   const isUnpaid = state.status === 'CREATED' && !state.openAttempt;
   return {
     state: after,
@@ -100,15 +100,15 @@ export function applyPause(state: SubscriptionState, now: number): Change {
 }
 
 /**
- * `newNextPaymentAt` becomes the calendar's anchor. The owed cycle is charged then. If no cycle is owed,
- * the next cycle is charged then.
+ * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or, if no cycle
+ * is owed, the next cycle.
  */
 export function applyUnpause(
   state: SubscriptionState,
   { newNextPaymentAt }: UnpauseCommand,
   now: number,
 ): Change {
-  // If the open attempt is declined, its cycle stays owed and is retried on that date.
+  // If the open attempt is declined later, its cycle is retried at `newNextPaymentAt`.
   const owed =
     state.owed && state.openAttempt
       ? { ...state.owed, nextRetryAt: newNextPaymentAt, retriesUsed: 0 }
@@ -170,7 +170,7 @@ export function applyTrialStart(
 
 /**
  * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an
- * attempt is open, the charge follows its decline. Rules: D-30, D-33.
+ * attempt is open and is declined, the charge with the new method follows the decline. Rules: D-30, D-33.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,

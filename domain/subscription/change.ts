@@ -9,7 +9,7 @@ export interface Change {
   effects: Effects;
 }
 
-/** Changes of other rows in the same transaction. */
+/** Changes of other rows, which the database makes in the transaction that records the state. */
 export interface Effects {
   /** The intent to cancel, because it will never be paid. */
   cancelledIntentId?: string;
@@ -46,7 +46,7 @@ const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   ENDED: 'subscription.ended',
 };
 
-/** The event for a new status; none if the status did not change. Rule: D-50. */
+/** Returns the event of the new status; empty if the status did not change. Rule: D-50. */
 export function entryEvents(
   before: SubscriptionState | null,
   after: SubscriptionState,

@@ -2,8 +2,8 @@ import type { IntervalUnit } from '../calendar.ts';
 import type { SubscriptionStatus } from './state.ts';
 
 /**
- * A command to a subscription. The caller chooses `commandId` and sends the same id with a retry, so
- * that the command is carried out once. Rule: D-32.
+ * A command to a subscription. The caller chooses `commandId` and repeats it in a retry, so that the command
+ * is executed once. Rule: D-32.
  */
 export type Command =
   | EditCommand
@@ -47,7 +47,7 @@ export interface ManualRetryCommand {
   commandId: string;
 }
 
-/** The payer completed the card form. The token is valid once and only for `checkoutSessionId`. */
+/** The payer completed the card form. The token can be redeemed once, for `checkoutSessionId` only. */
 export interface CompleteCheckoutCommand {
   kind: 'completeCheckout';
   commandId: string;
@@ -64,7 +64,7 @@ export interface ReplacePaymentMethodCommand {
 
 export type CommandKind = Command['kind'];
 
-/** The result of a command. It is stored under the command's id, so that a retry gets the same. */
+/** The result of a command, stored under the command's id, so that a retry returns the same result. */
 export type CommandResult =
   | { kind: 'done' }
   | ManualRetryResult

@@ -1,7 +1,7 @@
 import { calendarDate } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
-/** The next step of a subscription that receives no command. */
+/** The next step of the billing schedule. */
 export type Step =
   /** Send the open attempt, or look up its outcome at the gateway. */
   | { do: 'settleAttempt' }
@@ -47,9 +47,9 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 }
 
 /**
- * When the subscription next records something without a command. The row stores this instant, so that
- * a sweep finds overdue subscriptions. An open attempt is due in real time. The end of a cooldown does
- * not count, because it is not recorded.
+ * Returns when the next step is due that writes the row; null if only a command can cause a write. The row
+ * stores this instant, so that a sweep finds overdue subscriptions. The instant of an open attempt is real
+ * time. The end of a cooldown does not count, because it does not write the row.
  */
 export function wakeAt(state: SubscriptionState): number | null {
   if (state.openAttempt) return state.openAttempt.lookupAt;
@@ -79,7 +79,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({
-      // The jitter delays the charge, not the date.
+      // The jitter delays the charge but does not move the billing date.
       at: dueAt + (state.jitterMs ?? 0),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },

@@ -4,8 +4,8 @@ import { cycleAmountMinor, nextPaymentAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /**
- * Describes the subscription's state in Markdown, without personal data. The Temporal Web UI shows the
- * text as the workflow's current details.
+ * Returns the state in Markdown, without personal data. The Temporal Web UI shows the text as the workflow's
+ * current details.
  */
 export function describe(state: SubscriptionState): string {
   const { terms } = state;
@@ -31,7 +31,6 @@ function toMinute(at: number): string {
   return `${formatInstant(at).slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/** Returns one sentence on what the subscription waits for. */
 function sentence(state: SubscriptionState): string {
   if (state.openAttempt?.reviewReason !== undefined) {
     return (

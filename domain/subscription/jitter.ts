@@ -1,9 +1,9 @@
-/** The longest window is 12 h. It must be shorter than the shortest interval, which is one day. */
+/** Longest jitter window, in ms. It must be shorter than the shortest interval, which is one day. */
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 /**
- * The delay of each charge after its calendar date, in ms from 0 to `windowMs`. The delay is a hash of
- * the id, so every caller gets the same value. It spreads renewals that are due at the same instant.
+ * Returns how long after its billing date each charge is made, in ms from 0 to `windowMs`. The delay spreads
+ * renewals that are due at the same instant. It is a hash of the id, so every call returns the same value.
  */
 export function jitterOf(subscriptionId: string, windowMs: number): number {
   return windowMs <= 0 ? 0 : fnv1a(subscriptionId) % (windowMs + 1);

@@ -37,7 +37,7 @@ export interface Terms {
   interval: IntervalUnit;
   intervalCount: number;
   cycleCount: number;
-  /** Replaces the first cycle's amount. */
+  /** The amount of the first cycle; null if it is `amountMinor`. */
   upfrontAmountMinor: number | null;
   trial: { interval: IntervalUnit; count: number } | null;
 }
@@ -48,9 +48,9 @@ export interface OwedCycle {
   intentId: string;
   amountMinor: number;
   dueAt: number;
-  /** The number of attempts started. The next attempt's number is this plus 1. */
+  /** The number of attempts started, which is also the number of the latest attempt. */
   attempts: number;
-  /** The retry plan in force when the dunning began; null before a first decline. */
+  /** The merchant's retry plan at the start of the dunning; null before the first decline. */
   retryPlan: RetryPlan | null;
   retriesUsed: number;
   /** Starts of automatic attempts, oldest first. */
@@ -69,11 +69,11 @@ export interface OpenAttempt {
   /** The command that waits for this attempt's outcome; null for a due step. */
   commandId: string | null;
   startedAt: number;
-  /** How often the gateway gave no outcome; 0 until the first send has ended. */
+  /** The number of sends and look-ups that ended without an outcome. */
   lookups: number;
-  /** When the gateway is asked next. Real time even on a test clock, because the gateway uses real time. */
+  /** The instant of the next send or look-up. Real time even on a test clock, as at the gateway. */
   lookupAt: number;
-  /** Why a person has to settle the attempt. Once this is set, the gateway is asked once a day. */
+  /** Why the attempt needs manual review. If this is set, the attempt is looked up once a day. */
   reviewReason?: string;
 }
 
@@ -86,9 +86,9 @@ export interface LogEntry {
 export const LOG_ENTRIES_MAX = 16;
 
 /**
- * The complete state of a subscription's workflow. It is the argument of continue-as-new, the answer of
- * the `state` query and the `state` column of the row. It holds only JSON values. Instants are epoch ms
- * of the subscription's own time.
+ * The complete state of a subscription's workflow: a part of the argument of continue-as-new, the answer of
+ * the `state` query and the `state` column of the row. It holds only JSON values. Instants are epoch ms of
+ * the subscription's own time, except `lookupAt`.
  */
 export interface SubscriptionState {
   schemaVersion: 1;
@@ -127,8 +127,8 @@ export function calendarDate(state: SubscriptionState, index: number): number {
 }
 
 /**
- * The latest past instant in the state, in the subscription's own time. If the time of the test clock
- * were earlier, dates that are already charged would fall due again. Rule: D-60.
+ * Returns the latest instant at which the state changed, in the subscription's own time. A test clock must
+ * not be earlier, or dates that are already charged would fall due again. Rule: D-60.
  */
 export function knownUntil(state: SubscriptionState): number {
   return Math.max(state.openAttempt?.startedAt ?? 0, state.log.at(-1)?.at ?? 0);
@@ -138,7 +138,7 @@ export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
 }
 
-/** By status: the trial's end, the next due date or the next automatic retry. Rule: D-34. */
+/** Returns, by status, the trial's end, the next due date, the next automatic retry or null. Rule: D-34. */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
     return calendarDate(state, state.nextIndex);
@@ -146,14 +146,13 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return state.status === 'UNPAID' ? (state.owed?.nextRetryAt ?? null) : null;
 }
 
-/** The amount of a cycle that falls due now. Rule: IF-2.3 (upfrontAmount). */
+/** Returns the amount of a cycle under the current terms. Rule: IF-2.3 (upfrontAmount). */
 export function cycleAmountMinor(terms: Terms, cycleNumber: number): number {
   return cycleNumber === 1 && terms.upfrontAmountMinor !== null
     ? terms.upfrontAmountMinor
     : terms.amountMinor;
 }
 
-/** Returns a cycle that has just become due and has no attempt. */
 export function newOwedCycle(
   cycleNumber: number,
   intentId: string,

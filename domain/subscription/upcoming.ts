@@ -2,7 +2,7 @@ import { calendarDate, cycleAmountMinor, remainingCycleCount } from './state.ts'
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {
-  /** The due date; for an owed cycle, the next automatic retry, or null if none is planned. */
+  /** The due date. In UNPAID, the first charge has the next automatic retry; null if none is planned. */
   at: number | null;
   cycleNumber: number;
   amountMinor: number;
@@ -10,8 +10,8 @@ export interface UpcomingCharge {
 }
 
 /**
- * Returns at most `limit` future charges. Assumes that every charge succeeds and that no command changes
- * the subscription. Empty in CREATED, PAUSED and ENDED.
+ * Returns at most `limit` future charges, as if every charge succeeded and no command changed the
+ * subscription. Empty in CREATED, PAUSED and ENDED.
  */
 export function upcomingCharges(state: SubscriptionState, limit: number): UpcomingCharge[] {
   const { status, owed, terms } = state;

@@ -23,9 +23,9 @@ export interface Refusal {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * Decides whether `command` may be carried out at `now`. This is decided twice: before the command is
- * accepted, and again before it is carried out, because earlier commands may have changed the state.
- * The arguments are checked here, because the arguments of a signal are not checked anywhere else.
+ * Decides whether `command` may be executed at `now`. The workflow calls this before it accepts the command
+ * and again before it executes the command, because earlier commands may have changed the state. The
+ * arguments are checked here, too, because nothing else checks the arguments of a signal.
  * Rules: D-15, D-31, D-32, D-§4.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
@@ -61,7 +61,7 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
   }
 }
 
-/** Decides whether the saved method may be charged once, outside the cycles. Rule: D-35. */
+/** Decides whether the saved payment method may get a one-time charge. Rule: D-35. */
 export function validateOneTimeCharge(state: SubscriptionState): Decision {
   return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
     state.paymentMethodId === null
