@@ -9,10 +9,10 @@ interface Call<Options, Input, Output> {
 }
 
 /**
- * Makes an activity one call. The call runs inside the workflow task first, as a local activity, so one
- * workflow task does the whole step. If that fails (3 s are over, the database is away), the same call
- * goes to the activity queue, which has retries and more time. This is safe: every activity may run
- * twice. Runs that began before local activities have no `local` and use only the activity queue.
+ * Returns a function that runs an activity as a local activity first, so that one workflow task does the
+ * whole step. If the local activity fails (after 3 s, or without a database), the function schedules the
+ * same activity on its task queue, with retries and more time. So every activity must be safe to run twice.
+ * Runs that began before local activities have no `local` and use only the task queue.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output> | null,
@@ -35,7 +35,7 @@ export function localFirst<Input, Output>(
   };
 }
 
-/** The activities for orders outside a cycle, each as one call. */
+/** Returns the activities that move money outside a billing cycle, each by {@link localFirst}. */
 export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
   const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
   const queued = proxyActivities<Activities>({

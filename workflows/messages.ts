@@ -1,5 +1,5 @@
 /**
- * A workflow task whose worker died is handed out again after this time. It is longer than any local
- * activity. During a longer chain of local activities the SDK sends workflow task heartbeats.
+ * Start-to-close timeout of workflow tasks: if a worker dies, another worker gets its task after this time.
+ * The timeout exceeds the 3 s of a local activity. For several in a row the SDK sends heartbeats.
  */
 export const WORKFLOW_TASK_TIMEOUT = '6 seconds';

@@ -6,7 +6,7 @@ import { workflowInfo } from '@temporalio/workflow';
  */
 const WORKFLOW_QUEUES = ['billing', 'checkout'] as const;
 
-/** Another queue of the same prefix as the one this workflow runs on. */
+/** Returns the name of another task queue, with the prefix of the queue on which this workflow runs. */
 export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): string {
   const own = workflowInfo().taskQueue;
   const name = WORKFLOW_QUEUES.find((candidate) => own.endsWith(candidate));
@@ -14,7 +14,7 @@ export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): str
   return `${prefix}${queue}`;
 }
 
-/** Whether this run is on the queue for work that a payer or a merchant waits for. */
+/** True if this run is on the checkout queue, the queue for work that a payer or a merchant waits for. */
 export function isOnCheckoutQueue(): boolean {
   return workflowInfo().taskQueue.endsWith('checkout');
 }

@@ -1,7 +1,7 @@
 /** The registered type of the workflow; never changes. */
 export const MAINTENANCE_WORKFLOW = 'maintenance';
 
-/** One workflow per namespace and task-queue prefix. A second start finds it running. */
+/** Only one maintenance workflow runs per namespace and task-queue prefix, because its id is fixed. */
 export function maintenanceWorkflowId(taskQueuePrefix: string): string {
   return `${taskQueuePrefix}maintenance`;
 }

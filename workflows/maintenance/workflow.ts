@@ -12,12 +12,12 @@ import { siblingTaskQueue } from '../task-queues.ts';
 
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;
-/** How far back closed workflows are looked for. Finding one twice does no harm. */
+/** How far back a sweep looks for closed workflows. A sweep may safely find a workflow again. */
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * Runs a sweep every 10 s. One workflow replaces a cron job with a lock: exactly one runs, however many
- * workers there are. A failed sweep is followed by the next sweep.
+ * Runs a sweep every 10 s, also after a sweep that failed. One workflow replaces a cron job with a lock:
+ * sweeps never overlap, with any number of workers.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({

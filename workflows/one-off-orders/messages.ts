@@ -26,10 +26,10 @@ export function lateChargeWorkflowId(attemptId: string): string {
   return `late-charge/${attemptId}`;
 }
 
-/** Does the next step now, before the timer fires, because a person settled the attempt or the refund. */
+/** Ends the workflow's sleep, because manual review has decided about the attempt or the refund. */
 export const poke = defineSignal('poke');
 
-/** A part of every argument of a run. Continue-as-new passes it on. */
+/** Part of the argument of every run. Continue-as-new passes the count to the next run. */
 interface Poll {
   /** Number of earlier requests to the gateway that found no outcome. */
   lookups: number;
@@ -37,7 +37,7 @@ interface Poll {
 
 /** The argument of an order that moves money: ids and a one-time token, no personal data. */
 interface Order extends Poll {
-  /** The activity runs inside the workflow task first. Absent in runs from before local activities. */
+  /** The run tries each activity as a local activity first. Absent in runs from before local activities. */
   isLocalFirst?: true;
 }
 
@@ -51,7 +51,7 @@ export interface SetupMethodInput extends SetupOrder, Order {}
 
 export interface LateChargeInput extends AttemptRef, Poll {}
 
-/** A caller that joined a running workflow compares the token with its own: is it the same order? */
+/** A caller that joined a running workflow compares `paymentToken` to know if the run was for its order. */
 export interface PaymentResult {
   paymentToken: string | null;
   outcome: Exclude<PaymentOutcome, { kind: 'pending' }>;
@@ -61,7 +61,7 @@ export interface RefundResult {
   outcome: Exclude<RefundOutcome, { kind: 'pending' }>;
 }
 
-/** A caller that joined a running workflow compares the token with its own, as for a payment. */
+/** `paymentToken` tells a caller that joined a running workflow whether the run was for its order. */
 export interface SetupMethodResult {
   paymentToken: string;
   outcome: Exclude<SetupOutcome, { kind: 'pending' }>;

@@ -11,7 +11,7 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
 import { poke } from './messages.ts';
 
-/** How long to wait after an activity gave up. */
+/** Backoff in ms after an activity has used up its retries. */
 const BACKOFF_MS = 10_000;
 /** A run with this many events of history continues as new. */
 const EVENTS_PER_RUN = 400;
@@ -20,26 +20,26 @@ const EVENTS_PER_RUN = 400;
 export interface Poll<Outcome> {
   /** The subject in words, for the Web UI: `payment in_…`. */
   subject: string;
-  /** Does one step by an activity. Repeating a step is safe. */
+  /** Runs the activity that sends the order or looks up its outcome. A repeat is safe. */
   ask(nowAt: number, lookups: number): Promise<Outcome>;
-  /** Number of steps before this run that found no outcome. */
+  /** Number of calls of `ask`, in earlier runs, that found no outcome. */
   lookups: number;
   continueAsNew(lookups: number): Promise<never>;
-  /** The backoff in ms after `lookups` steps without an outcome. Default: `lookupDelayMs`. */
+  /** The backoff in ms after `lookups` calls of `ask` without an outcome. Default: `lookupDelayMs`. */
   delayMs?(lookups: number): number;
 }
 
-/** The result of a step that found no outcome. */
+/** The result of `ask` without an outcome. */
 interface Undecided {
   kind: 'pending';
-  /** The subject is in REVIEW: a person has to settle it, and it is looked up once a day. */
+  /** The subject is in REVIEW: it waits for a manual decision, and `ask` is called once a day. */
   needsPerson?: true;
 }
 
 /**
- * Repeats the step until its result is not `pending`. The backoffs between steps are timers. An activity
- * that gave up is run again after 10 s. Only an outcome ends the poll. A cancellation request changes
- * nothing, because the outcome of a request that may have been sent must be found out.
+ * Calls `ask` until its result is not `pending`, and returns that result. Sleeps for a backoff between two
+ * calls; after an activity that used up its retries, for 10 s. A cancellation request does not end the
+ * poll, because a request may be at the gateway and its outcome must be found out.
  */
 export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
@@ -90,7 +90,7 @@ function delayAfter<Outcome extends { kind: string }>(
   return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 
-/** Null when the activity gave up. Any other error is a bug and fails the workflow task. */
+/** Null if the activity has used up its retries. Any other error is a bug and fails the workflow task. */
 async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<Outcome | null> {
   try {
     return await poll.ask(now(), lookups);

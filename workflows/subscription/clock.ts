@@ -1,9 +1,8 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time. Nothing else in its workflow reads a clock. Without a test clock it is the
- * workflow's time, which Temporal replays. A test clock stands still between the instants that it steps to.
- * Rule: D-60.
+ * The subscription's own time. Without a test clock, it is the workflow's time, which Temporal replays. A
+ * test clock stands still until the run moves it. Nothing else in the workflow reads a clock. Rule: D-60.
  */
 export class Clock {
   private position: ClockPosition | null;
@@ -25,7 +24,7 @@ export class Clock {
     return Date.now();
   }
 
-  /** For continue-as-new. */
+  /** A copy for continue-as-new; null without a test clock. */
   get snapshot(): ClockPosition | null {
     return this.position && { ...this.position };
   }
@@ -35,23 +34,23 @@ export class Clock {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }
 
-  /** The target that the test clock has reached and that is not recorded as reached; else null. */
+  /** The target, if the test clock has reached it and the database does not know that yet; else null. */
   get unreportedAt(): number | null {
     if (!this.position || this.isBehind) return null;
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
   }
 
-  /** The database knows that `reachedAt` was reached. */
+  /** Notes that the database has recorded that the test clock reached `reachedAt`. */
   reported(reachedAt: number): void {
     if (this.position) this.position.reachedAt = reachedAt;
   }
 
-  /** Sets a later target. An earlier one is ignored. */
+  /** Sets the target. Ignores a target that is not later than the present one. */
   sendTo(targetAt: number): void {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
-  /** Moves a test clock forward to `at`, an instant that the row has recorded, but not past its target. */
+  /** Moves a test clock forward to `at`, the time of the row's latest change, but not past its target. */
   catchUp(at: number): void {
     if (!this.position) return;
     const { nowAt, targetAt } = this.position;
@@ -59,8 +58,8 @@ export class Clock {
   }
 
   /**
-   * Moves a test clock to `until`, or to its target if the target comes first. A move past `until` would
-   * skip what falls due then. True when the clock is at `until`.
+   * Moves a test clock to `until`, or to its target if the target comes first. Never moves it past `until`,
+   * because the step that is due then would be skipped. True if the clock reached `until`.
    */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;

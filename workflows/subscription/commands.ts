@@ -19,9 +19,9 @@ const PENDING: Answer = {
 };
 
 /**
- * Takes the oldest command of the inbox, validates it again (an earlier command may have changed the
- * decision), carries it out and answers it. Two kinds of command stay first in the inbox: one whose
- * subscription had changed in the database, and one without a waiting caller whose activity gave up.
+ * Validates the oldest command of the inbox again (an earlier command may have changed the state), executes
+ * it and answers its caller. In two cases the command stays in the inbox and is tried again: the row held a
+ * later state than the run, or the activity used up its retries and no caller waits.
  */
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const command = run.inbox.first;
@@ -56,7 +56,7 @@ async function carryOut(run: Run, steps: Steps, command: Command): Promise<Outco
   return steps.act(actionForCommand(run.state, command, run.clock, paymentMethodId), command);
 }
 
-/** A refused card is an answer and not a failure: the payer may try another card. */
+/** Redeems the command's token. A refused card is a result, not an error: the payer may try another card. */
 async function redeem(
   run: Run,
   steps: Steps,

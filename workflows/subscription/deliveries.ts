@@ -2,10 +2,10 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * First delivery of events. The activity that records an event also passes it to its process's dispatcher, so
- * the workflow only begins the delivery of events from before its start. A run from before local activities
- * (`isLocalFirst` is absent) requests every delivery. At most one such round is in flight; a request during a
- * round causes another one after it.
+ * Starts the first delivery of events. Usually the activity that records an event also passes the event to
+ * the dispatcher of its process. So the workflow only wakes the delivery of events from before its start. A
+ * run from before local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
+ * most one such call is in flight; a request during a call causes another call after it.
  */
 export class Deliveries {
   isInFlight = false;
@@ -16,7 +16,7 @@ export class Deliveries {
     this.run = run;
   }
 
-  /** Begins the delivery of events that were recorded before the workflow was started. */
+  /** Wakes the delivery of events that were recorded before the workflow started. */
   async begin(): Promise<void> {
     const { merchantId, subscriptionId: streamId } = this.run.state;
     if (!this.run.isLocalFirst) {
@@ -56,7 +56,7 @@ export class Deliveries {
   }
 }
 
-/** The sweep finds the events in the outbox. An error other than an activity's failure is a bug. */
+/** Logs an activity's failure; the sweep delivers the events later. Any other error is a bug: throws it. */
 function noteFailure(error: unknown): void {
   if (!(error instanceof ActivityFailure)) throw error;
   log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });

@@ -16,8 +16,8 @@ import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
 
 /**
- * A command's messages, with the description that the Web UI shows: an update of that name, and for some a
- * signal for operators. The argument of a signal without `takesFields` is ignored.
+ * The messages of one kind of command, with the descriptions that the Web UI shows. Every kind has an update
+ * of its name. Some kinds also have a signal, for operators; `takesFields` says if its argument is read.
  */
 interface CommandMessages {
   readonly kind: Command['kind'];
@@ -64,8 +64,9 @@ const COMMANDS: readonly CommandMessages[] = [
 ];
 
 /**
- * Registers a handler for every message. Called before the first await, so that no message is refused for
- * want of a handler. A handler puts a command in the inbox and waits; it throws nothing but a refusal.
+ * Registers a handler for every message. The workflow must call this before its first await, or messages
+ * that arrive with the start are refused. An update's handler puts a command in the inbox, waits for the
+ * answer, and throws only if the command is refused.
  */
 export function registerHandlers(run: Run): void {
   for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
@@ -75,7 +76,7 @@ export function registerHandlers(run: Run): void {
 }
 
 function onUpdate(run: Run, kind: Command['kind'], description: string): void {
-  // An operator's update has no command id of its own.
+  // An operator's update has no `commandId`: the id of the update takes its place.
   const toCommand = (fields: unknown) => {
     const given = asObject(fields);
     return commandOf(kind, {
@@ -92,8 +93,8 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
     },
     {
       description,
-      // Synchronous: an async validator accepts everything. A refusal here is final, so the validator
-      // refuses by a state that is certain only; the loop validates every command again.
+      // Must be synchronous: the SDK ignores the rejection of an async validator. A refusal is final, so
+      // the validator refuses only if the run's state is in sync. The loop validates every command again.
       validator: (fields) => {
         if (!run.isInSync) return;
         const decision = validateCommand(run.state, toCommand(fields), run.clock.now);
@@ -103,7 +104,7 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
   );
 }
 
-/** The command as a signal, for the Web UI. A refused one changes nothing, and the sender gets no answer. */
+/** Accepts a command as a signal from the Web UI. The sender gets no answer, also if it is refused. */
 function onSignal(
   run: Run,
   kind: Command['kind'],
@@ -116,7 +117,7 @@ function onSignal(
   setHandler(defineSignal<[unknown]>(kind), post, { description });
 }
 
-/** The fields are what a caller or an operator sent; `validateCommand` checks each. */
+/** The cast is safe: `validateCommand` checks each field that a caller or an operator sent. */
 function commandOf(kind: Command['kind'], fields: object): Command {
   return { ...fields, kind } as Command;
 }
@@ -137,7 +138,7 @@ function registerWakeUps(run: Run): void {
   setHandler(messages.poke, () => run.recheck(), { description: 'Look again at what is due' });
 }
 
-/** Operators type arguments by hand. An argument that is not an object counts as an empty one. */
+/** Operators type arguments by hand, so an argument that is not an object counts as an empty object. */
 function asObject(input: unknown): Record<string, unknown> {
   return typeof input === 'object' && input !== null ? { ...input } : {};
 }
@@ -152,7 +153,7 @@ function registerQueries(run: Run): void {
   });
 }
 
-/** Temporal's own cancellation request means the `cancel` command. */
+/** Turns a cancellation request of Temporal into a `cancel` command. */
 export function onCancellationRequest(run: Run): void {
   const { cancelRequested } = CancellationScope.current();
   void cancelRequested.catch(() => {

@@ -8,14 +8,14 @@ export type Answer =
 
 interface Item {
   readonly command: Command;
-  /** A caller waits for the answer, and can send the command again. */
+  /** A caller waits for the answer. Such a caller can send the command again. */
   readonly isAwaited: boolean;
   answer: Answer | null;
 }
 
 /**
- * Commands in the order of their arrival. Handlers only add a command and wait for its answer. The main loop
- * alone takes commands out, so a subscription is changed by one command at a time. Rule: D-32.
+ * The commands that wait, in the order of their arrival. Handlers only add a command and wait for its
+ * answer. Only the main loop removes commands, so one command at a time changes a subscription. Rule: D-32.
  */
 export class Inbox {
   private items: Item[] = [];
@@ -29,7 +29,7 @@ export class Inbox {
     return this.items.some((item) => item.isAwaited);
   }
 
-  /** Adds a command without a waiting caller. It stays until it is carried out or refused. */
+  /** Adds a command without a waiting caller. The command stays until it is executed or refused. */
   post(command: Command): void {
     this.items.push({ command, isAwaited: false, answer: null });
   }
@@ -37,13 +37,13 @@ export class Inbox {
   async submit(command: Command): Promise<Answer> {
     const item: Item = { command, isAwaited: true, answer: null };
     this.items.push(item);
-    // A cancellation request by Temporal is a command of its own. It must not end this wait.
+    // A cancellation request must not end this wait: it becomes a command in this inbox.
     await CancellationScope.nonCancellable(() => condition(() => item.answer !== null));
     if (item.answer === null) throw new Error('the answer was taken back');
     return item.answer;
   }
 
-  /** The oldest command; it stays until it is answered. */
+  /** The oldest command, which stays in the inbox. */
   get first(): Command | undefined {
     return this.items[0]?.command;
   }
@@ -54,7 +54,7 @@ export class Inbox {
     if (item) item.answer = answer;
   }
 
-  /** Removes the commands with a waiting caller and gives each the answer. The others stay. */
+  /** Removes every command with a waiting caller and gives the caller the answer. Other commands stay. */
   answerAwaited(answer: Answer): void {
     for (const item of this.items) if (item.isAwaited) item.answer = answer;
     this.items = this.items.filter((item) => !item.isAwaited);

@@ -20,32 +20,32 @@ export interface ClockPosition {
   reachedAt: number;
 }
 
-/** Argument of a run. Continue-as-new passes it on; a start from the row builds it again. */
+/** The argument of a run, from the run before (continue-as-new) or built from the subscription's row. */
 export interface SubscriptionInput {
   state: SubscriptionState;
   /** Null for a subscription without a test clock. */
   clock: ClockPosition | null;
-  /** The outbox may hold events from before the run. */
+  /** True if the outbox may hold undelivered events from before the run. */
   deliver: boolean;
-  /** The row may hold a later state than `state`. */
+  /** True if the row may hold a later state than `state`: the run reads the row first. */
   isInDoubt: boolean;
   /**
-   * Steps first run inside the workflow task, and the run continues after a renewal. Absent in older runs:
-   * they replay as recorded, and their successors have the field.
+   * The run uses local activities, and does not continue as new after every change. Absent in older runs,
+   * which must replay as recorded. Their successors have the field.
    */
   isLocalFirst?: true;
   /**
    * The run writes no search attribute after a renewal, and leaves the checkout queue within 30 s. Absent
-   * in older runs: they write after every renewal and leave the queue hours later, as recorded.
+   * in older runs, which replay as recorded: they write after every renewal and leave the queue hours later.
    */
   shape?: 2;
-  /** An earlier run moved to the billing queue. A subscription moves once. */
+  /** An earlier run has moved to the billing queue. A subscription moves only once. */
   hasLeftCheckout?: true;
 }
 
-/** The test clock was sent to `targetAt`. Repeats and older targets change nothing. */
+/** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
-/** Sent by a sweep that takes the subscription for late: the run looks again. Changes nothing by itself. */
+/** Makes the run read its row again. The sweep sends this to a subscription that seems late. */
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');
@@ -59,8 +59,9 @@ const searchAttributes = {
 };
 
 /**
- * What operators filter subscriptions by. No personal data: these are stored in the clear. Nothing
- * that every renewal changes: to write one attribute costs the server as much as the rest of a renewal.
+ * Returns the search attributes, by which operators filter subscriptions. They hold no personal data,
+ * because Temporal does not encrypt them. They hold nothing that every renewal changes, because one write
+ * of attributes costs the server as much as the rest of a renewal.
  */
 export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
   return [

@@ -1,23 +1,23 @@
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 
-/** Everything that decides what a run does next. Read in the order of the priorities, each when needed. */
+/** Everything that decides what a run does next. */
 export interface Facts {
   /** The database may hold a later state than the run. */
   readonly needsResync: boolean;
-  /** An activity gave up less than 10 s ago. */
+  /** An activity used up its retries less than 10 s ago. */
   readonly isBackingOff: boolean;
   readonly hasCommand: boolean;
   /** A caller waits for the answer of a command. */
   readonly isCommandAwaited: boolean;
-  /** What the rules name as next. */
+  /** The next step of the billing schedule, from `decide`. */
   readonly step: Step;
-  /** Where the subscription's test clock is; null in real time. */
+  /** Null without a test clock. `reported`: the database knows that the clock is at its target. */
   readonly testClock: 'behind its target' | 'at its target' | 'reported' | null;
-  /** The history is short enough for more work on the run's own account. */
+  /** False if the history is so long that the run must continue as new before it sleeps. */
   readonly hasRoom: boolean;
   /** No handler and no delivery is under way. */
   readonly isDrained: boolean;
-  /** The run is idle, and a successor should take over now. */
+  /** The run should continue as new now, if it is idle. */
   readonly isSuccessorDue: boolean;
 }
 
@@ -28,17 +28,17 @@ export type Plan =
   | { kind: 'sleep'; step: Step };
 
 /**
- * What the run does next. Pure. The first that applies:
+ * Returns what the run does next: the first item that applies. Pure.
  *
- * 1. `resync`: read the row before anything is decided by a state that may be old.
- * 2. `command`: carry out the oldest command. During a backoff only if a caller waits for it.
+ * 1. `resync`: read the row, because the run's state may be old.
+ * 2. `command`: execute the oldest command. During a backoff only if a caller waits.
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
- * 4. `step`: do the step of the billing schedule that is due now. Not during a backoff.
+ * 4. `step`: execute the step of the billing schedule that is due now. Not during a backoff.
  * 5. `reportClock`: record that the test clock is at its target.
  * 6. `drain`: wait until no handler and no delivery is under way.
- * 7. `finish`: end the run of a subscription that is over.
- * 8. `continueAsNew`: hand over to a new run.
- * 9. `sleep`: until something is due or a message arrives.
+ * 7. `finish`: complete the workflow of an ENDED subscription.
+ * 8. `continueAsNew`: start a new run with a short history.
+ * 9. `sleep`: until a step is due or a message arrives.
  */
 export function plan(facts: Facts): Plan {
   const interruption = interruptionOf(facts);
@@ -58,7 +58,7 @@ export function plan(facts: Facts): Plan {
   return { kind: 'sleep', step };
 }
 
-/** Priorities 1 to 3: the work that also ends a wait. Null when there is none. */
+/** Returns the work of items 1 to 3, which also interrupts a sleep; null if none of them applies. */
 export function interruptionOf(facts: Facts): Plan | null {
   const mayWork = facts.isCommandAwaited || !facts.isBackingOff;
   if (mayWork && facts.needsResync) return { kind: 'resync' };
@@ -70,7 +70,7 @@ export function interruptionOf(facts: Facts): Plan | null {
   return null;
 }
 
-/** A test clock stands still during a resync, a backoff, and while a gateway is asked in real time. */
+/** True if the test clock may move: no resync, no backoff, and no look-up at the gateway is waiting. */
 function isClockMovable(facts: Facts, step: Step): step is Wait {
   const mayMove =
     facts.testClock !== null && facts.hasRoom && !facts.needsResync && !facts.isBackingOff;

@@ -6,7 +6,7 @@ import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 import { hasRoom, successorDueAt } from './successor.ts';
 
-/** The facts of a run at the moment each is read. */
+/** The facts of a run. Each getter computes its fact anew. */
 export class RunFacts implements Facts {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
@@ -52,7 +52,7 @@ export class RunFacts implements Facts {
     return allHandlersFinished() && !this.deliveries.isInFlight;
   }
 
-  /** A run that began before local activities hands over after every change. */
+  /** A run that began before local activities continues as new after every change. */
   get isSuccessorDue(): boolean {
     const { run } = this;
     if (!run.isLocalFirst) return run.isChanged;

@@ -23,14 +23,14 @@ import type { Answer } from './inbox.ts';
 import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 
-/** The command may or may not be recorded: the caller sends it again with its id to find out. */
+/** The command may or may not be recorded. The caller finds out by a repeat with the same `commandId`. */
 const UNAVAILABLE: Answer = {
   ok: false,
   code: 'service_unavailable',
   message: ERRORS.service_unavailable.message,
 };
 
-/** What one run of the workflow holds in memory: the state, its time, its commands, its activities. */
+/** The memory of one run of the workflow. */
 export class Run {
   readonly inbox = new Inbox();
   readonly clock: Clock;
@@ -41,20 +41,20 @@ export class Run {
   readonly isOfSecondShape: boolean;
   /** See `SubscriptionInput.hasLeftCheckout`. */
   readonly hasLeftCheckout: boolean;
-  /** Real time of the end of a backoff, after an activity gave up. An awaited command does not wait for it. */
+  /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
   backoffUntilAt = 0;
-  /** The database may hold a later state: the row is read before anything else is done. */
+  /** The row may hold a later state, so the run must read the row before it does anything else. */
   needsResync: boolean;
   /**
-   * A caller was answered `service_unavailable`. The server repeats that answer to the same update id as
-   * long as this run lasts, so the run makes room for one that carries the command out.
+   * The run answered a caller `service_unavailable`. Temporal keeps that answer for the update's id as long
+   * as the run lasts, so the run continues as new: the caller's retry then executes the command.
    */
   hasAnsweredUnavailable = false;
-  /** A command or a step was taken. Only runs from before local activities ask. */
+  /** The run has executed a command or a step. Only runs from before local activities use this. */
   isChanged = false;
-  /** Real time at which this run, idle and long, hands over to its successor. */
+  /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
   quietAt: number | null = null;
-  /** An activity is writing the row, so the row may already differ from the state here. */
+  /** An activity is writing the row, so the row may already differ from `state`. */
   isWriting = false;
   private current: SubscriptionState;
   /** The search attributes last written, as text. */
@@ -76,20 +76,20 @@ export class Run {
     return this.current;
   }
 
-  /** The state here is the recorded one, as far as the run knows. */
+  /** True if `state` equals the row, as far as the run knows. */
   get isInSync(): boolean {
     return !this.needsResync && !this.isWriting;
   }
 
-  /** Goes on from `state`, which is recorded, and shows it in the Web UI. */
+  /** Makes `state`, which is in the row, the run's state, and shows it in the Web UI. */
   adopt(state: SubscriptionState): void {
     this.current = state;
-    // A row can be further than this run when the worker died before the workflow task was completed.
+    // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
     this.clock.catchUp(knownUntil(state));
     setCurrentDetails(describe(state));
   }
 
-  /** Reads the row again and plans from it. A sweep asks for this when the row says that a step is late. */
+  /** Makes the run read its row again, because a step seems late or manual review has decided. */
   recheck(): void {
     this.needsResync = true;
   }
@@ -111,7 +111,7 @@ export class Run {
   private attributesAsText(): string {
     const { current } = this;
     const attributes = attributesOf(current);
-    // A run of the first shape wrote two attributes more, and has to write as often as it did.
+    // An older run wrote two more attributes. It must write after the same changes, so that it replays.
     return JSON.stringify(
       this.isOfSecondShape
         ? attributes
@@ -127,7 +127,7 @@ function activitiesOf(isLocalFirst: boolean) {
   const records = proxyActivities<Activities>({ ...DATABASE_WRITE, taskQueue });
   const deliveries = proxyActivities<Activities>({
     ...WEBHOOK_DELIVERY,
-    // A run neither ends nor sleeps before it: with no worker for webhooks it is given up.
+    // The run waits for this activity before it sleeps. The timeout ends the wait if no worker takes it.
     scheduleToStartTimeout: '30 seconds',
     taskQueue: siblingTaskQueue('webhooks'),
     summary: 'deliver webhooks',

@@ -5,7 +5,7 @@ import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 import { successorDueAt } from './successor.ts';
 
-/** Sleeps until `step` is due, a backoff is over, or work arrives. */
+/** Sleeps until `step` is due, the backoff is over, a message brings work, or the run should end. */
 export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
   const { clock } = run;
   const isOver = (): boolean => interruptionOf(facts) !== null || isFull(run, facts);
@@ -21,14 +21,14 @@ export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
 }
 
 /**
- * Messages make the history of a sleeping run longer. Past the limit the run wakes, so that a new run
- * goes on; not during a backoff, because the loop would spin.
+ * True if messages have made the history too long during the sleep: the run then wakes to continue as new.
+ * False during a backoff: a command that waits then prevents continue-as-new, and the loop would spin.
  */
 function isFull(run: Run, facts: Facts): boolean {
   return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));
 }
 
-/** The timer of a sleep: for what is due next, or for the end of a long run if that comes first. */
+/** Returns the timer until the next due step or until the run continues as new, whichever is earlier. */
 function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null {
   const { clock } = run;
   const isOnTestClock = clock.isTestClock && step.time === 'own';

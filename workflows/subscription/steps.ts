@@ -26,15 +26,12 @@ const BACKOFF_MS = 10_000;
 /** The result of a change, for the command that caused it. */
 export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
-  /** The row holds a later state: the command is validated again. */
+  /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
-  /**
-   * The database did not answer, so the change may or may not be recorded. A repeat of the command finds
-   * out.
-   */
+  /** The activity failed, so the change may or may not be recorded. A repeat of the command finds out. */
   | { kind: 'unavailable' };
 
-/** The operations of a run. Each calls an activity and adopts the state that the activity recorded. */
+/** The operations of a run. Each runs an activity and adopts the state that the activity recorded. */
 export class Steps {
   private readonly run: Run;
   private readonly deliveries: Deliveries;
@@ -52,7 +49,7 @@ export class Steps {
         await this.charge(run.state, null);
         return;
       case 'liftCooldown':
-        // The row keeps the old cooldown. `validateCommand` compares its end with the present.
+        // The row may keep a past cooldown, because `validateCommand` compares its end with the present.
         run.adopt(applyCooldownEnd(run.state));
         return;
       case 'expireCheckout':
@@ -109,8 +106,8 @@ export class Steps {
   }
 
   /**
-   * Charges the open attempt of `state`. If the attempt is not recorded yet, `opening` holds its
-   * transition, which the activity records before the first send.
+   * Charges the open attempt of `state`. If the attempt is not in the row yet, `opening` is the transition
+   * that opens it. The activity records `opening` before the first send.
    */
   private async charge(
     state: SubscriptionState,
@@ -128,7 +125,7 @@ export class Steps {
       );
       return this.adoptCharge(state, result, nowAt, realNowAt);
     } catch (error) {
-      // The attempt may have been recorded and sent. The resync reads the row to find out.
+      // The activity may have recorded and sent the attempt. The resync reads the row to find out.
       this.resyncAfter(error);
       return { kind: 'unavailable' };
     } finally {
@@ -165,7 +162,7 @@ export class Steps {
     }
   }
 
-  /** Records, once for each target, that the test clock reached it and no step is due. */
+  /** Records that the test clock has reached its target. Records each target once. */
   async reportClockReached(): Promise<void> {
     const { run } = this;
     const reachedAt = run.clock.unreportedAt;
@@ -184,8 +181,8 @@ export class Steps {
   }
 
   /**
-   * Reads the row and adopts its state if that is later. A resync requested during the read causes
-   * another read. If the row cannot be read, waiting callers get `service_unavailable`.
+   * Reads the row and adopts its state if it has a higher version. A resync that is requested during the
+   * read causes another read. If the row cannot be read, waiting callers get `service_unavailable`.
    */
   async resync(): Promise<void> {
     const { run } = this;
@@ -247,7 +244,7 @@ export class Steps {
   }
 }
 
-/** A replay gives the same id: the instant and the random bytes come from the workflow. */
+/** A replay returns the same id, because the instant and the random bytes come from the workflow. */
 function newIntentId(atMs: number): string {
   const bytes = uuid4()
     .replaceAll('-', '')

@@ -8,21 +8,21 @@ import { interruptionOf } from './plan.ts';
 import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 
-/** A run with a longer history takes nothing more on its own account: its successor does. */
+/** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
 /**
- * About a year of monthly renewals. A run that no worker has cached is replayed from its first event, so
- * a sleeping history stays short.
+ * A run with this many events, about a year of monthly renewals, continues as new when it is idle. A worker
+ * without a cached run replays the whole history, so the history must stay short.
  */
 const HISTORY_EVENTS_LONG = 100;
-/** A long run hands over 30 min to 6.5 h after its last work, which is not while thousands renew. */
+/** A long run continues as new 30 min to 6.5 h later, after the peak of the renewals. */
 const QUIET_AFTER_MS = 30 * 60_000;
 const QUIET_WINDOW_MS = 6 * 3_600_000;
-/** A paid run leaves the checkout queue 5 to 30 s later: its payer no longer waits for the page. */
+/** After the checkout, a run leaves the checkout queue 5 to 30 s later, when the payer waits no longer. */
 const MOVE_AFTER_MS = 5_000;
 const MOVE_WINDOW_MS = 25_000;
 
-/** The server starts a successor at once only if the run before it lived this long. */
+/** Temporal delays the successor of a run that lasted less than this. */
 const RUN_AGE_MS_MIN = 1_000;
 
 export function hasRoom(): boolean {
@@ -30,15 +30,15 @@ export function hasRoom(): boolean {
 }
 
 /**
- * Real time at which an idle run hands over to its successor; null while its history is short and its
- * queue is the right one. A paid run on the checkout queue belongs on the billing queue.
+ * Returns the real time at which an idle run continues as new: to shorten its history, or to move from the
+ * checkout queue to the billing queue. Null if neither is needed.
  */
 export function successorDueAt(run: Run): number | null {
   if (run.hasAnsweredUnavailable) return run.clock.realNow;
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
   const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
   if (!isLong && !isMisplaced) return null;
-  // A test clock has no peak, and its owner waits.
+  // Test clocks have no peak of renewals, and the caller who moved the clock waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
   const [afterMs, windowMs] =
     isMisplaced && run.isOfSecondShape
@@ -49,8 +49,8 @@ export function successorDueAt(run: Run): number | null {
 }
 
 /**
- * Continues as new. A run younger than 1 s waits first, because the server would delay its successor, and
- * a delayed run hears no message. Returns when work arrives meanwhile.
+ * Continues as new. A run younger than 1 s waits first, because Temporal would delay its successor, and a
+ * delayed run handles no messages. Returns, without a new run, if a message brings work during the wait.
  */
 export async function handOver(run: Run, facts: Facts): Promise<void> {
   const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();

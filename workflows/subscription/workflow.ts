@@ -12,12 +12,12 @@ import { Steps } from './steps.ts';
 import { handOver } from './successor.ts';
 
 /**
- * One subscription, from its creation to its end. `plan.ts` says what comes first; here it is done.
+ * One subscription, from its creation to its end. `plan` decides what the run does next; this loop does it.
  *
- * Every handler is registered before the first await. Handlers put commands into an inbox; this loop alone
- * changes the subscription, one thing at a time. A renewal is one workflow task: the timer fires, the
- * charge runs as a local activity, the next timer starts. Runs that began before that (`isLocalFirst` is
- * absent) use activity queues and continue as new after every change.
+ * Handlers only put commands into an inbox. Only this loop changes the subscription, one change at a time. A
+ * renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer starts.
+ * Runs from before local activities (`isLocalFirst` is absent) use task queues for every activity and
+ * continue as new after every change.
  *
  * Rules: D-§4, D-05, D-30, D-31, D-32, D-60.
  */

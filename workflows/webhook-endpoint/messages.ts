@@ -13,7 +13,7 @@ export interface WebhookEndpointInput {
 }
 
 /**
- * The lowest of Temporal's five priorities: a backlog of webhooks delays neither charges nor
+ * The lowest of Temporal's five priorities, so that a backlog of webhooks delays neither charges nor
  * subscriptions.
  */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
@@ -21,5 +21,5 @@ export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 /** The endpoint may have new deliveries. */
 export const wake = defineSignal('wake');
 
-/** The merchant changed the configuration. This closed the breaker and ends a pause. */
+/** A change of the configuration closed the breaker: the workflow ends its pause and sends at once. */
 export const breakerClosed = defineSignal('breakerClosed');

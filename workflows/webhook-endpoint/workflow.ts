@@ -16,23 +16,22 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
 import type { WebhookEndpointInput } from './messages.ts';
 
-/** A run with this many events of history, about a hundred drains, continues as new. */
+/** A run whose history has this many events, about a hundred drains, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Backoff after a failed drain: the database or every delivery worker is away. */
+/** Backoff in ms after failed drains: the database or every delivery worker is away. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * The delivery queue of one endpoint. Sends the deliveries that the dispatcher left, until the endpoint
- * accepts them or the schedule is used up. Rule: D-54.
+ * The delivery queue of one endpoint. Sends the deliveries that the dispatcher did not send, until the
+ * endpoint accepts them or the schedule is used up. Rule: D-54.
  *
- * 1. A drain: one activity sends the due deliveries, and returns what is left and when the next is due.
- * 2. If nothing is left and no signal came during the drain, the run ends. The next wake-up starts it
- *    again.
- * 3. A long run continues as new, which begins with a drain.
- * 4. Wait for the next attempt or for a wake-up. While the breaker pauses the endpoint, a wake-up has no
- *    effect before the pause is over.
+ * 1. Drain: one activity sends the due deliveries. It returns how many remain and when the next is due.
+ * 2. If none remains and no signal came during the drain, end. The next `wake` starts a new run.
+ * 3. If the history is long, continue as new. The new run begins with a drain.
+ * 4. Sleep until the next attempt is due or `wake` arrives. While the breaker pauses the endpoint, only
+ *    `breakerClosed` ends the sleep.
  */
 export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
   let isWoken = false;
@@ -91,7 +90,7 @@ export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void
     const wait = nextWait(left, failedDrains);
     const pausedUntil = now() + wait.pausedMs;
     setCurrentDetails(wait.details);
-    // Usually one timer. A wake-up during a pause needs a second timer for the rest of the pause.
+    // Usually one timer. After a `wake` during a pause, a second timer covers the rest of the pause.
     if (wait.delayMs > wait.pausedMs && !isWoken) {
       await condition(() => isWoken, wait.delayMs, { summary: wait.summary });
     }

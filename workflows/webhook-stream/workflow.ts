@@ -15,21 +15,21 @@ import { siblingTaskQueue } from '../task-queues.ts';
 import { wake } from './messages.ts';
 import type { WebhookStreamInput } from './messages.ts';
 
-/** A run with this many events of history, about a hundred rounds, continues as new. */
+/** A run whose history has this many events, about a hundred rounds, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Backoff after a failed round: the database or every delivery worker is away. */
+/** Backoff in ms after failed rounds: the database or every delivery worker is away. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Delivers every event of one stream to every configuration, until it is accepted or the schedule is used
+ * Delivers the events of one stream to every configuration, until each is accepted or its schedule is used
  * up. Rule: D-54.
  *
- * 1. A round: one activity sends the due deliveries, and returns what is left and when the next is due.
- * 2. If nothing is left and no signal came during the round, the run ends. The next event starts it again.
- * 3. A long run continues as new, which begins with a round.
- * 4. Wait for the next attempt or for a signal, whichever comes first, and do another round.
+ * 1. Round: one activity sends the due deliveries. It returns how many remain and when the next is due.
+ * 2. If none remains and no signal came during the round, end. The next event starts a new run.
+ * 3. If the history is long, continue as new. The new run begins with a round.
+ * 4. Sleep until the next attempt is due or `wake` arrives. Then begin another round.
  */
 export async function webhookStream(input: WebhookStreamInput): Promise<void> {
   let isWoken = false;
