@@ -48,27 +48,27 @@ export interface ChargingDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
-  /** Asks for a stream's events to be delivered soon. Never throws. */
+  /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
 export interface ChargeAttemptInput {
   /** The state with the open attempt, as `openAttempt` or an accepted command returned it. */
   state: SubscriptionState;
-  /** The transition that opened the attempt, recorded before the send. Null: it is recorded already. */
+  /** The transition that opened the attempt, to be recorded before the send; null if it is recorded. */
   opening: Opening | null;
   /** The subscription's own time. */
   nowAt: number;
-  /** Real time of the caller. The next look-up is scheduled from it. */
+  /** The workflow's real time. The backoff before the next look-up starts at this instant. */
   realNowAt: number;
 }
 
 /**
- * - `settled`: the outcome is recorded, together with the transition that `applyOutcome` derives from it
- *   for the same arguments.
+ * - `settled`: the activity recorded the outcome and its transition. The caller gets the same next state
+ *   from `applyOutcome(state, outcome, nowAt, realNowAt)`.
  * - `pending`: the outcome is still unknown. No transition was recorded.
- * - `adopt`: another run has moved the row on. The caller continues from `state`. `result` is the answer
- *   to the command that asked for the charge, if it is known.
+ * - `adopt`: the row holds a later state, written by another run. The caller continues from `state`.
+ *   `result` is the result of the command that requested the charge, if it is known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; intentId: string }
@@ -76,11 +76,11 @@ export type ChargeAttemptResult =
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
 
 /**
- * Charges an attempt exactly once. The attempt's row and key are committed before anything is sent. A
- * repeated call finds that row. A final row gives its outcome. An attempt that may have been sent is
- * looked up by key before a resend, always with the stored amount. A decline and an unknown outcome are
- * values. The activity throws only when the database does not answer; nothing is lost then, and the same
- * call finds out what happened. Rules: D-32, D-40.
+ * Charges an attempt exactly once. The attempt's row and key are committed before the charge is sent, and a
+ * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may
+ * have been sent, a look-up by key precedes a resend. A decline and an unknown outcome are results, not
+ * errors. Throws only if the database does not answer; then the same call is safe and finds the outcome.
+ * Rules: D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {
@@ -122,12 +122,12 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
-/** The attempt was already UNKNOWN or in REVIEW, and the look-up added nothing. */
+/** True if the attempt was UNKNOWN or in REVIEW before and the look-up did not change this. */
 function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
   return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
 }
 
-/** Settles, in one statement, a charge that this call opened. Null: only `settle` can settle it. */
+/** Settles, in one statement, an attempt that this call opened. Null if only `settle` can settle it. */
 async function settleFresh(
   db: Db,
   { nowAt, realNowAt }: ChargeAttemptInput,
@@ -152,7 +152,7 @@ async function settleFresh(
   return isSettled ? { kind: 'settled', outcome, intentId } : null;
 }
 
-/** Settles the attempt, its intent, the subscription, its events and the waiting command at once. */
+/** Records the outcome in the rows of attempt, intent, subscription, events and command, at once. */
 async function settle(
   { db }: ChargingDeps,
   input: ChargeAttemptInput,

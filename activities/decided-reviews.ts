@@ -1,7 +1,7 @@
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
-/** A person's decision on an attempt or a refund in REVIEW. */
+/** A manual decision on an attempt or a refund in REVIEW. */
 export interface DecidedReview {
   merchantId: string;
   /** The id of the attempt or the refund. */
@@ -9,14 +9,14 @@ export interface DecidedReview {
   intentId: string;
   subscriptionId: string | null;
   cycleNumber: number | null;
-  /** The present state of the attempt or the refund: REVIEW until the decision is booked. */
+  /** The state of the attempt or the refund: REVIEW until its workflow has recorded the decision. */
   state: string;
 }
 
 /**
- * Has the workflow of the attempt or the refund book the decision. For an attempt that is booked as *not
- * paid*, starts the watch for a late charge. False: there was nothing to do. Repeating it is safe. Throws
- * when Temporal is out of reach; the sweep then does it later.
+ * Makes the workflow of the attempt or the refund record the decision. If an attempt is already recorded as
+ * not paid, starts its late-charge watch instead. False if the watch runs already. A repeat is safe. Throws
+ * if Temporal is unreachable; a later sweep repeats the call.
  */
 export async function followUp(
   review: DecidedReview,

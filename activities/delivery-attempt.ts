@@ -16,9 +16,9 @@ export interface AttemptDeps {
   send: (webhook: WebhookRequest) => Promise<SendResult>;
 }
 
-/** A request begins at most 20 s after its claim, and takes at most 15 s. */
+/** A request begins at most this long after its claim. It takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
-/** Longer than 20 s + 15 s and the statements around them: only a dead process's claim expires. */
+/** Longer than 20 s + 15 s and the statements around them, so only a dead process's claim expires. */
 export const CLAIM_MS = 45_000;
 
 /** `now` decides which deliveries are due. `maySend` says whether another request may begin. */
@@ -28,10 +28,10 @@ export interface SendingTime {
 }
 
 /**
- * Sends deliveries of one stream one after the other, and reports each attempt when it ends. Returns the
- * claimed deliveries that it did not send: those behind a failure that holds them back, those that are
- * not due, and those after `maySend` said no. Throws only when the secret cannot be opened, before the
- * first request.
+ * Sends deliveries of one stream one after the other, and reports each attempt when it ends. Stops at a
+ * delivery that is not due, at a failure for which later events must wait, and when `maySend` is false.
+ * Returns the deliveries that were not sent. Throws only if the secret cannot be decrypted; then nothing
+ * was sent.
  */
 export async function sendBatch(
   deps: AttemptDeps,

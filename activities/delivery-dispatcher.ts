@@ -4,22 +4,22 @@ import { StreamRound } from './stream-round.ts';
 import type { RoundDeps, SubmittedStream } from './stream-round.ts';
 
 export interface StreamToDeliver extends StreamRef {
-  /** Real time of the caller. A retry is due by this clock. */
+  /** The caller's real time. It decides which retries are due. */
   nowAt: number;
 }
 
 /**
- * Makes the first attempt of events in the process that committed them, in the background. The endpoint's
- * queue sends the deliveries that the dispatcher cannot send at once.
+ * Makes the first delivery attempt of events in the background, in the process that committed them. The
+ * endpoint's queue sends the deliveries that the dispatcher cannot send at once.
  */
 export interface DeliveryDispatcher {
   /** Sends the pending events of the stream soon. Returns at once and never throws. */
   submit(stream: StreamToDeliver): void;
-  /** Submits the stream, and resolves when its round has ended, or after `withinMs`. */
+  /** Submits the stream. Resolves when its round has ended, at the latest after `withinMs`. */
   deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;
   /**
-   * Begins no further request. Resolves when the requests in flight are recorded and the delayed wake-ups
-   * of endpoint queues are sent, or after `timeoutMs`.
+   * Stops the dispatcher: no further request begins. Resolves when the requests in flight are recorded and
+   * the delayed wake-ups of endpoint queues are sent, at the latest after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -28,7 +28,7 @@ export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
 /** Streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
-/** Most streams that wait to be processed. The sweep has further streams delivered. */
+/** Most streams that wait to be processed. Further streams are not submitted; the sweep finds them. */
 const MOST_WAITING = 5_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };
@@ -46,12 +46,12 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
 
   const run = async (key: string, round: Round): Promise<void> => {
     if (underWay < STREAMS_AT_ONCE) underWay += 1;
-    // A round that ends lets the next waiting round begin, so `underWay` does not change.
+    // The round that resolves this promise has ended, so `underWay` does not change.
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {
       while (round.isWanted) await new StreamRound(roundDeps, round).run();
     } catch (error) {
-      // The deliveries stay pending. Their claims expire, and the sweep wakes the endpoint queues.
+      // The deliveries stay pending until their claims expire. Then the sweep wakes the endpoint queues.
       const reason = error instanceof Error ? error.message : String(error);
       deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
     } finally {

@@ -1,14 +1,14 @@
 /**
- * The delivery windows of a process: how many requests may be in flight to each endpoint. The dispatcher
- * takes one slot for each batch. While the endpoint's queue drains in this process, only the queue gets
- * new slots. The queue sends many events with few statements, and a busy dispatcher would take all slots.
+ * Semaphores that limit the requests in flight from this process to each endpoint. The dispatcher takes one
+ * slot for each batch. While this process drains the endpoint's queue, only the drain gets new slots,
+ * because a drain sends many events with few statements and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
-  /** Takes a slot; the result frees it. Null when no slot is free, or while the queue drains. */
+  /** Takes a slot. The returned function frees the slot. Null if no slot is free or a drain runs. */
   take(key: string): FreeSlot | null;
   /**
-   * Like {@link take}, but waits up to 1 s for a slot of an endpoint that answers quickly. Callers get
-   * slots in the order of their calls. It does not wait for a slot of a slow endpoint.
+   * Like {@link take}, but waits up to 1 s for a slot, if the endpoint answers quickly. Callers get slots
+   * in the order of their calls.
    */
   takeSoon(key: string): Promise<FreeSlot | null>;
   /** Begins a drain of the endpoint's queue. */
@@ -72,7 +72,7 @@ export function createDeliveryWindows(
   };
   const take = (key: string): FreeSlot | null => {
     const window = windows.get(key);
-    // While the queue drains, free slots are the queue's. Otherwise waiting callers come first.
+    // During a drain, only the drain gets slots. Otherwise callers that wait get them first.
     const isReserved = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
     return isReserved ? null : takeSlot(key);
   };

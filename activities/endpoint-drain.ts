@@ -16,7 +16,7 @@ export interface DrainDeps extends AttemptDeps, RecordDeps {
 }
 
 export interface DrainEndpointInput extends EndpointRef {
-  /** The calling workflow's clock, in real time: a retry is due by this clock. */
+  /** The workflow's real time. It decides which retries are due. */
   nowAt: number;
 }
 
@@ -31,9 +31,9 @@ export interface DrainEndpointResult {
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 
-/** Attempts are recorded this often. If the process dies, unrecorded attempts are sent again. */
+/** Interval between records of attempts. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** How often new events are looked for while requests are in flight. */
+/** Interval between claims of new deliveries while requests are in flight. */
 const LOOK_AGAIN_MS = 1_000;
 /** Longest wait for a slot that the dispatcher of this process still uses. */
 const SLOT_WAIT_MS = 2_000;
@@ -42,8 +42,8 @@ const SLOT_POLL_MS = 20;
 const BATCHES_PER_SLOT = 2;
 
 /**
- * Sends the due deliveries of one endpoint. No request begins after 20 s, and the drain ends within 40 s.
- * See the activity `drainEndpoint`.
+ * The activity `drainEndpoint`: sends the due deliveries of one endpoint. No request begins after 20 s, and
+ * the drain ends within 40 s.
  */
 export async function drainEndpoint(
   deps: DrainDeps,
@@ -60,7 +60,7 @@ export async function drainEndpoint(
     const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
     if (drain.isDeactivated) return NOTHING_LEFT;
     const backlog = await endpointBacklog(deps.db, ref, drain.now());
-    // Deliveries became due after the last claim. Sending them here saves another activity.
+    // Deliveries became due after the last claim. To send them in this activity saves another one.
     if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
     return drain.resultOf(backlog);
   }
@@ -77,7 +77,7 @@ class Drain {
   private recordedAt = performance.now();
   private sent = 0;
   private window: number;
-  /** The breaker is open, and no probe has ended yet. Only one request, the probe, may be sent. */
+  /** The breaker is open and no probe has ended yet, so only one request, the probe, may be sent. */
   private isProbing: boolean;
   /** Successes in a row since the window was last widened. */
   private successes = 0;
@@ -121,7 +121,7 @@ class Drain {
       await Promise.all(this.running);
       await this.record();
     } finally {
-      // The requests in flight must end before this call does, also when a statement failed.
+      // If a statement failed, the requests in flight must still end before this call ends.
       await Promise.all(this.running);
       slots.end();
     }
@@ -135,7 +135,7 @@ class Drain {
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
-    // Deliveries are due and there was time: another process claimed them, or no slot was free.
+    // Due deliveries that this drain had time to send: another process claimed them, or no slot was free.
     const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
     const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
@@ -162,7 +162,7 @@ class Drain {
       }
       const needsBatches = this.ready.length === 0 && this.running.size < this.window;
       if (needsBatches && this.maySend() && performance.now() >= lookAt) {
-        // A claim that was not filled has taken everything that is due: wait before the next one.
+        // If a claim got fewer batches than it asked for, nothing else is due: wait before the next claim.
         lookAt = (await this.claim()) ? 0 : performance.now() + LOOK_AGAIN_MS;
         if (this.ready.length > 0) continue;
       }
@@ -179,7 +179,7 @@ class Drain {
     for (const { deliveries } of this.ready.splice(0)) this.progress.release(deliveries);
   }
 
-  /** Records the attempts made so far, then claims. True when more deliveries may be due. */
+  /** Records the attempts so far, then claims deliveries. True if more deliveries may be due. */
   private async claim(): Promise<boolean> {
     await this.record();
     const batches = this.isProbing ? 1 : (this.window - this.running.size) * BATCHES_PER_SLOT;
@@ -221,7 +221,7 @@ class Drain {
     this.successes = 0;
   }
 
-  /** Waits until a request ends or the interval is over, then records if 200 ms have passed. */
+  /** Waits until a request or the interval ends. Then records, if the last record is 200 ms old. */
   private async endOrTick(): Promise<void> {
     const timeout = new AbortController();
     const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;

@@ -15,10 +15,10 @@ export interface RecordDeps {
   logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-/** Tries to write a breaker that other processes change at the same time. */
+/** Most tries to write a breaker's row that other processes change at the same time. */
 const BREAKER_TRIES = 5;
 
-/** Unrecorded attempts and releases at one endpoint, and the breaker that follows from them. */
+/** Attempts and released claims at one endpoint that are not recorded yet, and the resulting breaker. */
 export class EndpointProgress {
   readonly endpoint: Endpoint;
   private readonly attempts: RecordedAttempt[] = [];
@@ -34,7 +34,7 @@ export class EndpointProgress {
     this.currentBreaker = endpoint.breaker;
   }
 
-  /** The breaker as this process sees it, unrecorded attempts included. */
+  /** The breaker after all attempts of this process, recorded or not. */
   get breaker(): Breaker {
     return this.currentBreaker;
   }
@@ -64,12 +64,12 @@ export class EndpointProgress {
     this.currentBreaker = afterAttempt(this.currentBreaker, outcome);
   }
 
-  /** Takes deliveries that were claimed and not sent. The next record releases their claims. */
+  /** Adds claimed deliveries that were not sent. The next record releases their claims. */
   release(deliveries: readonly ClaimedDelivery[]): void {
     this.unsent.push(...deliveries);
   }
 
-  /** Returns everything unrecorded. The caller records it; the next call returns only later changes. */
+  /** Removes and returns all changes that are not recorded yet. The caller must record them. */
   take() {
     const { configId } = this.endpoint;
     const breaker: BreakerChange = {
@@ -91,7 +91,7 @@ export class EndpointProgress {
     return taken;
   }
 
-  /** Another process changed the breaker: applies the unrecorded outcomes to the stored breaker. */
+  /** After another process changed the breaker: applies the unrecorded outcomes to the stored breaker. */
   adopt(stored: Breaker): void {
     this.recordedBreaker = stored;
     this.currentBreaker = this.outcomes.reduce(afterAttempt, stored);
@@ -99,10 +99,10 @@ export class EndpointProgress {
 }
 
 /**
- * Records the progress at endpoints of one merchant in one statement. Two rare cases take more: a breaker
- * that another process changed is read and written again, and an endpoint that is gone or has failed for
- * five days is deactivated. Returns whether `streamId` has more to send; see `recordDeliveries`. Throws
- * when the database fails; the claims then expire, and the unrecorded deliveries are sent again.
+ * Records the progress at endpoints of one merchant in one statement. Two rare cases take further
+ * statements: another process changed the breaker, or an endpoint must be deactivated. True if `streamId`
+ * has more deliveries to send; see `recordDeliveries`. Throws if the database fails. Then the claims expire,
+ * and the unrecorded deliveries are sent again.
  */
 export async function recordProgress(
   { db, logger }: RecordDeps,
@@ -136,7 +136,7 @@ export async function recordProgress(
   return hasMore;
 }
 
-/** Applies outcomes to the stored breaker. Null when the endpoint was deleted. */
+/** Applies outcomes to the stored breaker and returns the result. Null if the endpoint was deleted. */
 async function changeBreaker(
   db: Db,
   { merchantId, configId }: Endpoint,
@@ -152,7 +152,7 @@ async function changeBreaker(
     const record = { attempts: [], released: [], breakers };
     const { changedBreakers } = await recordDeliveries(db, merchantId, record);
     if (changedBreakers.length > 0) return to;
-    // Other processes count the same failures, so this count may be dropped.
+    // Other processes count failures of the same endpoint, so these outcomes may be dropped.
     if (tries === BREAKER_TRIES) return from;
   }
 }

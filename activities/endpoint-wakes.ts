@@ -6,8 +6,8 @@ const WAKE_EVERY_MS = 500;
 /** Wakes endpoint queues, each at most once per 500 ms from this process. */
 export interface EndpointWakes {
   /**
-   * Wakes the queue at once, or as soon as 500 ms have passed since the last wake-up. In both cases a
-   * drain begins after the request, and sees everything that was committed before the request.
+   * Wakes the queue at once, or, within 500 ms of the last wake-up, at the end of the 500 ms. So a drain
+   * that begins after this call finds every delivery that was committed before this call.
    */
   request(endpoint: EndpointRef): void;
   /** Sends delayed wake-ups at once. Resolves when all wake-ups are sent. */
@@ -31,7 +31,7 @@ export function createEndpointWakes(
       recent.delete(endpoint.configId);
       if (last.isWanted) send(endpoint);
     }, everyMs);
-    // The timer alone keeps no process alive; a shutdown flushes.
+    // The timer must not keep the process alive: the shutdown calls `flush`.
     timer.unref();
   };
 

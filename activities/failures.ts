@@ -1,19 +1,19 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { DrizzleQueryError } from 'drizzle-orm';
 
-/** A call that can never succeed, because its caller has a bug. Temporal does not retry it. */
+/** The error of a call that can never succeed, because its caller has a bug. Temporal does not retry. */
 export function invalidInput(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'invalid_input', message, nonRetryable: true });
 }
 
-/** The gateway did not report an outcome. Temporal retries the call, which is safe. */
+/** The error of a call for which the gateway reported no outcome. Temporal retries the call safely. */
 export function outcomeUnknown(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'outcome_unknown', message });
 }
 
 /**
- * Wraps activities so that a database error loses its query and parameters. These hold personal data, and
- * a failure is written to the workflow's history and the logs. Temporal still retries the error.
+ * Wraps activities to remove the query and its parameters from database errors. They hold personal data, and
+ * Temporal writes an activity's error to the history and the logs. Temporal still retries the activity.
  */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [

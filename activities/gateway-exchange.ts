@@ -16,15 +16,15 @@ import type {
 /** How long one activity may send requests to the gateway for one charge or refund. */
 export interface SendBudget {
   /**
-   * No send and no look-up starts later than this after the activity's start, in ms. This time plus the
-   * gateway client's timeout must stay below the activity's own timeout of 15 s.
+   * Within this time after the activity's start, in ms, a send or a look-up may begin. The time plus the
+   * gateway client's timeout must stay below the activity's timeout of 15 s.
    */
   readonly newSendsForMs: number;
   /** Pause between two requests, in ms. */
   readonly pauseMs: number;
 }
 
-/** For a gateway client with a timeout of 5 s. */
+/** Fits a gateway client with a timeout of 5 s. */
 const DEFAULT_SEND_BUDGET: SendBudget = { newSendsForMs: 6_000, pauseMs: 1_000 };
 
 /** Dependencies of activities that call a gateway. */
@@ -38,15 +38,15 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateway: PaymentGateway;
 }
 
-/** Resends stop at this share of the time for which the gateway honours a key. */
+/** A charge or refund is not sent again when its key is older than this share of the key's lifetime. */
 const KEY_LIFETIME_SHARE = 0.8;
 
-/** The latest `performance.now()` at which an activity that starts now may begin a request. */
+/** Returns the latest `performance.now()` at which an activity that starts now may begin a request. */
 export function sendDeadline({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDeps): number {
   return performance.now() + sendBudget.newSendsForMs;
 }
 
-/** Waits before the next request. False, at once, when no time is left for one. */
+/** Waits before the next request. False, without a wait, if `stopAt` leaves no time for a request. */
 export async function pauseIfTimeLeft(
   { sendBudget: { pauseMs } = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
   stopAt: number,
@@ -56,7 +56,7 @@ export async function pauseIfTimeLeft(
   return true;
 }
 
-/** Real time: the gateway counts the age of a key from its first send. */
+/** True if a resend is no longer safe, because the gateway may have dropped the key of the first send. */
 export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway): boolean {
   return (
     firstSentAt !== null &&
@@ -65,8 +65,8 @@ export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway)
 }
 
 /**
- * Turns a {@link GatewayRejectedRequest} into a value. The cause is a bug of ours or a wrong setting. The
- * outcome of the charge or refund stays unknown, a repeat does not help, and a person reads the reason.
+ * Turns a {@link GatewayRejectedRequest} into a result. The cause is a bug or a wrong setting on our side, so
+ * a repeat does not help, and the outcome of the charge or refund stays unknown until manual review.
  */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
@@ -80,8 +80,8 @@ export async function unlessRejected<T>(
 }
 
 /**
- * The outcome after one more fruitless look-up: unknown, with the next look-up after its backoff. Once the
- * backoffs of `lookups` look-ups came to 24 h: review by a person.
+ * Returns the result of a look-up that found no outcome: `unknown`, or `review` if the backoffs of the
+ * earlier look-ups add up to 24 h. `lookups`: the number of earlier look-ups.
  */
 export function unknownOrReview(lookups: number, reason: string) {
   return isAskedLongEnough(lookups)
@@ -89,22 +89,19 @@ export function unknownOrReview(lookups: number, reason: string) {
     : { kind: 'unknown' as const, reason };
 }
 
-/** Limits of one exchange with the gateway. */
+/** Limits of one call of {@link collect}. */
 export interface SendLimits {
-  /** When to stop, by `performance.now()`. */
+  /** The latest `performance.now()` at which a request may begin. */
   stopAt: number;
-  /** Earlier look-ups that found no outcome. */
+  /** Number of earlier look-ups that found no outcome. */
   lookups: number;
-  /** The caller has just opened the attempt as SENDING, so it was never sent. */
+  /** The caller has just opened the attempt in state SENDING, and has not sent it yet. */
   isFresh?: boolean;
-  /**
-   * The subscription ended or is paused. A charge that the gateway does not have is not sent any more.
-   * Rule: D-§4.
-   */
+  /** The subscription is ENDED or PAUSED, so the charge must not be sent any more. Rule: D-§4. */
   isVoided?: boolean;
 }
 
-/** Nothing was charged, and nothing will be sent. A late-charge watch covers late arrival. */
+/** The gateway has no charge, and none will be sent. The late-charge watch covers a request in transit. */
 const VOIDED = {
   kind: 'declined',
   code: 'processing_error',
@@ -114,9 +111,9 @@ const VOIDED = {
 
 /**
  * Returns the attempt's outcome, from its row or from the gateway. Sends the charge and looks it up until
- * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same
- * key and the stored amount. So a repeat, or two runs at once, charge once. Where look-ups cannot help,
- * the outcome is `review`.
+ * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key
+ * and the stored amount, so repeated or concurrent calls charge once. Returns `review` if a look-up cannot
+ * find the outcome.
  */
 export async function collect(
   deps: ExchangeDeps,
@@ -177,9 +174,9 @@ export async function collect(
 }
 
 /**
- * The outcome of an attempt in review, which is never sent again. A definite answer of the gateway
- * overrides a person's *not paid*. A person's *paid* counts without a look-up: the person has found a
- * charge that the key does not lead to.
+ * Returns the outcome of an attempt in REVIEW, which is never sent again. If the manual decision is *paid*,
+ * no look-up is made: the operator found a charge that a look-up by key does not find. Otherwise a definite
+ * answer of the gateway overrides the decision.
  */
 async function outcomeInReview(
   { db, gateway }: ExchangeDeps,
@@ -207,11 +204,11 @@ async function outcomeInReview(
 interface ChargeExchange extends ExchangeDeps {
   attempt: Attempt;
   subscriptionId: string | null;
-  /** The row says SENDING already. */
+  /** The attempt's row is in state SENDING already. */
   isMarked: boolean;
 }
 
-/** One request to the gateway. A gateway without a look-up is sent the same key again. */
+/** Makes one request to the gateway. A gateway without look-ups gets the charge again, with its key. */
 async function sendOrLookUp(
   exchange: ChargeExchange,
   mayBeAtGateway: boolean,

@@ -18,7 +18,6 @@ export type ActivityDeps = ChargingDeps &
   MaintenanceDeps & { webhooks: WebhookActivities };
 export type Activities = ReturnType<typeof createActivities>;
 
-/** Creates every activity from its dependencies. */
 export function createActivities(deps: ActivityDeps) {
   return withoutQueryData({
     ...createChargingActivities(deps),

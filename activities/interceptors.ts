@@ -2,21 +2,21 @@ import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 
-/** Well below the heartbeat time-out, which is 5 s for every activity. */
+/** Well below the heartbeat timeout, which is 5 s for every activity. */
 const HEARTBEAT_EVERY_MS = 1_000;
 
-/** How long a local activity may take inside a workflow task, whose own time-out is 6 s. */
+/** Longest time of a local activity, in ms. It is below the timeout of a workflow task, 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
 /**
- * Intercepts the activities of a worker. An activity may run beside its retry, which is safe: every
- * activity may run twice at once.
+ * Intercepts the activities of a worker.
  *
- * An activity of a task queue sends a heartbeat every second. Temporal then retries an activity of a dead
- * process after seconds, not after its whole time limit.
+ * An activity of a task queue sends a heartbeat every second. So Temporal retries an activity of a dead
+ * process after 5 s, not after the activity's start-to-close timeout.
  *
- * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow sends the
- * step to the task queue. The work itself continues here and may still record its outcome.
+ * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow schedules the
+ * activity on the task queue. The local activity is not stopped and may still record its outcome. So every
+ * activity must be safe to run beside its retry.
  */
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {

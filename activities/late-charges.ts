@@ -19,14 +19,14 @@ export interface LateChargeDeps {
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
 
-/** Late charges: the gateway made them, although their attempts are settled as not paid. */
+/** A late charge is a charge that the gateway made although its attempt was settled as not paid. */
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
-     * Looks up once more an attempt that is settled as not paid. A charge that the gateway made is booked
-     * beside the payment, shown in the timeline and refunded, however often this runs. Throws, retryably,
-     * when the database or Temporal does not answer. `nowAt` is real time. `looks` is the number of
-     * earlier look-ups.
+     * Looks up an attempt that is settled as not paid. If the gateway charged it, records the late charge,
+     * adds it to the timeline and refunds it; a repeat does this only once. Throws, retryably, if the
+     * database or Temporal does not answer. `nowAt` is real time. `looks` is the number of earlier
+     * look-ups.
      */
     async lookForLateCharge(
       input: AttemptRef & { nowAt: number; looks: number },
@@ -54,8 +54,8 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the watch for a late charge, if the settlement says *not paid* and the gateway did not say so. The
- * watch of an attempt that was never sent ends at once. Never throws: the sweep starts a missing watch.
+ * Starts the late-charge watch if the attempt is settled as not paid but the gateway did not say so. If the
+ * attempt was never sent, the watch ends at once. Never throws: the sweep starts a missing watch.
  */
 export async function watchUnproven(
   payments: Pick<PaymentResumption, 'watchLateCharge'>,
@@ -67,7 +67,7 @@ export async function watchUnproven(
   await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
 }
 
-/** The gateway's answer. A gateway without a look-up counts as having no charge. */
+/** Looks the attempt up. Returns `absent` for a gateway without look-ups. */
 async function ask(gateway: PaymentGateway, attempt: Attempt) {
   if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
   return unlessRejected(() => gateway.lookup(lookupRequestOf(attempt)));
@@ -81,7 +81,7 @@ async function book(
 ): Promise<LateChargeOutcome> {
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
-  // The subscription's workflow must read its row again, which has a new timeline entry.
+  // The subscription's row has a new timeline entry, so its workflow must read the row again.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
   await payments.resumeRefund({ merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };

@@ -50,22 +50,22 @@ export type SweepReport = Record<
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
-  /** Counts endpoint queues. The name is older than they are, and stays because it is stored. */
+  /** Endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
   | 'stalledStreams'
   | 'failed',
   number
 >;
 
-/** Most cases of one kind in one sweep. The next sweep takes the rest. */
+/** Most cases of one kind in one sweep. The next sweep repairs further ones. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
 /** Most repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
 
 /**
- * Finds work that is stuck or lost and sets it going again. A sweep starts, signals and wakes workflows,
- * and withdraws orders without a key that were never sent. It writes no attempt and calls no gateway. Two
- * sweeps at once do no harm.
+ * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders without an
+ * idempotency key that were never sent. Does not open or settle attempts and calls no gateway. Two sweeps at
+ * once are safe.
  */
 export function createMaintenanceActivities({
   db,
@@ -122,7 +122,7 @@ export function createMaintenanceActivities({
         (endpoint) => wakeEndpoint(endpoint),
       );
       await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
-      // Last: after an operator terminated thousands of workflows, this takes all the time left.
+      // Last, because it takes all the remaining time after an operator terminated thousands of workflows.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
         'lost',
@@ -130,7 +130,7 @@ export function createMaintenanceActivities({
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
-      // One error is enough for the log. The next sweep queries every kind again.
+      // The log gets only the first error. The next sweep queries every kind again.
       if (errors.length > 0) throw errors[0];
       return report;
     },
@@ -158,7 +158,7 @@ function createSweep(db: Db) {
   const sweepKind = async <T>(
     kind: keyof SweepReport,
     find: () => Promise<readonly T[]>,
-    /** Resolves to false when the case needed no repair. */
+    /** Resolves to false if the case needed no repair. */
     act: (one: T) => Promise<void | boolean>,
   ): Promise<void> => {
     let repaired = 0;

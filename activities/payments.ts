@@ -18,20 +18,20 @@ import { redeemToken } from './redeem-token.ts';
 export interface PaymentDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
-  /** Asks for a stream's events to be delivered soon. Never throws. */
+  /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** Charges of intents that are not a billing cycle's. */
+/** The activity that charges intents outside the billing cycles. */
 export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
-     * Carries an order one step on. Opens its attempt, or finds the attempt that it opened before, and
-     * sends it or looks it up. However often this runs, and whichever process dies, an order is charged
-     * once and a decline stays a decline. While one attempt is undecided, no other attempt is opened.
-     * `pending`: call again later. Throws, retryably, when the database does not answer, or when the
-     * gateway does not answer before anything is charged. `nowAt` is real time. `lookups` is the number
-     * of earlier look-ups that found no outcome. Rules: D-35, D-36, D-40, D-41.
+     * Charges an order once. Opens the order's attempt, or finds the attempt of an earlier call, and sends
+     * it or looks it up. A repeat never charges again, and a decline stays a decline. While an attempt of
+     * the intent is undecided, no other attempt is opened. `pending`: call again later. Throws, retryably,
+     * if the database does not answer, or if the gateway does not answer while the token is redeemed.
+     * `nowAt` is real time. `lookups` is the number of earlier look-ups that found no outcome. Rules: D-35,
+     * D-36, D-40, D-41.
      */
     async chargePayment(
       input: PaymentOrder & { nowAt: number; lookups?: number },
@@ -60,7 +60,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   };
 }
 
-/** Checks everything that needs no card first, so that a refused order does not use up its token. */
+/** Redeems the token only after all other checks, so that a refused order does not use up its token. */
 async function openOrFindAttempt(
   deps: PaymentDeps,
   order: PaymentOrder,

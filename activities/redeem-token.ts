@@ -11,7 +11,7 @@ export interface RedeemTokenInput {
   customerId: string;
   paymentToken: string;
   checkoutSessionId: string;
-  /** True when no charge follows: the gateway then checks the card now. */
+  /** True if no charge follows, so that the gateway must verify the card. */
   verify: boolean;
   nowAt: number;
 }
@@ -21,9 +21,9 @@ export type RedeemTokenResult =
   | { kind: 'refused'; errorCode: string };
 
 /**
- * Redeems a one-time token of the card form for a payment method, which is PENDING until it is used. The
- * same token gives the same method. Throws, retryably, when the gateway does not answer; then nothing was
- * charged, and the token is not lost.
+ * Redeems a one-time token of the card form for a payment method, which is PENDING until its first use
+ * succeeds. A repeat returns the same method. Throws, retryably, if the gateway does not answer; a repeat
+ * with the token is safe then.
  */
 export async function redeemToken(
   { db, gateway }: { db: Db; gateway: PaymentGateway },
@@ -54,7 +54,7 @@ export async function redeemToken(
   return { kind: 'saved', paymentMethodId };
 }
 
-/** The idempotency key. The same token in another session or for another customer gives another key. */
+/** Returns the idempotency key. Another session or another customer has another key for the same token. */
 function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
   const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
   return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;

@@ -21,7 +21,6 @@ import {
 import type { SendLimits } from './gateway-exchange.ts';
 import type { PaymentDeps } from './payments.ts';
 
-/** The activity that executes refunds. */
 export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
@@ -42,7 +41,7 @@ export function createRefundActivities(deps: PaymentDeps) {
         ? await settle(deps.db, refund, settlement, nowAt)
         : await earlierOutcome(deps, refund);
       if (outcome.kind !== 'refunded') return outcome;
-      // Also for a refund recorded earlier: the process that recorded it may have crashed before this call.
+      // Also for a refund of an earlier call: its process may have died before it delivered the event.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;
@@ -65,8 +64,8 @@ async function earlierOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
 }
 
 /**
- * Sends the refund until the gateway answers or the time is over. Null: another process has decided the
- * refund. A refund in review is not sent again, because a person may be refunding by hand.
+ * Sends the refund until the gateway answers or `stopAt` is reached. Null if another process has settled the
+ * refund. A refund in REVIEW is not sent again, because an operator may be refunding by hand.
  */
 async function sendRefund(
   deps: PaymentDeps,

@@ -9,14 +9,13 @@ import { failpoint } from '../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from './redeem-token.ts';
 
-/** Saves a card without a charge. */
+/** The activity that saves a card without a charge. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {
     /**
-     * Redeems the token, has the gateway check the card, and completes the session with the card, once. A
-     * declined card leaves the session open. The same token again gives the same method. Throws,
-     * retryably, when the database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13,
-     * D-50, D-§7.
+     * Redeems the token, lets the gateway verify the card, and completes the session with the card. A
+     * declined card leaves the session open. A repeat returns the same method. Throws, retryably, if the
+     * database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13, D-50, D-§7.
      */
     async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {
       const { merchantId, setupMethodId, nowAt, ...token } = input;
@@ -26,7 +25,7 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // For a completed session, only the redeemed card shows whether this order is a repeat.
+      // A completed session may be a repeat of this order. Only the redeemed card can show that.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

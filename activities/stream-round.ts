@@ -15,9 +15,9 @@ import type { EndpointWakes } from './endpoint-wakes.ts';
 export interface RoundDeps extends AttemptDeps, RecordDeps {
   windows: DeliveryWindows;
   wakes: EndpointWakes;
-  /** True while the process stops: then no request begins. */
+  /** True after the process began to stop. Then no request begins. */
   isDraining: () => boolean;
-  /** By merchant: the ids of configurations that had deliveries recently. */
+  /** By merchant id, the ids of configurations that had deliveries recently. */
   knownEndpoints: Map<string, Set<string>>;
 }
 
@@ -31,27 +31,27 @@ export interface SubmittedStream {
   notify: () => void;
 }
 
-/** Batches that end this close together are recorded by one statement. */
+/** Batches that end within this time of each other are recorded by one statement. */
 const RECORD_TOGETHER_MS = 25;
-/** Attempts are recorded this often. If the process dies, unrecorded attempts are sent again. */
+/** Interval between records of attempts. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** Most merchants whose endpoints are remembered. */
+/** Most merchants in `knownEndpoints`. */
 const MOST_MERCHANTS = 1_000;
-/** Most endpoints remembered for one merchant. */
+/** Most endpoints of one merchant in `knownEndpoints`. */
 const MOST_ENDPOINTS = 50;
 
 /** A batch in flight. */
 interface Sending {
   progress: EndpointProgress;
   isOver: boolean;
-  /** A delivery of the batch stays pending. */
+  /** True if a delivery of the batch stays pending, so that the endpoint's queue must send it. */
   isLeft: boolean;
 }
 
 /**
- * Sends the due events of one stream: in sequence order to each endpoint, and to all endpoints in
- * parallel. It also sends events that are committed in the meantime. A delivery that cannot be sent at
- * once stays unclaimed, and the endpoint's queue is woken.
+ * Sends the due events of one stream: in sequence order to each endpoint, and to all endpoints in parallel.
+ * Events that are committed during the round are sent, too. For a delivery that cannot be sent at once, the
+ * round wakes the endpoint's queue.
  */
 export class StreamRound {
   private readonly deps: RoundDeps;
@@ -64,7 +64,7 @@ export class StreamRound {
     this.stream = stream;
   }
 
-  /** Throws when the database fails, after the requests in flight have ended. */
+  /** Resolves when the round ends. Throws if the database fails, after the requests in flight have ended. */
   async run(): Promise<void> {
     try {
       for (;;) {
@@ -92,7 +92,7 @@ export class StreamRound {
 
   private async claim(): Promise<void> {
     const { merchantId } = this.stream.ref;
-    // Slots come before the claim: a claimed delivery without a slot would have to be released.
+    // Take slots before the claim, because a claimed delivery without a slot would have to be released.
     const slots = new Map<string, FreeSlot>();
     const except: string[] = [];
     const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
@@ -157,11 +157,11 @@ export class StreamRound {
     this.requests.add(request);
   }
 
-  /** Leaves deliveries that this round does not send to the endpoint's queue. */
+  /** Wakes the endpoint's queue, if that must send the deliveries that this round does not send. */
   private async leave(endpoint: Endpoint, reason: LeftReason): Promise<void> {
     switch (reason) {
       case 'inactive':
-        // The transaction that stored them began before the configuration was deactivated.
+        // The transaction that stored the deliveries began before the configuration was deactivated.
         await dropPendingDeliveries(this.deps.db, { ...endpoint, at: this.stream.now() });
         return;
       case 'breaker_open':
@@ -175,7 +175,7 @@ export class StreamRound {
         this.wake(endpoint);
         return;
       case 'not_due':
-        // They wait behind a failed delivery, and that failure woke the queue.
+        // The deliveries wait for a failed delivery, and its failure woke the queue.
         return;
     }
   }
@@ -196,7 +196,7 @@ export class StreamRound {
     const hasMore = await recordProgress(this.deps, merchantId, progress, { streamId, nowAt });
     if (hasMore) this.stream.isWanted = true;
     for (const sending of sendings) {
-      // A batch that ended while this record was written needs one more record.
+      // A batch that ended during this record needs another record.
       if (!sending.isOver || !sending.progress.isRecorded) continue;
       this.sendings.delete(sending);
       const { endpoint, deactivation } = sending.progress;
@@ -204,7 +204,7 @@ export class StreamRound {
     }
   }
 
-  /** Waits until a request ends. After the time-out, records the unrecorded attempts. */
+  /** Waits until a request ends. If none ends within 200 ms, records the attempts so far. */
   private async endOrTick(): Promise<void> {
     const waitMs = this.ended().length > 0 ? RECORD_TOGETHER_MS : RECORD_AFTER_MS;
     const timeout = new AbortController();

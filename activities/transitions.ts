@@ -19,18 +19,18 @@ import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
 export interface TransitionDeps {
   db: Db;
   gateway: PaymentGateway;
-  /** Asks for a stream's events to be delivered soon. Never throws. */
+  /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** The steps of a subscription besides charging. Each may be repeated at any time. */
+/** The activities of a subscription besides the charge. A repeat of each is safe. */
 export function createTransitionActivities(deps: TransitionDeps) {
   return {
-    /** Writes one transition, once. The repository's `recordTransition` describes the result. */
+    /** Records one transition once. The repository's `recordTransition` describes the result. */
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
-      // Also for a repeat: the process that recorded the transition may have died before this line.
+      // Also for a repeat: the process of the first call may have died before it delivered the events.
       if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
@@ -38,12 +38,12 @@ export function createTransitionActivities(deps: TransitionDeps) {
       return recorded;
     },
 
-    /** Has the pending events of a stream delivered soon. Never throws; repeating it is harmless. */
+    /** Requests the delivery of the stream's pending events. Never throws. A repeat is safe. */
     async wakeStream(stream: { merchantId: string; streamId: string }): Promise<void> {
       await deps.wakeStream(stream);
     },
 
-    /** Records that a clocked subscription has done everything due up to `reachedAt`. Rule: D-60. */
+    /** Records that no step of a subscription on a test clock is due up to `reachedAt`. Rule: D-60. */
     async clockReached(input: {
       merchantId: string;
       subscriptionId: string;
@@ -54,8 +54,8 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided`: a person has
-     * decided the attempt in review.
+     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided`: manual review has
+     * decided the open attempt, and the decision is not recorded yet.
      */
     async loadSubscription(ref: {
       merchantId: string;
@@ -63,7 +63,7 @@ export function createTransitionActivities(deps: TransitionDeps) {
     }): Promise<Snapshot & { isReviewDecided?: boolean }> {
       const snapshot = await loadSnapshot(deps.db, ref);
       if (!snapshot) throw invalidInput(`no subscription ${ref.subscriptionId}`);
-      // The events of a transition that the caller missed may not be delivered yet.
+      // Another process may have recorded a transition and died before it delivered the events.
       await deps.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
       const isReviewDecided = await isOpenAttemptDecided(deps.db, snapshot.state);
       return isReviewDecided ? { ...snapshot, isReviewDecided } : snapshot;

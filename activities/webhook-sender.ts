@@ -8,20 +8,20 @@ export interface WebhookRequest {
   body: Buffer;
 }
 
-/** The result of one attempt. `error` is short, is stored, and never holds a secret. */
+/** The result of one attempt. `error` is a short text for the delivery's row, without secrets. */
 export type SendResult =
   | { kind: 'answered'; status: number; retryAfter: string | null }
   | { kind: 'failed'; error: string };
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
-/** The status decides. The body is read only so that the connection can be reused. */
+/** Time limit to read the body, in ms. Its content is ignored; it is read to reuse the connection. */
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /**
- * Creates the function that posts one webhook. A post takes at most 3 s to connect and 15 s in all. It
- * follows no redirect and reads at most 64 kB of the answer. It never throws: a failure is a result.
- * Connections are reused. Rules: D-54, D-55.
+ * Returns a function that posts one webhook. A post takes at most 3 s to connect and 15 s in all, follows no
+ * redirect and reads at most 64 kB of the answer. The function never throws: a failure is a result. The
+ * posts reuse connections. Rules: D-54, D-55.
  */
 export function createWebhookSender(
   rules: AddressRules,
@@ -29,7 +29,7 @@ export function createWebhookSender(
   const agent = new Agent({ connect: createGuardedConnector(rules) });
 
   return async ({ url, headers, body }) => {
-    // Settings may have become stricter since the configuration was stored.
+    // The address rules may have become stricter since the configuration was stored.
     const problem = endpointProblem(url, rules);
     if (problem !== undefined) return { kind: 'failed', error: `endpoint ${problem}` };
     try {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 
-/** A webhook to sign, and the secrets that sign it. */
+/** A webhook with its signing secrets. */
 export interface WebhookToSign {
   eventId: string;
   /** Real time of this attempt, epoch milliseconds. */
@@ -8,16 +8,16 @@ export interface WebhookToSign {
   /** The exact bytes that are sent. */
   body: Buffer;
   signer: string;
-  /** The secret before the last change, while receivers may know only that one; else null. */
+  /** The secret before the last change, for 24 h after the change; else null. */
   previousSigner: string | null;
 }
 
 const BASE64_SECRET_PREFIX = 'whsec_';
 
 /**
- * Headers that prove the origin of a webhook. The three Standard Webhooks headers carry a signature for
- * the present secret and one for the previous secret. `xpay-signature` uses the present secret alone. Only
- * the Standard Webhooks signature covers the timestamp and so resists replay. Rule: D-53.
+ * Returns the headers that prove the origin of a webhook. The three Standard Webhooks headers contain a
+ * signature with each secret. `xpay-signature` uses only the present secret. Only the Standard Webhooks
+ * signature covers the timestamp, so only it protects against replays. Rule: D-53.
  */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signer, previousSigner } = webhook;

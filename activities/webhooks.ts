@@ -17,7 +17,7 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send' | 'windows'> {
 export interface DeliverPendingInput {
   merchantId: string;
   streamId: string;
-  /** The calling workflow's clock, in real time: a retry is due by this clock. */
+  /** The workflow's real time. It decides which retries are due. */
   nowAt: number;
   /** Ignored. Callers of an earlier release set it. */
   handOver: boolean;
@@ -31,16 +31,17 @@ export interface DeliverPendingResult {
 export interface WebhookActivities {
   /**
    * Sends the due deliveries of one endpoint: in sequence order for each stream, of at most eight streams
-   * at a time. No request begins after 20 s, and the drain ends within 40 s. Throws only when the database
-   * fails or the secret cannot be opened.
+   * at a time. No request begins after 20 s, and the drain ends within 40 s. Throws only if the database
+   * fails or the secret cannot be decrypted.
    *
-   * At least once: a recorded delivery is not sent again. A delivery is sent again if its process died
-   * before it recorded the attempt. The activity may always be retried. Rule: D-54.
+   * Delivery is at least once: if the process dies before it records an attempt, the delivery is sent
+   * again. A retry of the activity is safe. Rule: D-54.
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * Has the dispatcher deliver a stream, and waits for it at most 3 s. Always reports that nothing is
-   * left, because the endpoint queues send the rest. A `webhookStream` of an earlier release then ends.
+   * Makes the dispatcher deliver a stream, and waits at most 3 s for its round. Always returns that no
+   * delivery remains, because the endpoint queues send the remaining ones. So a `webhookStream` workflow
+   * of an earlier release ends.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }
