@@ -3,7 +3,7 @@ import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
 import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './client.ts';
 import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
 
-/** An update of a subscription's workflow. The same id means the same update. */
+/** An update of a subscription's workflow. Temporal executes updates with the same `updateId` once. */
 interface UpdateRequest {
   workflowId: string;
   name: string;
@@ -12,11 +12,11 @@ interface UpdateRequest {
 }
 
 /**
- * Sends an update and returns its handle once a worker has accepted it. The limit is 4.5 s. While
- * workers take tasks from the queue, the update only waits for its turn there, and the limit is 17 s.
+ * Sends an update and returns its handle when a worker has accepted it. The limit is 4.5 s, or 17 s if
+ * workers poll the task queue: then the update only waits behind other tasks.
  *
- * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted it in time. The update may
- * still be carried out, once. Sending it again returns its outcome.
+ * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted the update in time. The update may
+ * still be executed, once. A repeat with the same `updateId` returns its outcome.
  */
 export async function acceptedUpdate<Result>(
   client: Client,
@@ -41,7 +41,7 @@ export async function acceptedUpdate<Result>(
   }
 }
 
-/** True if workers take tasks from a queue on which the workflow may run. False if Temporal cannot tell. */
+/** True if workers poll a queue on which the workflow may run. False if Temporal does not answer. */
 async function isAnyQueueMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
   try {
     for (const queue of WORKFLOW_QUEUES) {

@@ -5,11 +5,11 @@ import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
 
-/** Time limit for Temporal to accept a call. The caller's refusal within 5 s depends on it. */
+/** Time limit for Temporal to accept a call. Below 5 s, after which the API must have refused. */
 export const ACCEPT_WITHIN_MS = 4_500;
-/** Extra time while workers take tasks from the queue: the call then only waits in the queue. */
+/** Extra time if workers poll the task queue, because the call then only waits behind other tasks. */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
-/** How long a caller waits for the outcome, from the start of the call. */
+/** Time limit for the outcome, from the start of the call. After it the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
 
 export interface TemporalSettings {
@@ -18,9 +18,8 @@ export interface TemporalSettings {
 }
 
 /**
- * Connection options for Temporal. Address and namespace come from our settings; API key, TLS and
- * profiles come from Temporal's own variables. So the same processes run against a local server, a
- * cluster and Temporal Cloud.
+ * Returns connection options for a local server, a cluster or Temporal Cloud. Address and namespace come
+ * from our settings. API key, TLS and profiles come from Temporal's own environment variables.
  */
 export function temporalConnectionOptions(settings: TemporalSettings) {
   const { connectionOptions } = loadClientConnectConfig();
@@ -32,25 +31,25 @@ export interface TemporalClient {
   close(): Promise<void>;
 }
 
-/** A client that connects with its first call, so the API starts and answers without Temporal. */
+/** Returns a client that connects with its first call, so that the API can start without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
   const connection = Connection.lazy(temporalConnectionOptions(settings));
   const client = new Client({ connection, namespace: settings.temporalNamespace });
   return { client, close: () => connection.close() };
 }
 
-/** True if the workflow runs. False if Temporal does not know it. Temporal must answer within 4.5 s. */
+/** True if the workflow runs. False if it is closed or unknown. Throws without an answer within 4.5 s. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';
 }
 
-/** True if a task or an activity of the workflow waits for a worker or runs. */
+/** True if a workflow task or an activity of the workflow is scheduled or running. */
 export function hasWorkPending({ raw }: WorkflowExecutionDescription): boolean {
   const { pendingWorkflowTask, pendingActivities } = raw;
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 
-/** Null if Temporal does not know the workflow. Temporal must answer within 4.5 s. */
+/** Returns null for an unknown workflow. Throws if Temporal does not answer within 4.5 s. */
 export async function describeWorkflow(
   client: Client,
   workflowId: string,
@@ -65,10 +64,10 @@ export async function describeWorkflow(
   }
 }
 
-/** A queue counts as moving if a worker polled it within this time, however long the queue is. */
+/** A task queue counts as moving if a worker polled it within this time, also with a long backlog. */
 const POLLED_WITHIN_MS = 3_000;
 
-/** True if workers take workflow tasks from this queue now. */
+/** True if a worker polled this queue for workflow tasks within the last 3 s. */
 export async function isQueueMoving(client: Client, taskQueue: string): Promise<boolean> {
   const { pollers } = await client.withDeadline(Date.now() + ACCEPT_WITHIN_MS, () =>
     client.workflowService.describeTaskQueue({
@@ -91,7 +90,6 @@ const LEVELS = {
   ERROR: 'error',
 } as const satisfies Record<LogLevel, keyof Logger>;
 
-/** Adapts our logger to the Temporal SDK. */
 export function temporalLogger(logger: Logger): TemporalLogger {
   const write = (level: LogLevel, message: string, meta?: object): void => {
     logger[LEVELS[level]](plain(meta), message);
@@ -106,7 +104,7 @@ export function temporalLogger(logger: Logger): TemporalLogger {
   };
 }
 
-/** The SDK's fields hold bigints and errors, which JSON cannot represent. */
+/** Converts the bigints and errors in the SDK's log fields, because JSON cannot represent them. */
 function plain(meta: object | undefined): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(meta ?? {}).map(([key, value]: [string, unknown]) => [

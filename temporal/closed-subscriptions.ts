@@ -2,13 +2,13 @@ import type { Client } from '@temporalio/client';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
 
-/** Limit for all pages of the list. */
+/** Time limit for all pages of the list together. */
 const LIST_WITHIN_MS = 10_000;
 
 /**
- * Subscriptions whose workflow closed since `sinceAt` (real time) as failed, terminated, timed out or
- * cancelled. The result holds those that Temporal lists within 10 s, latest first. Throws if an error
- * occurs before the first one.
+ * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as failed, terminated, timed
+ * out or cancelled, latest first. If Temporal fails or 10 s are over, returns those found so far. Throws if
+ * none was found before the error.
  */
 export async function closedSince(
   client: Client,
@@ -34,7 +34,7 @@ export async function closedSince(
   try {
     await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
   } catch (error) {
-    // The next sweep finds the rest, because the subscriptions found now then run again.
+    // By the next sweep these subscriptions run again, so that sweep finds further ones.
     if (found.size === 0) throw error;
   }
   return [...found.values()];

@@ -11,17 +11,17 @@ export interface MaintenanceChecksDeps {
   /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
-  /** Time between two checks. Default: 60,000 ms. */
+  /** Time between two checks, in ms. Default: 60,000. */
   checkEveryMs?: number;
 }
 
 /**
- * Starts the maintenance workflow, which runs the sweeps, and checks it every minute. A check starts it
- * again if it was terminated. Several processes may do this: one workflow runs. Never throws: a failed
- * start is logged, and the next check tries again.
+ * Starts the maintenance workflow, which runs the sweeps. Every minute checks that the workflow runs, and
+ * starts it again if it was terminated. If several processes call this, still only one workflow runs. Never
+ * throws: a failed start is logged, and the next check tries again.
  *
- * The returned function ends the checks; the workflow continues. It resolves when no check is under
- * way, after 4.5 s at most. Close the connection only after that.
+ * Returns a function that ends the checks but not the workflow. It resolves when no check is running, within
+ * 4.5 s. The caller must not close the connection before that.
  */
 export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promise<void> {
   const { client, taskQueuePrefix, logger, checkEveryMs = CHECK_EVERY_MS } = deps;

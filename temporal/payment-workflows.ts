@@ -32,46 +32,45 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
-/** The rows that this module reads. Both functions return null while the outcome is open. */
+/** The rows that this module reads. Both functions return null if the rows have no outcome yet. */
 export interface PaymentRows {
-  /** The outcome of an order, or why it cannot be carried out, according to the rows at `nowAt`. */
+  /** Returns the outcome of an order at `nowAt`, also if the order is refused. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
   refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
 }
 
 /**
- * Runs payments outside a cycle for the API. Their rows exist already. Each call waits at most 25 s for
- * the outcome, then returns `pending`. The same call later returns the outcome.
+ * Runs the workflows of payments outside the billing cycles. The caller has committed the rows before. A call
+ * without an outcome after 25 s returns `pending`. A repeat of the call later returns the outcome.
  *
  * If Temporal does not accept an order within 5 s, the call throws `DomainError('service_unavailable')`.
  * The order may still be executed, once. A repeat of the call returns its outcome.
  */
 export interface PaymentWorkflows {
-  /** Pays an intent once per order. A repeated order does not pay again. Rules: D-35, D-36, D-40. */
+  /** Charges an intent once per order. Rules: D-35, D-36, D-40. */
   pay(order: PaymentOrder): Promise<PaymentOutcome>;
-  /** Carries out a refund once. */
+  /** Executes a refund once. */
   refund(ref: RefundRef): Promise<RefundOutcome>;
   /** Saves a card for a setup session, once per token. */
   saveMethod(order: SetupOrder): Promise<SetupOutcome>;
 }
 
 /**
- * Operations for the sweeps. The two `resume…` functions return true if they started a workflow, false
- * if one runs. All throw like {@link PaymentWorkflows}.
+ * Operations for the sweeps. A `resume…` function returns true if it started a workflow, false if one runs.
+ * All throw like {@link PaymentWorkflows}.
  */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
   resumeRefund(ref: RefundRef): Promise<boolean>;
-  /** True if a workflow runs for the payment. */
   isPaymentRunning(ref: IntentRef): Promise<boolean>;
   isRefundRunning(ref: RefundRef): Promise<boolean>;
   /**
-   * Makes the payment's workflow look up the outcome now, and starts it if it is missing. Used after a
-   * decision in manual review.
+   * Makes the payment's workflow call its activity now, and starts a workflow if none runs. For use after a
+   * decision of manual review.
    */
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
-  /** Starts the late-charge watch of an attempt that was settled as not paid. False if it runs already. */
+  /** Starts the late-charge watch of an attempt that is settled as not paid. False if the watch runs. */
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
@@ -99,7 +98,7 @@ interface Start {
   input: PaymentInput | RefundInput | SetupMethodInput | LateChargeInput;
 }
 
-/** The result of each of these workflows. `paymentToken` identifies the order that it carried out. */
+/** The result of each of these workflows. `paymentToken` identifies the order that the run executed. */
 interface Result<Outcome> {
   outcome: Outcome;
   paymentToken?: string | null;
@@ -113,7 +112,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   constructor({ client, rows, taskQueuePrefix }: PaymentWorkflowsDeps) {
     this.client = client;
     this.rows = rows;
-    // A payer or a merchant waits for these workflows, so they do not queue behind renewals.
+    // A payer or a merchant waits for these workflows, so their tasks must not wait behind renewals.
     this.taskQueue = `${taskQueuePrefix}checkout`;
   }
 
@@ -194,8 +193,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Reads the rows first, so a repeated order starts no workflow. Then starts the workflow, or joins a
-   * running one. If the joined run served another order, tries again. Null after 25 s.
+   * Returns the outcome of an order; null after 25 s. If the rows have no outcome yet, starts a workflow or
+   * joins the running one. If the joined run was for another order, starts again.
    */
   private async resultForOrder<Outcome>(
     start: Start,
@@ -263,7 +262,7 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     }
   }
 
-  /** Null if there is no result in time, or the workflow ended without one. Then the rows decide. */
+  /** Returns null if there is no result by `answerBy` or the workflow failed. Then the rows decide. */
   private async resultOf<Outcome>(
     workflowId: string,
     answerBy: number,

@@ -6,13 +6,13 @@ import { ACCEPT_WITHIN_MS } from './client.ts';
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
 
-/** Events that are read, latest first, to find a task that succeeded. A failed task and its retry are 4. */
+/** Number of latest history events to search for a completed task. A failed task and its retry make 4. */
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a workflow's run if its tasks have failed for `stuckAfterMs` and none has succeeded since. True
- * if it did. No replay can follow the history of such a run: it was recorded by other code, or out of order.
- * Nothing is lost, because a new run can start from the row (ADR 0002). Throws if Temporal is unreachable.
+ * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without one that completed. True if
+ * the run was terminated or has closed. The history of such a run does not fit the code, so no replay can
+ * succeed. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
@@ -29,13 +29,13 @@ export async function terminateIfStuck(
         .terminate('its workflow tasks keep failing; a new run starts from the row'),
     );
   } catch (error) {
-    // It ended by itself meanwhile.
+    // The run closed by itself before it could be terminated.
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }
   return true;
 }
 
-/** When the first task failed after the last one that succeeded, epoch ms; null if none did. */
+/** Returns when the first task after the last completed task failed, epoch ms; null if none failed. */
 async function failingSince(
   client: Client,
   execution: { workflowId: string; runId: string },

@@ -19,61 +19,60 @@ import { terminateIfStuck } from './stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './subscription-start.ts';
 import type { Snapshot } from './subscription-start.ts';
 
-/** The rows that the runs are started from. */
+/** Access to the rows of subscriptions. */
 export interface RunRows {
-  /** The start state of a workflow. Null for an unknown subscription. */
+  /** Returns what a workflow starts from; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
-  /** Number of the merchant's subscriptions created before this one, at most `most`. */
+  /** Returns how many subscriptions the merchant had before this one, at most `most`. */
   countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
-  /** Records that Temporal confirmed the workflow. */
+  /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
 }
 
-/** Starts the runs of subscriptions and keeps them going, for the API and the sweeps. */
+/** Starts, rechecks and replaces the runs of subscriptions, for the API and the sweeps. */
 export interface SubscriptionRuns {
   /**
-   * Starts the workflow of a row that was just created. Resolves to false within about 1 s if Temporal
-   * is unreachable; the sweep starts the workflow later. Never throws. A second start changes nothing.
+   * Starts the workflow of a new row. False, after about 1 s, if Temporal is unreachable; the sweep then
+   * starts the workflow later. Never throws. A repeat changes nothing.
    */
   start(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Ensures that a subscription that is not over has a running workflow, and makes the workflow check
-   * what is due. Throws if Temporal is unreachable.
+   * Makes the workflow read its row again, and starts a workflow if none runs and the subscription is not
+   * over. Throws if Temporal is unreachable.
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
-   * Rechecks a subscription that seems late, or replaces its stuck workflow, and returns true. It does
-   * nothing and returns false in two cases: a task or an activity of its workflow waits or runs, so the
-   * workflow is only queued; or `isStillLate`, which is called last, returns false. Throws if Temporal is
-   * unreachable.
+   * Rechecks a subscription that seems late, or replaces its stuck run, and returns true. Does nothing and
+   * returns false in two cases: a workflow task or an activity of the workflow is scheduled or running, or
+   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean>;
   /**
-   * If its workflow tasks have failed for a minute, terminates the run and starts a new one from the row.
-   * True if it did. Throws if Temporal is unreachable.
+   * If the workflow tasks of the run have failed for a minute, terminates the run and starts a new one from
+   * the row. True if the run was replaced. Throws if Temporal is unreachable.
    */
   replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Starts a workflow from the subscription's row if none runs and the subscription is not over. True
-   * if it did. Unlike `recheck`, it does not signal a running workflow. Throws if Temporal is
+   * Starts a workflow from the subscription's row if none runs and the subscription is not over. True if a
+   * workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
    * unreachable.
    */
   ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed, timed out or
-   * cancelled. A new run may have started since. The result holds those that Temporal lists within 10
-   * s, latest first. Throws if an error occurs before the first one.
+   * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed,
+   * timed out or cancelled, latest first. Some may have a new run. If Temporal fails or 10 s are over,
+   * returns those found so far. Throws if none was found before the error.
    */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
-  /** Sends the target of its test clock to a subscription. Starts the workflow if it is missing. */
+  /** Sends the test clock's target to the subscription's workflow. Starts the workflow if none runs. */
   advanceClock(subscription: SubscriptionRef, targetAt: number): Promise<void>;
 }
 
 const START_WITHIN_MS = 1_000;
-/** A deploy that fails tasks for a shorter time replaces no run. */
+/** A run whose tasks fail for a shorter time, for example during a deploy, is not replaced. */
 const STUCK_AFTER_MS = 60_000;
 
 export interface RunDeps {
@@ -82,7 +81,7 @@ export interface RunDeps {
   /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
-  /** How long workflow tasks have to fail before a run is replaced, ms. */
+  /** A run is replaced after its workflow tasks have failed for this long, in ms. Default: 60,000. */
   stuckAfterMs?: number;
 }
 
@@ -131,7 +130,7 @@ export class TemporalSubscriptionRuns implements SubscriptionRuns {
   ): Promise<boolean> {
     const description = await this.describe(ref);
     if (description && hasWorkPending(description)) {
-      // A task that waits in a queue is at its first attempt: no history is read for it.
+      // A task at its first attempt only waits in its queue. Reading the history would not help.
       const hasFailed = (description.raw.pendingWorkflowTask?.attempt ?? 0) > 1;
       return hasFailed && this.replace(ref, description);
     }
@@ -153,7 +152,7 @@ export class TemporalSubscriptionRuns implements SubscriptionRuns {
     return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
   }
 
-  /** Starts a missing workflow from its row. False if the subscription is over. */
+  /** Starts a workflow from the subscription's row. False if the subscription is over or unknown. */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.rows.loadSnapshot(ref);
     if (!snapshot || isOver(snapshot)) return false;
@@ -178,7 +177,7 @@ export class TemporalSubscriptionRuns implements SubscriptionRuns {
         this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
       );
     } catch (error) {
-      // The workflow ran and is closed. The sweep decides whether to start it again.
+      // The workflow ran before and is closed. The sweep starts it again if necessary.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
     await this.rows.markWorkflowStarted(ref);

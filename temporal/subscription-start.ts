@@ -2,7 +2,7 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { attributesOf, subscriptionWorkflowId } from '../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../workflows/subscription/messages.ts';
 
-/** What a subscription's workflow is started from. */
+/** The part of a workflow's argument that comes from the database. */
 export type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
 
 /**
@@ -11,13 +11,13 @@ export type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
  */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 
-/** Counting a merchant's earlier subscriptions beyond this limit does not change the key. */
+/** Beyond this number of earlier subscriptions the priority key no longer changes. */
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
- * The priority key, 1 to 4, of a subscription's workflow. It depends on the number of subscriptions
- * that its merchant had before. On a billing day the renewals of a merchant with 50 subscriptions
- * therefore wait for at most 50 renewals of each other merchant (ADR 0015).
+ * Returns the priority key, 1 to 4, of a subscription's workflow, by the number of subscriptions that its
+ * merchant had before it. So on a billing day the renewals of a merchant with 50 subscriptions wait for at
+ * most 50 renewals of each other merchant (ADR 0015).
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);
@@ -25,8 +25,8 @@ export function renewalPriority(earlierSubscriptions: number): number {
 }
 
 /**
- * Options for the start of a subscription's workflow. `earlier` is the number of subscriptions that its
- * merchant had before it.
+ * Returns the options for the start of a subscription's workflow. `earlier` is the number of subscriptions
+ * that the merchant had before this one.
  */
 export function startOptions({ state, clock }: Snapshot, taskQueuePrefix: string, earlier: number) {
   const { merchantId, subscriptionId } = state;
@@ -40,7 +40,7 @@ export function startOptions({ state, clock }: Snapshot, taskQueuePrefix: string
   };
   return {
     workflowId: subscriptionWorkflowId(subscriptionId),
-    // A payer waits for the next steps of a CREATED subscription, so they do not queue behind renewals.
+    // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
     taskQueue: `${taskQueuePrefix}${state.status === 'CREATED' ? 'checkout' : 'billing'}`,
     args: [input],
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,

@@ -26,39 +26,37 @@ import { TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
 
 export interface SubscriptionRows extends RunRows {
-  /** A command with its result; null if it was never carried out. */
+  /** Returns an executed command; null if it was not executed. `result` is null until it is known. */
   findCommand(
     ref: SubscriptionRef,
     commandId: string,
   ): Promise<{ result: CommandResult | null } | null>;
 }
 
-/** The answer to a command. */
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Accepted, but undecided after 25 s. The same command id returns the outcome later. */
+  /** Accepted, without an outcome after 25 s. A repeat with the same `commandId` returns the outcome. */
   | { kind: 'pending' };
 
 /** Subscription workflows for the API and the sweeps. */
 export interface SubscriptionWorkflows extends SubscriptionRuns {
   /**
-   * Carries out a command once, however often it is sent with the same `commandId`. Throws
-   * `DomainError('service_unavailable')` if Temporal did not accept it within 5 s, or within 17 s while
-   * workers take tasks. Then it was applied once or not at all, and sending it again shows which.
+   * Executes a command once per `commandId`; a repeat returns the first result. Throws
+   * `DomainError('service_unavailable')` if no worker accepts the command within 5 s, or within 17 s if
+   * workers poll the task queue. The command may still be executed; a repeat returns its outcome.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
-   * The next charges, at most `limit`, as the workflow computes them. Null if there is no workflow;
-   * then the caller computes them from the row. Throws `DomainError('service_unavailable')` if the
-   * workflow does not answer within 4.5 s.
+   * Returns the next charges, at most `limit`, from the workflow; null if there is no workflow. Throws
+   * `DomainError('service_unavailable')` if the workflow does not answer within 4.5 s.
    */
   upcoming(subscription: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null>;
-  /** The latest log entries, oldest first. Null and errors as for `upcoming`. */
+  /** Returns the latest log entries, oldest first. Null and errors as for `upcoming`. */
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
-/** Longest time of a charge inside a workflow task. */
+/** How long a repeat waits for the first call's outcome: the longest time of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
@@ -94,7 +92,7 @@ class TemporalSubscriptionWorkflows
     try {
       return await this.sendUpdate(ref, command);
     } catch (error) {
-      // The command may have been applied despite the error, by this call or by an earlier one.
+      // This call or an earlier one may have executed the command despite the error.
       const known = await this.knownAnswer(ref, command.commandId);
       if (known) return known;
       if (error instanceof WorkflowNotFoundError) return this.retryOnNewRun(ref, command);
@@ -132,14 +130,14 @@ class TemporalSubscriptionWorkflows
     } catch (error) {
       return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
-    // The subscription is over: the domain's rules give the refusal.
+    // The subscription is over, so `validateCommand` refuses the command.
     const snapshot = await this.commandRows.loadSnapshot(ref);
     const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
     if (!decision || decision.ok) throw new DomainError('service_unavailable');
     return { kind: 'refused', code: decision.code, message: decision.message };
   }
 
-  /** Another call is carrying out the same command. Most commands end within this short wait. */
+  /** Waits up to 3 s for the result of a command that another call is executing. Then `pending`. */
   private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
     const waitUntil = performance.now() + UNDER_WAY_MS;
     let answer = await this.knownAnswer(ref, commandId);
@@ -178,7 +176,7 @@ async function query<T, Args extends unknown[]>(
   }
 }
 
-/** A refusal is an answer. Any other error means that the outcome is unknown. */
+/** Returns the workflow's refusal. Throws `service_unavailable` if the outcome is unknown. */
 function answerOf(error: unknown): CommandAnswer {
   if (error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure) {
     const { type, message } = error.cause;

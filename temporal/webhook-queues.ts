@@ -10,9 +10,9 @@ import {
 import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
 import type { Logger } from '../runtime/logger.ts';
 
-/** Signals to the workflows that drain the endpoints' delivery queues. */
+/** Signals to the endpoint queues: the workflows that deliver an endpoint's events. */
 export interface WebhookQueues {
-  /** Wakes an endpoint's queue, and starts it if it is missing. Never throws: the sweep wakes it later. */
+  /** Wakes the endpoint's queue, or starts it. Never throws: if the call fails, the sweep wakes it later. */
   wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
   /** Tells the queue that a configuration change closed the circuit breaker. Never throws. */
   breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;
@@ -25,7 +25,7 @@ export interface WebhookQueuesDeps {
   /** Workflows run on `<prefix>billing`. */
   taskQueuePrefix: string;
   logger: Pick<Logger, 'warn'>;
-  /** The endpoints to wake for a stream. */
+  /** Returns the endpoints that have pending events of the stream. */
   endpointsOf: (stream: {
     merchantId: string;
     streamId: string;

@@ -1,20 +1,20 @@
 import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
-/** Maximum number of concurrent starts. More would only slow down each other and the API's callers. */
+/** Most concurrent starts. A higher number would slow down the API's other calls. */
 const AT_ONCE = 4;
 /**
- * Maximum length of the queue. The sweep takes a subscription for lost after 10 s, so its workflow must
- * start before that.
+ * Most starts that wait. The sweep starts a workflow that did not start within 10 s, so the queue must be
+ * short enough to start every workflow before that.
  */
 const MAX_WAITING = 200;
 
-/** Starts the workflows of new subscriptions after their callers have been answered. */
+/** Starts the workflows of new subscriptions after the API has answered the callers. */
 export interface WorkflowStarts {
   /**
-   * Queues the start of the workflow of a committed row. Resolves at once, or when fewer than 200
-   * starts wait. Never throws. If a start fails or the process ends, the waiting starts are dropped.
-   * Then the subscription's first command or the sweep `neverStarted` starts the workflow.
+   * Queues the start of the workflow of a committed row. Resolves when fewer than 200 starts wait. Never
+   * throws. If a start fails or the process ends, all waiting starts are dropped. Then the subscription's
+   * first command or the sweep starts the workflow.
    */
   begin(subscription: SubscriptionRef): Promise<void>;
   /** Drops the waiting starts. Resolves when no start is running. */
@@ -22,8 +22,8 @@ export interface WorkflowStarts {
 }
 
 /**
- * `start` must not throw, and a repeated start must have no effect. If it returns false, no workflow
- * can be started now.
+ * `start` must not throw, and a repeat must have no effect. `start` returns false if Temporal is unreachable;
+ * then all waiting starts are dropped.
  */
 export function createWorkflowStarts(
   start: (subscription: SubscriptionRef) => Promise<boolean>,
