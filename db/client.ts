@@ -5,7 +5,7 @@ import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
 import { withPreparedStatements } from './prepared-statements.ts';
 
-/** A database or a transaction. It is the first parameter of every repository function. */
+/** A database or a transaction: the first parameter of every repository function. */
 export type Db = PostgresJsDatabase;
 
 export interface DbHandle {
@@ -22,21 +22,21 @@ export interface DbOptions {
 }
 
 /**
- * Creates a connection pool. The first query opens the first connection. After a connection is lost,
- * the next query opens a new one.
+ * Creates a connection pool. The first query opens the first connection. After a connection is lost, the
+ * next query opens a new connection.
  *
- * A statement fails after 15 s, or after waiting 5 s for a lock. A transaction that is idle for 10 s is
- * rolled back: otherwise a stalled process would keep its locks. The caller retries.
+ * A statement fails after 15 s, or after waiting 5 s for a lock. Postgres rolls back a transaction that is
+ * idle for 10 s, because a stalled process would keep its locks. The caller must retry.
  */
 export function createDb(options: DbOptions): DbHandle {
   const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {
     max: options.poolSize,
     connect_timeout: 5,
     idle_timeout: 60,
-    // Notices such as "relation already exists" need no action.
+    // Ignore notices such as "relation already exists".
     onnotice: () => undefined,
-    // The driver would query array types at each connect. While Postgres starts, that query fails
-    // outside of any caller's query.
+    // Otherwise the driver queries array types at each connect. While Postgres starts, that query fails
+    // with an error that no caller can catch.
     fetch_types: false,
     socket: openSocket,
     connection: {
@@ -45,7 +45,7 @@ export function createDb(options: DbOptions): DbHandle {
       statement_timeout: 15_000,
       lock_timeout: 5_000,
       idle_in_transaction_session_timeout: 10_000,
-      // A generic plan does not know the parameter values, so it cannot use the partial indexes.
+      // A generic plan has no parameter values, so Postgres could not choose the partial indexes.
       plan_cache_mode: 'force_custom_plan',
     },
   };
@@ -57,8 +57,8 @@ export function createDb(options: DbOptions): DbHandle {
 }
 
 /**
- * Runs `work` in the caller's transaction if `db` is one, else in a new transaction. There is no
- * savepoint: if `work` fails, the whole transaction must fail.
+ * Runs `work` in `db` if `db` is a transaction, else in a new transaction. There is no savepoint: if `work`
+ * fails, the caller must let the whole transaction fail.
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   return isTransaction(db) ? work(db) : db.transaction(work);
@@ -69,8 +69,8 @@ export function isTransaction(db: Db): boolean {
 }
 
 /**
- * An option missing from the driver's types. The driver calls it for each connection, with its
- * settings.
+ * Opens the socket of a connection. The driver calls this function for each connection, although the
+ * driver's types lack the option.
  */
 function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
   const socket = new LastingSocket();

@@ -1,22 +1,21 @@
 import { Socket } from 'node:net';
 
 /**
- * Time between the error and the close of a lost connection. A transaction needs less time to notice
- * the error and to stop.
+ * Time in ms between the error and the close event of a lost connection. A transaction fails within this
+ * time after the error.
  */
 const LINGER_MS = 100;
-/** Longer than the server's `statement_timeout` of 15 s. */
+/** Longest time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
 const SILENCE_MS_MAX = 20_000;
 
 /**
- * A socket to Postgres that reports a lost connection in two steps: the error at once, and the close
- * after 100 ms. After the close the driver has no socket. If a transaction rolls back then, the write
- * throws and ends the process (porsager/postgres#1208). Between the two steps the rollback writes to a
- * destroyed socket, which is harmless.
+ * A socket to Postgres that emits `error` at once when the connection is lost, and `close` 100 ms later.
+ * After `close` the driver has no socket, and a rollback that writes then ends the process
+ * (porsager/postgres#1208). Within the 100 ms a rollback writes to a destroyed socket, which is harmless.
  *
- * The socket also fails when sent data has no answer for `silenceMsMax`. If the server's machine is
- * down, the operating system would wait about 15 minutes. This check does not work with TLS, because
- * the TLS layer reads the data.
+ * The socket also fails if the server does not answer sent data within `silenceMsMax`. Otherwise, if the
+ * server's machine is down, the operating system waits about 15 minutes. With TLS this check does not work,
+ * because the TLS layer reads the data.
  */
 export class LastingSocket extends Socket {
   private answeredBytes = 0;
@@ -45,7 +44,7 @@ export class LastingSocket extends Socket {
   }
 }
 
-/** Adds an error code of a lost connection: callers use it to tell an outage from a bug. */
+/** Returns an error with the code of a lost connection, by which callers tell an outage from a bug. */
 function connectionError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -7,13 +7,13 @@ import postgres from 'postgres';
 const MIGRATION_LOCK = 7_303_001;
 
 /**
- * Migrates the database to the schema of this build. An advisory lock serialises processes that start
- * together. A second run changes nothing. Throws if the database is unreachable.
+ * Migrates the database to the schema of this build. A repeat changes nothing. An advisory lock serialises
+ * processes that start together. Throws if the database is unreachable.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = postgres(databaseUrl, { max: 1, connect_timeout: 5, onnotice: () => undefined });
   try {
-    // A session lock: closing the only connection always releases it.
+    // A session lock, which Postgres releases when the connection closes.
     await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
     await runMigrations(drizzle({ client }), {
       migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)),

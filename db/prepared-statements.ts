@@ -1,16 +1,16 @@
 import type { ISql, ParameterOrJSON, UnsafeQueryOptions } from 'postgres';
 
 /**
- * A statement of many rows has a different text for each number of rows. Such statements have many
- * parameters and are not prepared.
+ * Statements with more parameters are not prepared. They insert many rows, and each number of rows has
+ * another text, so most would be prepared for one use.
  */
 const MAX_PARAMETERS = 100;
 
 type Work = (transaction: ISql) => unknown;
 
 /**
- * Returns a client that prepares each statement once per connection. By default Drizzle tells the
- * driver to parse and describe every statement again. That costs two round trips and most of Postgres'
+ * Returns a client that prepares each statement once per connection. Without it, the driver parses and
+ * describes a statement of Drizzle at every execution, which costs two round trips and most of Postgres'
  * time.
  */
 export function withPreparedStatements<Client extends ISql>(client: Client): Client {

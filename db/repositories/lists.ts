@@ -26,7 +26,7 @@ export interface ListQuery {
   startAt: number | undefined;
   /** Rows created before this time. */
   endAt: number | undefined;
-  /** Rows after this position. The row itself may be deleted. */
+  /** Only rows after this position. The row at the position may have been deleted. */
   after: ListPosition | undefined;
 }
 

@@ -23,6 +23,6 @@ export const currency = (name = 'currency') => char(name, { length: 3 });
 
 export const merchantId = () => text('merchant_id').notNull();
 
-/** The list of values for a SQL CHECK, made from the domain's own list. */
+/** Returns the values of a domain type as the list of a SQL CHECK. */
 export const oneOf = (values: readonly string[]) =>
   sql.raw(values.map((value) => `'${value}'`).join(', '));

@@ -24,9 +24,8 @@ export const CHECKOUT_PURPOSES = [
 export type CheckoutPurpose = (typeof CHECKOUT_PURPOSES)[number];
 
 /**
- * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The row does
- * not store whether the session is open: the status of the subscription, intent or setup method
- * decides. Writer: the API.
+ * One session on a hosted page. The bearer token of the page's URL is stored as SHA-256. The status of the
+ * subscription, intent or setup method decides whether the session is open. Writer: the API.
  */
 export const checkoutSessions = pgTable(
   'checkout_session',

@@ -3,8 +3,8 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { checkoutSessions } from './checkout-sessions.ts';
 
 /**
- * One try with a card on a hosted page. A payer may load the return address several times: the primary
- * key makes it one try. Writer: the API.
+ * One try with a card on a hosted page. If a payer reloads the return page, the primary key prevents a second
+ * try. Writer: the API.
  */
 export const checkoutTries = pgTable(
   'checkout_try',

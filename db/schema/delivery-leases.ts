@@ -2,8 +2,8 @@ import { pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { instant, merchantId } from './_columns.ts';
 
 /**
- * Unused: claims are stored in `webhook_delivery.claimed_until`. Workers of the previous release still
- * write to this table. The next release drops it.
+ * Unused by this release, which stores claims in `webhook_delivery.claimed_until`. Workers of the previous
+ * release still write to this table. The next release drops the table.
  */
 export const deliveryLeases = pgTable(
   'delivery_lease',

@@ -6,9 +6,9 @@ export const IDEMPOTENCY_STATES = ['IN_FLIGHT', 'DONE'] as const;
 export type IdempotencyState = (typeof IDEMPOTENCY_STATES)[number];
 
 /**
- * One use of an Idempotency-Key. It is IN_FLIGHT under a lease until its definite answer is stored,
- * with status and body. `commandId` is the id that the workflow sees. It stays the same when another
- * request takes over the lease, so a repeat finds the first command. Rule: D-17. Writer: the API.
+ * One use of an Idempotency-Key. The key is IN_FLIGHT under a lease until the definite answer is stored, with
+ * status and body. `commandId` is the id of the command in the workflow. It stays the same when another
+ * request gets the lease, so that a repeat finds the first command. Rule: D-17. Writer: the API.
  */
 export const idempotencyKeys = pgTable(
   'idempotency_key',
@@ -30,7 +30,7 @@ export const idempotencyKeys = pgTable(
     primaryKey({ columns: [table.merchantId, table.route, table.key] }),
     check('idempotency_key__state__ck', sql`${table.state} in (${oneOf(IDEMPOTENCY_STATES)})`),
     check('idempotency_key__fingerprint__ck', sql`octet_length(${table.fingerprint}) = 32`),
-    // For the sweep: it checks whether the caller can still repeat a charge or a refund.
+    // For the sweep, which checks whether a charge or a refund was requested with a key.
     index('idempotency_key__command__idx').on(table.merchantId, table.commandId),
     index('idempotency_key__expiry__idx').on(table.expiresAt),
   ],

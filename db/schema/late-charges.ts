@@ -4,8 +4,8 @@ import { amountMinor, currency, instant, merchantId } from './_columns.ts';
 import { paymentAttempts } from './payment-attempts.ts';
 
 /**
- * A gateway charge that was found for an attempt after the attempt was settled as not paid. It pays
- * nothing. The refund that names the attempt returns the money. Writer: activities.
+ * A gateway charge that was found after its attempt was settled as not paid. The charge pays no intent. A
+ * refund with the same `lateAttemptId` returns the money. Writer: activities.
  */
 export const lateCharges = pgTable(
   'late_charge',

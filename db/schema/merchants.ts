@@ -16,9 +16,9 @@ export interface MerchantSettings {
 }
 
 /**
- * One merchant in one mode. A business with test and live credentials has two rows. The separation of
- * merchants therefore also separates test records from live records. Rules: D-20, D-21. Writer: the
- * operator command line.
+ * One merchant in one mode. A business with test and live credentials has two rows, so the separation of
+ * merchants also separates test records from live records. Rules: D-20, D-21. Writer: the operator command
+ * line.
  */
 export const merchants = pgTable(
   'merchant',

@@ -15,8 +15,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * One attempt to charge an intent. The row commits before the request leaves the process. It holds the
- * idempotency key that the gateway sees on every send of this attempt. Writer: activities.
+ * One attempt to charge an intent. The row is committed before the charge is sent. It contains the gateway's
+ * idempotency key, the same for every send of the attempt. Writer: activities.
  */
 export const paymentAttempts = pgTable(
   'payment_attempt',
@@ -26,7 +26,7 @@ export const paymentAttempts = pgTable(
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
     /**
-     * The command that requested the attempt, if no cycle did. A repeated command finds this attempt.
+     * For an attempt outside the billing cycles: the command that requested it. A repeat finds it by this id.
      */
     commandId: text('command_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
@@ -35,7 +35,7 @@ export const paymentAttempts = pgTable(
     gatewayMethodId: text('gateway_method_id').notNull(),
     paymentMethodId: text('payment_method_id').notNull(),
     state: text('state').$type<AttemptState>().notNull(),
-    /** Copied from the intent. Every send of this attempt requests this amount. */
+    /** Copied from the intent. Every send of the attempt has this amount. */
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     gatewayChargeId: text('gateway_charge_id'),
@@ -66,7 +66,7 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__command__uq')
       .on(table.merchantId, table.intentId, table.commandId)
       .where(sql`${table.commandId} is not null`),
-    // While an attempt of an intent is undecided, no code path can open another one.
+    // An intent has at most one undecided attempt.
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} in ('CREATED', 'SENDING', 'UNKNOWN', 'REVIEW')`),
@@ -74,7 +74,7 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} = 'SUCCEEDED'`),
-    // For manual review: it finds the attempt that a given gateway charge paid.
+    // For manual review, which looks for the attempt of a gateway charge.
     index('payment_attempt__charge__idx')
       .on(table.gatewayChargeId)
       .where(sql`${table.gatewayChargeId} is not null`),

@@ -19,8 +19,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * One amount owed, with all its attempts. The amount never changes. Rule: D-40. Writer: the API creates
- * an intent that a request asks for. Activities create a cycle's intent and record every outcome.
+ * One payment with a fixed amount, which attempts try to collect. Rule: D-40. Writers: the API creates an
+ * intent that a request asks for; activities create a cycle's intent and record every outcome.
  */
 export const paymentIntents = pgTable(
   'payment_intent',
@@ -51,7 +51,7 @@ export const paymentIntents = pgTable(
     cancelUrl: text('cancel_url'),
     paymentMethods: json('payment_methods').$type<PaymentMethodKind[]>(),
     phoneNumberRequired: boolean('phone_number_required').notNull().default(false),
-    /** If true, the customer keeps the payment method after a successful payment. */
+    /** If true, the payment method stays saved for the customer after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
@@ -85,8 +85,8 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // For lists, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // For the sweep: undecided payments outside a cycle. A hosted page that the payer never pays stays
-    // CREATED, so the index leaves it out.
+    // For the sweep: undecided payments outside the billing cycles. Without hosted payments in CREATED,
+    // because those stay in CREATED if the payer never pays.
     index('payment_intent__open__idx')
       .on(table.updatedAt)
       .where(

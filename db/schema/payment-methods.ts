@@ -12,7 +12,7 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 import { customers } from './customers.ts';
 
 /**
- * PENDING: redeemed from a token; its first use is undecided or declined. Only LIVE methods are shown.
+ * PENDING: redeemed from a token; its first use is undecided or declined. LIVE: can be charged again.
  */
 export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
@@ -44,7 +44,7 @@ export const paymentMethods = pgTable(
       columns: [table.merchantId, table.customerId],
       foreignColumns: [customers.merchantId, customers.id],
     }),
-    // A token that is redeemed twice is one method. A method belongs to one merchant.
+    // A token that is redeemed twice gives one row, and a gateway method belongs to one merchant.
     uniqueIndex('payment_method__gateway_method__uq').on(table.gateway, table.gatewayMethodId),
     check(
       'payment_method__status__ck',

@@ -5,9 +5,9 @@ import type { ReviewOutcome } from '../../domain/review.ts';
 import { instant, merchantId, oneOf } from './_columns.ts';
 
 /**
- * A manual review and its decision. There is one row for each attempt or refund that was ever in
- * REVIEW. There is also one row for each attempt that was voided while its charge might still arrive.
- * Writers: activities open and close the review; the operator's command writes the decision.
+ * A manual review and its decision: one row for each attempt or refund that was ever in REVIEW, and for each
+ * voided attempt whose charge may still arrive at the gateway. Writers: activities open and close the review;
+ * the operator's command writes the decision.
  */
 export const paymentReviews = pgTable(
   'payment_review',
@@ -29,9 +29,9 @@ export const paymentReviews = pgTable(
     decidedBy: text('decided_by'),
     note: text('note'),
     decidedAt: instant('decided_at'),
-    /** Set when nothing is left to do: the decision is booked and the late-charge watch has ended. */
+    /** Set when the decision is recorded and the late-charge watch has ended; null before. */
     closedAt: instant('closed_at'),
-    /** Time of the last look by a sweep. */
+    /** When a sweep last handled the review. */
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
@@ -43,8 +43,7 @@ export const paymentReviews = pgTable(
       'payment_review__decided__ck',
       sql`(${table.outcome} is null) = (${table.decidedAt} is null)`,
     ),
-    // A gateway charge settles at most one attempt, and a gateway refund at most one refund. This holds
-    // before either is booked.
+    // Two decisions must not name the same gateway charge or the same gateway refund.
     uniqueIndex('payment_review__found__uq')
       .on(table.outcome, table.gatewayId)
       .where(sql`${table.gatewayId} is not null`),

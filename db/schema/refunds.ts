@@ -14,9 +14,8 @@ import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * A refund of a paid intent. The row commits before the request leaves the process. Every refund that
- * is not REFUSED reduces the amount still refundable. Rule: D-§7. Writer: the API once, then
- * activities.
+ * A refund of a paid intent. The row is committed before the refund is sent. Every refund that is not REFUSED
+ * reduces the amount that can still be refunded. Rule: D-§7. Writers: the API inserts, activities update.
  */
 export const refunds = pgTable(
   'refund',
@@ -31,8 +30,8 @@ export const refunds = pgTable(
     gatewayChargeId: text('gateway_charge_id').notNull(),
     gatewayRefundId: text('gateway_refund_id'),
     /**
-     * For the refund of a late charge: the attempt that the charge was made for. Such a refund is not
-     * part of the intent's refunds.
+     * For the refund of a late charge: the attempt of the charge. Such a refund does not count as a refund of
+     * the intent.
      */
     lateAttemptId: text('late_attempt_id'),
     /** Why the refund was refused or is undecided. */

@@ -9,9 +9,9 @@ import { customers } from './customers.ts';
 import { paymentMethods } from './payment-methods.ts';
 
 /**
- * A session in which a payer saves a payment method and pays nothing. After `expiresAt` an incomplete
- * session counts as cancelled; its row is not written again. Rules: IF-2.5, IF-4.13. Writer: the API,
- * and activities when the method is saved.
+ * A session in which a payer saves a payment method and pays nothing. After `expiresAt` a session in CREATED
+ * counts as CANCELLED, without a change of the row. Rules: IF-2.5, IF-4.13. Writers: the API inserts,
+ * activities complete the session.
  */
 export const setupMethods = pgTable(
   'setup_method',

@@ -4,9 +4,9 @@ import { instant, merchantId } from './_columns.ts';
 import { subscriptions } from './subscriptions.ts';
 
 /**
- * A command that was carried out, inserted in the same transaction. The primary key makes commands
- * repeatable: the second insert finds the first command's result. `result` is null while the outcome of
- * the deciding payment is unknown. Writer: activities.
+ * An executed command, inserted in the transaction of its transition. A repeat of the command finds the row
+ * and returns its result. `result` is null while the outcome of the command's payment is unknown. Writer:
+ * activities.
  */
 export const subscriptionCommands = pgTable(
   'subscription_command',

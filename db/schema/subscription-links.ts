@@ -22,9 +22,9 @@ export interface ProductPage {
 }
 
 /**
- * A shareable link: the template of its subscriptions, and the number of uses. Opening the link writes
- * nothing. The payer's first submitted step counts a use. Rules: IF-4.4, D-37. Writer: the API;
- * activities release a use.
+ * A shareable link: the template of its subscriptions, and the number of uses. To open the link counts no
+ * use; the first form that the payer submits does. Rules: IF-4.4, D-37. Writers: the API; activities release
+ * a use.
  */
 export const subscriptionLinks = pgTable(
   'subscription_link',

@@ -21,12 +21,11 @@ import type { ProductPage } from './subscription-links.ts';
 import { testClocks } from './test-clocks.ts';
 
 /**
- * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is
- * complete, so a lost workflow is restarted from it. The other columns repeat its facts for queries.
+ * One subscription: the merchant's order, and the last recorded state of its workflow. `state` is complete,
+ * so that a lost workflow can start again from the row. Other columns repeat facts of `state` for queries.
  *
- * Writers: the API creates the row and fills in the payer's details from the hosted page. After the
- * creation only the subscription's own workflow changes `state`, through its activities. `version`
- * guards each of these changes.
+ * Writers: the API creates the row and fills in the payer's details from the hosted page. After that only
+ * activities change `state`, and only if the row still has the `version` that they read.
  */
 export const subscriptions = pgTable(
   'subscription',
@@ -37,8 +36,7 @@ export const subscriptions = pgTable(
     status: text('status').$type<SubscriptionStatus>().notNull(),
     version: integer('version').notNull(),
     /**
-     * Which transition wrote `version`: a command id, or `<subscription>:<version>` if a timer caused
-     * it.
+     * The transition that wrote `version`: a command id, or `<subscription>:<version>` for a due step.
      */
     lastTransitionId: text('last_transition_id').notNull(),
     state: jsonb('state').$type<SubscriptionState>().notNull(),
@@ -46,7 +44,7 @@ export const subscriptions = pgTable(
     currency: currency().notNull(),
     cycleCount: integer('cycle_count').notNull(),
     cyclesCharged: integer('cycles_charged').notNull(),
-    /** The next time, in the subscription's business time, at which the workflow has work to do. */
+    /** When the next step that writes the row is due, in business time; for an open attempt real time. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
     /** The link that created the subscription; null if the merchant created it. Rule: D-37. */

@@ -17,7 +17,7 @@ export const webhookConfigs = pgTable(
     url: text('url').notNull(),
     sealedSigner: bytes('sealed_signer').notNull(),
     /**
-     * The previous secret. `webhook-signature` also lists its signature until `previousSignerUntil`.
+     * The previous secret. It also signs, in `webhook-signature`, until `previousSignerUntil`.
      */
     sealedPreviousSigner: bytes('sealed_previous_signer'),
     previousSignerUntil: instant('previous_signer_until'),

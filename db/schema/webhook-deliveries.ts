@@ -13,13 +13,13 @@ import { instant, merchantId, oneOf } from './_columns.ts';
 import { outboxEvents } from './outbox-events.ts';
 import { webhookConfigs } from './webhook-configs.ts';
 
-/** FAILED: every attempt of the schedule failed. DROPPED: the configuration was removed first. */
+/** FAILED: every attempt of the schedule failed. DROPPED: the configuration was deleted or deactivated. */
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
- * The delivery of one event to one endpoint. It is inserted together with its event. Each endpoint has
- * its own rows, so a dead endpoint delays no other endpoint. Rule: D-54. Writers: the code that inserts
+ * The delivery of one event to one endpoint, inserted in the transaction of the event. Each endpoint has its
+ * own rows, so an endpoint that is down delays no other endpoint. Rule: D-54. Writers: the code that inserts
  * the event, then the dispatcher and the endpoint's queue.
  */
 export const webhookDeliveries = pgTable(
@@ -40,8 +40,8 @@ export const webhookDeliveries = pgTable(
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
     /**
-     * Until this time, by the database's clock, one process is sending this row. Null: no process is
-     * sending it. The value also identifies the claim: a release must name the same value.
+     * Until this time, by the database's clock, one process has claimed the row to send it. Null without a
+     * claim. The value also identifies the claim: a release must name the same value.
      */
     claimedUntil: instant('claimed_until'),
     insertedAt: instant('inserted_at')

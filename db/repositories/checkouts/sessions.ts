@@ -99,7 +99,7 @@ export async function markOpened(
   });
 }
 
-/** Inside the caller's transaction. False when it was opened before. */
+/** Marks the session as opened, inside the caller's transaction. False if it was opened before. */
 export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise<boolean> {
   const opened = await tx
     .update(checkoutSessions)
@@ -109,12 +109,12 @@ export async function setOpened(tx: Db, ref: SessionRef, nowAt: number): Promise
   return opened.length > 0;
 }
 
-/** The details that a page may ask a payer for. */
+/** The details that a page may request from a payer. */
 export type GivenDetails = Pick<CustomerDetails, 'name' | 'email' | 'contactNumber'>;
 
 /**
- * Adds the payer's details to the subscription, its unpaid intents and the customer. It fills only
- * fields that the merchant left empty. Rule: D-11.
+ * Adds the payer's details to the subscription, its unpaid intents and the customer. Fills in only fields
+ * that the merchant left empty. Rule: D-11.
  */
 export async function fillInDetails(db: Db, ref: CheckoutRef, given: GivenDetails): Promise<void> {
   await db.transaction(async (tx) => {

@@ -9,12 +9,12 @@ export interface SessionRef {
   sessionId: string;
 }
 
-/** One try with a card. `key` stays the same when the payer loads the return address again. */
+/** One try with a card. A reload of the return page has the same `key`, so it is the same try. */
 export interface TryRef extends SessionRef {
   key: Buffer;
 }
 
-/** A try that was admitted before, with its error code. Null for a new try. */
+/** Returns a try that was admitted before; null for a new try. */
 export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string | null } | null> {
   const [row] = await db
     .select({ errorCode: checkoutTries.errorCode })
@@ -24,8 +24,8 @@ export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string 
 }
 
 /**
- * Counts a try once. False if the session already had `limit` tries; then the try is not counted. True
- * for a try that was admitted before. `nowAt` is real time.
+ * Counts and admits a try. False if the session has `limit` tries already. A repeat of an admitted try
+ * returns true and is not counted again. `nowAt` is real time.
  */
 export async function admitTry(
   db: Db,
@@ -33,7 +33,7 @@ export async function admitTry(
   { limit, nowAt }: { limit: number; nowAt: number },
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // This lock serialises the tries of one session, so two tries cannot both be the last allowed one.
+    // The row's lock serialises the tries of one session, so concurrent tries cannot exceed the limit.
     const [session] = await tx
       .select({ tries: checkoutSessions.tries })
       .from(checkoutSessions)
@@ -51,7 +51,7 @@ export async function admitTry(
   });
 }
 
-/** Records that the try failed. True the first time only. */
+/** Records that the try failed. True for the first call, false for a repeat. */
 export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const settled = await tx
@@ -73,7 +73,6 @@ function isTry(ref: TryRef) {
   );
 }
 
-/** Selects the row of this session. */
 export function isSession(ref: SessionRef) {
   return and(
     eq(checkoutSessions.merchantId, ref.merchantId),

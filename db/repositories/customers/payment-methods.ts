@@ -15,8 +15,8 @@ export interface NewPaymentMethod {
 }
 
 /**
- * Stores a payment method that the gateway saved, as PENDING. The same gateway method again returns the
- * first row's id. Null if the method belongs to another customer.
+ * Stores a payment method that the gateway saved, as PENDING, and returns its id. A repeat with the same
+ * gateway method returns the first id. Null if the method belongs to another customer.
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
   const { merchantId, id, customerId, gateway, card, nowAt } = method;
@@ -43,16 +43,16 @@ export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promi
         eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
       ),
     );
-  // The insert stored nothing and this merchant has no such method: another merchant has it.
+  // Without a row, the gateway method belongs to another merchant.
   return row?.customerId === customerId ? row.id : null;
 }
 
 export type PaymentMethod = typeof paymentMethods.$inferSelect;
 
-/** A payment method whose card was accepted. */
+/** A payment method whose first use succeeded. */
 export type SavedMethod = PaymentMethod & { status: 'LIVE' | 'DELETED' };
 
-/** The customer's saved methods, newest first. Methods that were never used are left out. Rule: D-§7. */
+/** Returns the customer's methods, newest first, without PENDING ones. Rule: D-§7. */
 export async function listPaymentMethods(
   db: Db,
   merchantId: string,
@@ -92,7 +92,7 @@ export async function hasLiveMethod(
   return rows.length > 0;
 }
 
-/** LIVE: the method can be charged from now on. DELETED: it is no longer used. */
+/** LIVE: the method can be charged from now on. DELETED: the method must not be charged any more. */
 export async function setMethodStatus(
   tx: Db,
   merchantId: string,

@@ -6,7 +6,7 @@ import { credentials } from '../../schema/credentials.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
-/** The version of the pepper that hashed a secret. There is one version so far. */
+/** The stored version of the pepper that hashed a secret. There is one version so far. */
 const PEPPER_VERSION = 1;
 
 /** 43 base62 characters hold 256 bits. Rule: D-20. */
@@ -36,7 +36,7 @@ export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
 
-/** The credential of a key id in any state, or null. */
+/** Returns the credential of a key id, also if it is revoked or expired; null if unknown. */
 export async function findCredential(db: Db, keyId: string): Promise<Credential | null> {
   const [row] = await selectCredentials(db).where(eq(credentials.keyId, keyId));
   return row ?? null;
@@ -85,8 +85,8 @@ export async function issueCredential(db: Db, order: CredentialOrder): Promise<I
 }
 
 /**
- * Replaces a credential. The new one is valid at once, the old one for 24 h more. Null if the
- * credential is unknown, or was revoked or replaced before; then nothing changes. Rule: D-20.
+ * Replaces a credential. The new credential is valid at once, the old one for 24 h more. Null, without a
+ * change, if the credential is unknown or was revoked or replaced before. Rule: D-20.
  */
 export async function rotateCredential(
   db: Db,

@@ -12,7 +12,7 @@ export const DECLINED_KEY_LIFETIME_MS = DAY_MS;
 /** Length of a call's lease on its key. It is longer than any call may take. */
 export const KEY_LEASE_MS = 45_000;
 
-/** One use of a key: scope and fingerprint. Rule: D-17. */
+/** The key of one request, with its scope (merchant and route) and fingerprint. Rule: D-17. */
 export interface KeyUse {
   merchantId: string;
   /** Method and route template. */
@@ -29,20 +29,20 @@ export interface StoredAnswer {
 }
 
 /**
- * `mine`: the caller does the work, and every later write names `owner`. `commandId` is the id of the
- * first call with this key. `stored`: an earlier call gave this definite answer.
+ * `mine`: the caller must do the work, and pass `owner` to every later write of the key. `commandId` is the
+ * same for every call with this key. `stored`: an earlier call stored this definite answer.
  */
 export type Claim =
   | { kind: 'mine'; owner: string; commandId: string; isRepeat: boolean }
   | { kind: 'stored'; answer: StoredAnswer };
 
 /**
- * Claims a key in one statement, so exactly one caller wins. A caller may claim a new key, a key whose
- * call lost its lease (compare-and-set), or an expired key. It waits while a concurrent claim's
- * transaction is open.
+ * Claims a key in one statement, so that of concurrent callers only one gets the claim. A caller may claim a
+ * new key, a key whose lease has expired, or an expired key. Waits while the transaction of a
+ * concurrent claim is open.
  *
  * @throws DomainError `idempotency_key_reused` if the key was used for another request;
- * `idempotency_key_in_use` while the first call runs. Rule: D-17.
+ * `idempotency_key_in_use` while another call holds the lease. Rule: D-17.
  */
 export async function claimKey(
   db: Db,
@@ -100,8 +100,8 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
 }
 
 /**
- * Stores the definite answer until `expiresAt`, by default for 45 days. False if another call took over the
- * key meanwhile.
+ * Stores the definite answer until `expiresAt`, by default for 45 days. False if the lease expired and
+ * another call has claimed the key.
  */
 export async function storeAnswer(
   db: Db,

@@ -4,7 +4,7 @@ import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantSettings } from '../../schema/merchants.ts';
 
-/** The merchant's current settings. */
+/** Returns the merchant's current settings. Throws if the merchant does not exist. */
 export async function loadSettings(db: Db, merchantId: string): Promise<MerchantSettings> {
   const settings = await findSettings(db, merchantId);
   if (!settings) throw new Error(`no merchant ${merchantId}`);
@@ -27,8 +27,8 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
 
 /**
  * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the
- * merchant does not exist. A running dunning keeps the retry plan that it began with. A subscription
- * keeps its share of the jitter. Rule: D-30.
+ * merchant does not exist. A dunning that has begun keeps its retry plan, and a subscription keeps its
+ * jitter. Rule: D-30.
  */
 export async function changeSettings(
   db: Db,

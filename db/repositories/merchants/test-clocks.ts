@@ -17,8 +17,8 @@ export async function insertTestClock(db: Db, clock: TestClock): Promise<void> {
 }
 
 /**
- * The merchant's clock, or null. With a lock its row does not change until the transaction ends:
- * `share` for a new subscription on the clock, `update` for an advance.
+ * Returns the merchant's clock, or null. With `lock`, the row is locked until the transaction ends: `share`
+ * for a new subscription on the clock, `update` for an advance.
  */
 export async function findTestClock(
   db: Db,
@@ -41,7 +41,7 @@ export async function countBehind(db: Db, clock: TestClock): Promise<number> {
   return row?.behind ?? 0;
 }
 
-/** Sets the clock's target. The caller holds the lock on its row. */
+/** Sets the clock's target. The caller must hold the lock on the clock's row. */
 export async function sendTestClock(db: Db, clock: TestClock, targetAt: number): Promise<void> {
   await db
     .update(testClocks)

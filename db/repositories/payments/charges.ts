@@ -19,8 +19,9 @@ import { findRefund, refundOutcomeOf } from './refunds.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 
 /**
- * The next step for a payment order. `goOn`: the order has an undecided attempt. `open`: it has no
- * attempt and may open one. `settled`: its attempt is decided. `refused`: it may not open one.
+ * What the caller must do with a payment order. `goOn`: continue the order's undecided attempt. `open`: open
+ * an attempt. `settled`: nothing, the order's attempt has an outcome. `refused`: nothing, the order must not
+ * be charged.
  */
 export type PaymentTurn =
   | { kind: 'settled'; intent: Intent; outcome: PaymentOutcome }
@@ -28,7 +29,7 @@ export type PaymentTurn =
   | { kind: 'goOn'; intent: Intent; attempt: Attempt }
   | { kind: 'open'; intent: Intent };
 
-/** Reads the next step of an order and changes nothing. `nowAt` is real time. */
+/** Returns what to do with an order, without a change or a lock. `nowAt` is real time. */
 export async function lookAtPayment(
   db: Db,
   order: PaymentOrder,
@@ -40,9 +41,9 @@ export async function lookAtPayment(
 }
 
 /**
- * Opens the order's attempt under the intent's lock, or returns why it cannot. A repeat of the order
- * finds its first attempt. All conditions are read under the lock. If `paymentMethodId` is null, the
- * attempt uses the intent's method. Rules: D-35, D-36, D-40, D-41.
+ * Opens the order's attempt under the intent's lock, if the order may be charged. A repeat of the order
+ * returns its first attempt. If `paymentMethodId` is null, the attempt uses the intent's method. Rules: D-35,
+ * D-36, D-40, D-41.
  */
 export async function openPaymentAttempt(
   db: Db,
@@ -74,8 +75,8 @@ export async function openPaymentAttempt(
 }
 
 /**
- * Records the outcome of an attempt once: attempt, intent, payment method and event. If the attempt was
- * settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real time.
+ * Records the outcome of an attempt in the rows of attempt, intent and payment method, and its event.
+ * If the attempt was settled before, changes nothing and returns the first outcome. `nowAt` is real time.
  */
 export async function settlePayment(
   db: Db,
@@ -130,7 +131,7 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   return null;
 }
 
-/** The command id of an order. A repeated order has the same id, so it finds its first attempt. */
+/** Returns the command id of an order. A repeat has the same id, by which it finds the first attempt. */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
 }
@@ -176,7 +177,7 @@ function refused(code: ErrorCode, message: string): PaymentTurn {
   return { kind: 'refused', outcome: { kind: 'refused', code, message } };
 }
 
-/** The payment rows for the process that talks to Temporal. */
+/** The row functions that the client of the payment workflows needs. */
 export function paymentRows(db: Db) {
   return {
     paymentOutcome: async (order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null> => {

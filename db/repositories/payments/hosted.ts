@@ -78,7 +78,7 @@ export async function markPaymentOpened(
 }
 
 /**
- * Adds the payer's details to the intent and the customer. It fills only fields that the merchant left
+ * Adds the payer's details to the intent and the customer. Fills in only fields that the merchant left
  * empty. Rule: D-11.
  */
 export async function fillInPaymentDetails(

@@ -18,8 +18,8 @@ import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
 
 /**
- * `waiting`: the decision is not booked yet. `over`: the late-charge watch has ended. `watched`: the
- * watch runs. `found`: a late charge was found and booked.
+ * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has
+ * ended. `found`: a late charge is recorded.
  */
 export type LateWatch =
   | { kind: 'waiting' }
@@ -27,7 +27,6 @@ export type LateWatch =
   | { kind: 'watched'; attempt: Attempt }
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
-/** The state of the late-charge watch of an attempt. */
 export async function lateWatch(db: Db, { merchantId, attemptId }: AttemptRef): Promise<LateWatch> {
   const [refund] = await db
     .select({ id: refunds.id, gatewayChargeId: refunds.gatewayChargeId })
@@ -52,9 +51,9 @@ export interface BookedLateCharge {
 }
 
 /**
- * Books a late charge with its refund and the entry in the subscription's timeline, in one transaction.
- * A repeat changes nothing. A late charge never pays the intent: another attempt may have paid it, or
- * its subscription may have ended. `nowAt` is real time.
+ * Records a late charge, its refund and an entry in the subscription's timeline, in one transaction. A
+ * repeat changes nothing. A late charge never pays its intent, because another attempt may have paid the
+ * intent, or the subscription may have ended. `nowAt` is real time.
  */
 export async function bookLateCharge(
   db: Db,

@@ -18,7 +18,7 @@ import { appendIntentEvent } from './events.ts';
 type Intent = typeof paymentIntents.$inferSelect;
 type Method = typeof paymentMethods.$inferSelect;
 
-/** A payment outside a cycle, as requested. An absent field becomes null or false. */
+/** A requested payment outside the billing cycles. An absent field becomes null or false. */
 export interface NewPayment extends IntentRef, OptionalTerms {
   kind: Exclude<IntentKind, 'cycle'>;
   customerId: string;
@@ -90,11 +90,11 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
 export interface IntentView extends Intent {
   /** Oldest first. */
   attempts: Attempt[];
-  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
+  /** The method of the latest attempt; for a one-time or tokenised charge set from the beginning. */
   method: Method | null;
 }
 
-/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's. Rule: D-21. */
 export async function findIntent(
   db: Db,
   merchantId: string,
@@ -136,12 +136,12 @@ export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null>
 }
 
 /**
- * Cancels a charge that could not be handed over to Temporal, unless an attempt was opened. True if the
- * intent will never be charged. A repeat is safe.
+ * Voids a charge whose workflow could not be started, unless an attempt was opened. True if the intent will
+ * never be charged. A repeat is safe.
  */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // Code that opens an attempt holds this lock and sets the intent to PENDING.
+    // Code that opens an attempt takes the same lock and sets the intent to PENDING.
     const intent = await lockIntent(tx, ref);
     if (!intent || intent.kind === 'hosted') return false;
     if (intent.status === 'CANCELLED') return true;
@@ -154,8 +154,8 @@ export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> 
 export type Cancelled = { ok: true } | { ok: false; message: string };
 
 /**
- * Cancels a hosted payment inside the caller's transaction. The payment must be unpaid and have no
- * attempt in flight. Its page must still accept a card at `nowAt` (real time). Rule: D-41.
+ * Cancels a hosted payment inside the caller's transaction. Refuses if the payment is paid, has an open
+ * attempt, or has expired at `nowAt` (real time). Rule: D-41.
  */
 export async function cancelHostedPayment(
   tx: Db,

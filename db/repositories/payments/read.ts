@@ -6,7 +6,7 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 
-/** An intent as merchants read it: its row, its attempts, and for a cycle its subscription's order. */
+/** An intent as merchants read it: its row, its attempts and the order data of its subscription. */
 export interface IntentRecord {
   id: string;
   createdAt: number;
@@ -49,7 +49,7 @@ export function selectIntents(db: Db) {
     );
 }
 
-/** The merchant's intent, or null. Another merchant's intent is null too. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's. Rule: D-21. */
 export async function findIntentRecord(
   db: Db,
   merchantId: string,

@@ -17,7 +17,7 @@ export type Refund = typeof refunds.$inferSelect;
 
 export interface NewRefund extends RefundRef {
   intentId: string;
-  /** Null: the whole amount still refundable. */
+  /** Null: refund the whole remaining amount. */
   amountMinor: number | null;
   /** Real time. If the intent's subscription has a test clock, the clock's time is recorded instead. */
   nowAt: number;
@@ -31,14 +31,13 @@ const OPEN_STATES = ['CREATED', 'SENDING', 'UNKNOWN'] as const;
 const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 
 /**
- * Writes a refund inside the caller's transaction. The intent must be paid. The sum of all refunds,
- * open ones included, never exceeds the paid amount. The same id again returns the first refund. Rule:
- * D-§7.
+ * Writes a refund inside the caller's transaction. Refuses if the intent is not paid, or if the sum of its
+ * refunds, undecided ones included, would exceed the paid amount. A repeat with the same id returns the
+ * first refund. Rule: D-§7.
  */
 export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRefund> {
   const { merchantId, refundId, intentId } = order;
-  // This lock serialises the refunds of one intent, so two refunds together never exceed the paid
-  // amount.
+  // The lock serialises the refunds of one intent, so that concurrent refunds cannot exceed the amount.
   const intent = isId('in', intentId) ? await lockIntent(tx, { merchantId, intentId }) : null;
   if (!intent) return { kind: 'refused', code: 'resource_not_found', message: 'No such payment.' };
   const known = await findRefund(tx, merchantId, refundId);
@@ -75,7 +74,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
 
 const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
-/** The sum of all refunds of the payment that were not refused, open ones included. */
+/** Returns the sum of the payment's refunds that are not REFUSED, undecided ones included. */
 async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
   const [row] = await tx
     .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
@@ -106,7 +105,7 @@ async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise
   return paid.gatewayChargeId;
 }
 
-/** The merchant's refund, or null. Another merchant's refund is null too. Rule: D-21. */
+/** Returns the merchant's refund; null for an unknown id and for another merchant's. Rule: D-21. */
 export async function findRefund(
   db: Db,
   merchantId: string,
@@ -117,8 +116,8 @@ export async function findRefund(
 }
 
 /**
- * Voids a refund that could not be handed over to Temporal, unless it was sent. True if it will never
- * return money. A repeat is safe.
+ * Voids a refund whose workflow could not be started, unless the refund was sent. True if the refund will
+ * never be sent. A repeat is safe.
  */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const reason = WITHDRAWN;
@@ -130,12 +129,12 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   return refund?.state === 'REFUSED' && refund.reason === reason;
 }
 
-/** The stored reason of a voided refund: no idempotency key exists, so the caller cannot ask again. */
+/** The stored reason of a voided refund. */
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
- * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
- * Returns the row, or null if the refund is decided: then the caller must send nothing.
+ * Marks the refund as SENDING. The caller must do this before every send: from then on the gateway may have
+ * the refund. Returns the row. Null if the refund is decided: then the caller must not send it.
  */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
@@ -155,9 +154,8 @@ export type RefundSettlement =
   | { kind: 'refused' | 'unknown' | 'review'; reason: string };
 
 /**
- * Records the outcome of a refund once: the refund, its intent and its event, in one transaction. If
- * the refund was settled before, it keeps its outcome, and that outcome is returned. `nowAt` is real
- * time.
+ * Records the outcome of a refund in the rows of refund and intent, and its event, in one transaction. If
+ * the refund was settled before, changes nothing and returns the first outcome. `nowAt` is real time.
  */
 export async function settleRefund(
   db: Db,

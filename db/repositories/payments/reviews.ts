@@ -26,8 +26,8 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
 }
 
 /**
- * Starts a late-charge watch for an attempt that was voided before the gateway received it. The row
- * looks like a review that was decided as "nothing was charged". Inside the caller's transaction.
+ * Stores that an attempt needs a late-charge watch, because it was voided before the gateway received it.
+ * The row equals a review with the decision `not_charged`. Inside the caller's transaction.
  */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
   const reason = 'the subscription ended or was paused before the gateway had got the charge';
@@ -61,7 +61,7 @@ export async function findDecision(
   return row?.outcome ? { ...row, outcome: row.outcome } : null;
 }
 
-/** True if the open attempt in `state` has a decision that is not booked yet. */
+/** True if manual review has decided the open attempt in `state` and the decision is not recorded yet. */
 export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Promise<boolean> {
   const { merchantId, owed, openAttempt } = state;
   if (!owed || openAttempt?.reviewReason === undefined) return false;
@@ -78,7 +78,7 @@ export async function isOpenAttemptDecided(db: Db, state: SubscriptionState): Pr
   return attempt !== undefined && (await findDecision(db, { merchantId, ...attempt })) !== null;
 }
 
-/** An attempt or refund in REVIEW, or a decided one, with the data that an operator needs. */
+/** A review with the data of its attempt or refund that an operator needs. */
 export interface ListedReview extends Review {
   state: string;
   intentId: string;
@@ -87,11 +87,11 @@ export interface ListedReview extends Review {
   amountMinor: number;
   currency: string;
   gateway: string | null;
-  /** The idempotency key that the gateway saw. */
+  /** The idempotency key at the gateway. */
   gatewayKey: string;
 }
 
-/** The open reviews, oldest first. With `settled`, the settled ones too. */
+/** Returns the reviews without a decision, oldest first. With `settled`, also those with a decision. */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },
@@ -135,7 +135,7 @@ async function select(db: Db, which: SQL | undefined, limit: number): Promise<Li
         eq(paymentIntents.id, sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`),
       ),
     )
-    // If the gateway has answered meanwhile, no manual review is needed.
+    // Omit a review without a decision whose attempt or refund has left REVIEW by an answer of the gateway.
     .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
     .orderBy(asc(paymentReviews.sinceAt))
     .limit(limit);
@@ -173,8 +173,8 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Writes an operator's decision once. The subject must be in REVIEW and undecided. A second decision,
- * or one after the gateway's answer, is refused with the reason. The workflow books the decision.
+ * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if
+ * the subject is not in REVIEW any more or has a decision.
  */
 export async function decideReview(
   db: Db,
@@ -218,7 +218,7 @@ export async function decideReview(
   });
 }
 
-/** The attempt or refund that this gateway charge or refund settled, by a booking or by a decision. */
+/** Returns the attempt or refund that already has this gateway id, recorded or by a decision; or null. */
 async function ownerOf(
   tx: Db,
   subjectId: string,
@@ -238,8 +238,8 @@ async function ownerOf(
 }
 
 /**
- * The decisions that are not complete: not booked yet, or with a late-charge watch that still runs.
- * Each is taken at most once a minute: taking it sets `updatedAt`, as for open payments.
+ * Returns decided reviews that are not closed: the decision is not recorded yet, or the late-charge watch
+ * still runs. Sets `updatedAt`, so that a call returns each review at most once a minute.
  */
 export async function takeDecidedReviews(db: Db, limit: number): Promise<ListedReview[]> {
   const due = db

@@ -61,7 +61,7 @@ export async function findHostedSetup(db: Db, token: string) {
 }
 
 /**
- * Adds the payer's details to the session and the customer. It fills only fields that the merchant left
+ * Adds the payer's details to the session and the customer. Fills in only fields that the merchant left
  * empty. Rule: D-11.
  */
 export async function fillInSetupDetails(
@@ -83,8 +83,8 @@ export async function fillInSetupDetails(
 }
 
 /**
- * Sets the session to FAILED once `limit` of its cards were declined. A card with an unknown outcome
- * does not count, because it may still be saved. A session that is decided does not change.
+ * Sets the session to FAILED if `limit` of its cards were declined. A card with an unknown outcome does not
+ * count, because it may still be saved. Changes only a session in CREATED.
  */
 export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number): Promise<void> {
   const declined = db

@@ -45,7 +45,7 @@ export async function insertSetupMethod(
   return true;
 }
 
-/** The merchant's setup session, or null. Another merchant's session is null too. Rule: D-21. */
+/** Returns the merchant's setup session; null for an unknown id and for another merchant's. Rule: D-21. */
 export async function findSetupMethod(
   db: Db,
   merchantId: string,
@@ -60,9 +60,8 @@ export async function findSetupMethod(
 }
 
 /**
- * Completes a setup session once, after its card was saved: the session, its event and the method's
- * LIVE status. A session that is over accepts no card. If this same method completed it before, the
- * answer is `saved` again. Rules: D-50, D-§7.
+ * Completes a setup session after its card was saved: records the session, its event and the method's status
+ * LIVE. Refuses a session that is over. A repeat with the same method returns `saved`. Rules: D-50, D-§7.
  */
 export async function completeSetupMethod(
   db: Db,
@@ -96,7 +95,7 @@ export async function completeSetupMethod(
   });
 }
 
-/** Why a session that is over accepts no card. */
+/** Returns the refusal of a session that is over. */
 export function setupIsOver(session: SetupMethod): SetupOutcome {
   const message =
     session.status === 'SUCCESS'

@@ -40,13 +40,12 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 }
 
 /**
- * Writes the row of the open attempt, in one transaction, before any request leaves the process. The
- * same transaction records the transition that opened the attempt, unless `opening` is null: then it is
- * recorded already. It also creates the cycle's intent if the intent is missing. A repeat returns the
- * same row.
+ * Writes the row of the open attempt. The caller must do this before it sends the charge. The same
+ * transaction records the transition `opening` (null if it is recorded already) and creates the cycle's
+ * intent if the intent is missing. A repeat returns the same row.
  *
- * Returns `repeated` or `stale` if the subscription changed without the caller. The caller must send
- * nothing then.
+ * Returns `repeated` or `stale` if another process has changed the subscription. Then the caller must not
+ * send the charge.
  */
 export async function openAttemptRow(
   db: Db,
@@ -68,15 +67,15 @@ export async function openAttemptRow(
       const current = await lockedState(tx, state);
       if (!isSameAttempt(current, state)) return { kind: 'stale', state: current };
     }
-    // Insert only after this check: a stale caller must leave no intent and no event.
+    // Insert only after the check above, so that a stale caller inserts no intent and no event.
     const intent = existingId === null ? await insertIntent(tx, state) : { id: existingId };
     return { kind: 'opened', attempt: await ensureAttempt(tx, state, intent) };
   });
 }
 
 /**
- * The equal version proves that no transition was recorded since. The rest proves that this attempt's
- * transition wrote that version.
+ * True if the row still has the version of `state` and the same open attempt. Then no other process has
+ * recorded a transition in the meantime.
  */
 export function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
   return (
@@ -88,8 +87,7 @@ export function isSameAttempt(current: SubscriptionState, state: ChargeableState
 
 /**
  * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
- * attempt takes this lock first, so two runs of one subscription wait for each other and never
- * deadlock.
+ * attempt takes this lock first, so that two runs of one subscription cannot deadlock.
  */
 export async function lockedState(tx: Db, state: SubscriptionRef): Promise<SubscriptionState> {
   const [row] = await tx
@@ -124,11 +122,11 @@ async function findIntent(tx: Db, state: ChargeableState): Promise<string | null
 
 interface FoundIntent {
   readonly id: string;
-  /** True if this transaction created the intent: it has no attempt yet. */
+  /** True if this transaction created the intent, so that the intent has no attempt yet. */
   readonly isNew?: true;
 }
 
-/** One intent per cycle: the first insert decides its id. Rule: D-40. */
+/** Inserts the cycle's intent, or returns the intent that a concurrent transaction inserted. Rule: D-40. */
 async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent> {
   const { owed, merchantId, subscriptionId } = state;
   const [terms] = await tx
@@ -212,8 +210,8 @@ type NewAttempt = Pick<
 >;
 
 /**
- * Opens an attempt and sets its intent to PENDING. The caller must hold the lock that decides whether
- * an attempt may open.
+ * Inserts an attempt and sets its intent to PENDING. The caller must hold the lock under which it has
+ * checked that no attempt is open.
  */
 export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
@@ -246,8 +244,8 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
 }
 
 /**
- * Marks that the request is about to leave the process. After this, only the gateway knows the outcome.
- * False if the attempt is settled or in review: then the caller must send nothing.
+ * Marks the attempt as SENDING. The caller must do this before every send: from then on the gateway may have
+ * the charge. False if the attempt is settled or in REVIEW: then the caller must not send it.
  */
 export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
   const sending = await db
@@ -314,11 +312,11 @@ export async function settleAttempt(
   const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
   for (const { firstSentAt, ...subject } of changed) {
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    // Another process may have sent the attempt after this caller read it. The row decides.
+    // Another process may have sent the attempt after this caller read it, so the present row is checked.
     if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
     if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
   }
-  // The first settlement also settled the intent. The intent may have a new attempt since.
+  // An attempt that was settled before has settled its intent, which may have a new attempt by now.
   if (!isDecided || changed.length === 0) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx

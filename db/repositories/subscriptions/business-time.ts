@@ -4,9 +4,9 @@ import { outboxEvents } from '../../schema/outbox-events.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 
 /**
- * The business time of a record of `subscriptionId`: the time that the subscription reached on its test
- * clock, or `nowAt` without a clock. While the clock advances, it is at least the time of the
- * subscription's last event, so a new event is never earlier than that one. Rules: D-52, D-60.
+ * Returns the business time for a new record of a subscription: `nowAt` without a test clock, else the time
+ * that the subscription has reached on its clock. The result is never before the subscription's last event,
+ * so that events stay in order while the clock advances. Rules: D-52, D-60.
  */
 export async function businessNow(
   db: Db,

@@ -32,8 +32,8 @@ import {
 
 /**
  * The usual charge in three round trips and two commits: read, open, settle. In every unusual case (a
- * repeat, another run, a second intent) these statements change nothing. Then the transactions in
- * `attempts.ts` decide; they are the reference.
+ * repeat, another run, a second intent) these statements change nothing, and the caller uses the
+ * transactions in `attempts.ts` instead.
  */
 
 /** An attempt that this call opened and may send at once, with the data for its settlement. */
@@ -42,7 +42,7 @@ export interface FreshAttempt {
   facts: ChargeFacts;
 }
 
-/** Data of the rows around a charge. It does not change while the charge runs. */
+/** Data for the events of a charge. The data does not change during the charge. */
 interface ChargeFacts {
   intent: IntentFacts;
   subscriptionMetadata: Record<string, string> | null;
@@ -50,8 +50,8 @@ interface ChargeFacts {
 }
 
 /**
- * Records the opening and the attempt, as SENDING, in one statement. If the process dies before it
- * sends, the next run looks the charge up. Null if nothing was recorded: then the transactions decide.
+ * Records the opening and the attempt, as SENDING, in one statement. If the process dies before the send, a
+ * later run looks the charge up. Null if nothing was recorded: then the caller uses `openAttemptRow`.
  */
 export async function openFreshAttempt(
   db: Db,
@@ -69,7 +69,7 @@ export async function openFreshAttempt(
     known.openAttempt.startedAt,
     'CREATED',
   );
-  // The event of a new intent is from before its first attempt, so it has no card.
+  // `intent.created` comes before the first attempt, so the event has no card.
   const toStore = eventsToStore(known, {
     ...found.facts,
     intent: { ...found.facts.intent, card: null },
@@ -87,8 +87,8 @@ export async function openFreshAttempt(
 }
 
 /**
- * Records the outcome of a fresh attempt and all its consequences, in one statement. False if nothing
- * was recorded because the attempt or the subscription changed since this caller read it.
+ * Records the outcome of a fresh attempt and all its consequences, in one statement. False, without a
+ * change, if the attempt or the subscription has changed since the caller read it.
  */
 export async function settleFreshAttempt(
   db: Db,
@@ -109,7 +109,7 @@ export async function settleFreshAttempt(
   const { commandId } = state.openAttempt;
   const parts = [
     movedPart(change.state, state.version, `${state.subscriptionId}:${change.state.version}`),
-    // It reads `moved`, so the subscription's row is locked before the attempt's, as in `lockedState`.
+    // Reads from `moved`, so that the subscription's row is locked before the attempt's row.
     sql`settled as (
       update payment_attempt a set state = ${isPaid ? 'SUCCEEDED' : 'DECLINED'},
         gateway_charge_id = ${settlement.gatewayChargeId}, error_code = ${errorCode},
@@ -126,7 +126,7 @@ export async function settleFreshAttempt(
     ...(livePaymentMethodId === undefined ? [] : [liveMethodPart(livePaymentMethodId)]),
     ...outboxParts(change.events.map(eventsToStore(state, facts))),
   ];
-  // Both parts change a row, or neither does: else the division by zero fails the whole statement.
+  // If only one of the two parts changes a row, the division by zero rolls back the whole statement.
   const isWhole = sql`(select count(*) from settled) = 1 and (select count(*) from moved) = 1`;
   const query = withParts(parts, sql`select 1 / (case when ${isWhole} then 1 else 0 end) as whole`);
   return (await db.execute(query).catch(undone)).length === 1;

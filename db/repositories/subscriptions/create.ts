@@ -11,7 +11,7 @@ import { loadSettings } from '../merchants/settings.ts';
 import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
 
-/** The merchant's order data, which no rule uses: the columns that no other code fills. */
+/** The merchant's order data: the columns that are only stored and returned. */
 export type SubscriptionOrder = Omit<
   typeof subscriptions.$inferInsert,
   | keyof ReturnType<typeof rowOf>
@@ -35,10 +35,9 @@ export interface NewCheckout {
 }
 
 /**
- * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none
- * with a trial), the checkout session and the events. It also fixes the subscription's share of the
- * merchant's jitter, for its whole life. The workflow starts after the transaction, or by the sweep.
- * Rules: D-§4 first row, D-51.
+ * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none with a
+ * trial), the checkout session and the events. Computes the subscription's jitter, which never changes. The
+ * caller starts the workflow after the commit; if that fails, the sweep does. Rules: D-§4 first row, D-51.
  */
 export async function createSubscription(
   tx: Db,

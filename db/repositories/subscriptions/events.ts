@@ -8,8 +8,8 @@ import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
 
 /**
- * Writes a subscription's events to the outbox, in order, inside the caller's transaction. It reads the
- * subscription's row, so the caller changes the rows first. No drafts: no statement. Rules: D-51, D-52.
+ * Writes a subscription's events to the outbox, in order, inside the caller's transaction. The events
+ * contain data of the row, so the caller must change the row before. Rules: D-51, D-52.
  */
 export async function appendDrafts(
   tx: Db,

@@ -22,7 +22,7 @@ export interface Link {
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
 }
 
-/** The link of a code, usable or not. Null for an unknown code. */
+/** Returns the link of a code, also if it is expired or used up. Null for an unknown code. */
 export async function findLink(db: Db, code: string): Promise<Link | null> {
   const [row] = await db
     .select({
@@ -43,16 +43,16 @@ export async function findLink(db: Db, code: string): Promise<Link | null> {
   return row ?? null;
 }
 
-/** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} decides finally. */
+/** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} checks again under a lock. */
 export function isUsable({ template }: Link, nowAt: number): boolean {
   return template.uses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
 /**
- * Counts a use of a link for the checkout of `checkoutToken`. The caller creates that checkout in the
- * same transaction. `repeated`: the checkout exists already, and no use was counted. `gone`: the link
- * is used up or expired. The link's row stays locked until the transaction ends, so a second call with
- * the same token finds the first one's checkout. Rule: D-37.
+ * Counts a use of a link for the checkout of `checkoutToken`, which the caller creates in the same
+ * transaction. `repeated`: the checkout exists already, and no use was counted. `gone`: the link is used up
+ * or expired. Locks the link's row until the transaction ends, so that a concurrent call with the same token
+ * finds the checkout. Rule: D-37.
  */
 export async function takeLinkUse(
   tx: Db,

@@ -55,8 +55,8 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * Creates the session of an update link. The first card try creates it; opening the page writes
- * nothing. A repeat is safe. Rule: D-33.
+ * Creates the session of an update link. The caller does this at the first card try, because opening the
+ * page must write nothing. A repeat is safe. Rule: D-33.
  */
 export async function ensureUpdateSession(
   db: Db,
@@ -103,7 +103,7 @@ export async function updateTriesOf(
       and(
         eq(subscriptionCommands.merchantId, checkoutTries.merchantId),
         eq(subscriptionCommands.subscriptionId, ref.subscriptionId),
-        // The command id is the token. The key of the try is the token's hash.
+        // The command id is the card token, and the key of the try is the token's hash.
         eq(sql`sha256(convert_to(${subscriptionCommands.commandId}, 'UTF8'))`, checkoutTries.key),
       ),
     )

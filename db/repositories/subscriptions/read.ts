@@ -40,7 +40,7 @@ export function selectSubscriptions(db: Db) {
     );
 }
 
-/** The merchant's subscription, or null. Another merchant's subscription is null too. Rule: D-21. */
+/** Returns the merchant's subscription; null for an unknown id and for another merchant's. Rule: D-21. */
 export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;
   const [row] = await selectSubscriptions(db).where(
@@ -64,8 +64,8 @@ export async function hasSubscription(
 }
 
 /**
- * The subscription data that a one-time charge needs, locked for share until the transaction ends. Null
- * for an unknown subscription. Rules: D-21, D-35.
+ * Returns the subscription data that a one-time charge needs, and locks the row for share until the
+ * transaction ends. Null for an unknown subscription. Rules: D-21, D-35.
  */
 export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;

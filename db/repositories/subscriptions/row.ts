@@ -1,7 +1,7 @@
 import { wakeAt } from '../../../domain/subscription/decide.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 
-/** The columns that repeat facts of `state`. */
+/** Returns the column `state` and the columns that repeat its facts for queries. */
 export function rowOf(state: SubscriptionState) {
   return {
     status: state.status,

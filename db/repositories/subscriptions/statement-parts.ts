@@ -8,9 +8,9 @@ import type { EventToStore } from '../webhooks/outbox.ts';
 import { rowOf } from './row.ts';
 
 /**
- * Parts of a `with` list that records a transition in one statement. `moved` is the guard: it has a row
- * only if the subscription's row was at the previous version. Every other part reads from `moved`, so a
- * stale caller writes nothing. One statement is one round trip and one commit.
+ * The CTEs of a statement that records a transition with one round trip and one commit. `moved` has a row
+ * only if the subscription's row had the previous version. Every other CTE reads from `moved`, so a stale
+ * caller writes nothing.
  */
 
 /** `moved`: updates the subscription's row from `fromVersion` to `state`. */
@@ -31,7 +31,7 @@ export function movedPart(
     returning merchant_id, id)`;
 }
 
-/** The command that caused the transition, with its result if known. */
+/** Inserts the command that caused the transition. Its `result` is null if it is not known yet. */
 export function commandPart(
   command: { commandId: string; kind: CommandKind; result: CommandResult | null },
   acceptedAt: number,
@@ -43,13 +43,13 @@ export function commandPart(
       ${timestamp(acceptedAt)} from moved)`;
 }
 
-/** Placeholder in an event's text until the counter returns the sequence number. */
+/** Placeholder in an event's text, which SQL replaces by the sequence number. */
 const SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /**
  * Stores the events in order. Each event gets a pending delivery for every active configuration of the
- * merchant that subscribed to its type. As in `appendEvents`, the counter's row stays locked until the
- * commit, so the sequence order is the commit order. Empty without events.
+ * merchant that subscribed to its type. The counter's row is locked until the commit, so the sequence order
+ * is the commit order.
  */
 export function outboxParts(events: readonly EventToStore[]): SQL[] {
   if (events.length === 0) return [];
@@ -101,10 +101,10 @@ export function json(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** SQLSTATE codes that mean: the rows were not in the expected state, and nothing was changed. */
+/** SQLSTATE codes of a statement that failed because rows were not in the expected state. */
 const UNDONE_CODES = /^(22012|23503|23505)$/;
 
-/** Handles a statement that recorded nothing because of the rows' state. It rethrows any other error. */
+/** Returns an empty result for an error with one of {@link UNDONE_CODES}. Rethrows any other error. */
 export function undone(error: unknown): [] {
   const { cause } = error as { cause?: { code?: unknown } };
   if (typeof cause?.code === 'string' && UNDONE_CODES.test(cause.code)) return [];

@@ -19,15 +19,15 @@ import { rowOf } from './row.ts';
 /** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
 export interface Transition {
   change: Change;
-  /** A command's id, or `<subscription>:<version>` if a timer caused it. */
+  /** The id of the command that caused the transition, or `<subscription>:<version>` for a due step. */
   transitionId: string;
   command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
   nowAt: number;
 }
 
 /**
- * `repeated`: this transition or this command was recorded before. `stale`: the row changed without the
- * caller. In both cases the caller continues from the row's state.
+ * `repeated`: this transition or this command was recorded before. `stale`: another process has changed the
+ * row. In both cases the caller continues from the row's `state`.
  */
 export type Recorded =
   | { kind: 'recorded' }
@@ -35,9 +35,9 @@ export type Recorded =
   | { kind: 'stale'; state: SubscriptionState };
 
 /**
- * Records a transition in one transaction, which is the caller's if `db` is one. It writes the row
- * guarded by its version, the command with its result, the effects, and the events. It changes nothing
- * unless it returns `recorded`.
+ * Records a transition in one transaction: the row, if it has the previous version, the command with its
+ * result, the effects and the events. Returns `repeated` or `stale` if nothing was changed. If `db` is a
+ * transaction, uses it.
  */
 export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
   const { change, command } = transition;
@@ -66,8 +66,8 @@ export async function recordTransition(db: Db, transition: Transition): Promise<
 }
 
 /**
- * Records the usual transition in two round trips and one commit. False if nothing was recorded: other
- * rows change too, it is a repeat, or the row has changed. Then the transaction decides.
+ * Records the usual transition in two round trips and one commit. False if nothing was recorded: the
+ * transition has effects or events of intents, it is a repeat, or the row has changed.
  */
 async function isRecordedAtOnce(
   db: Db,
@@ -121,7 +121,7 @@ export async function settleCommand(
     .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
 }
 
-/** A command with its result; null if it was never carried out. The result is null while it is unknown. */
+/** Returns an executed command; null if it was not executed. `result` is null until it is known. */
 export async function findCommand(
   db: Db,
   ref: SubscriptionRef,
@@ -139,7 +139,7 @@ export interface Snapshot {
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
 }
 
-/** The start state of a workflow. Null for an unknown subscription. */
+/** Returns what a workflow starts from; null for an unknown subscription. */
 export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
   const [row] = await db
     .select({
@@ -161,12 +161,12 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
   const { state, targetAt } = row;
   if (targetAt === null) return { state, clock: null };
   const reachedAt = row.reachedAt ?? row.createdAt;
-  // While the clock advances, the subscription may be further than the time that it last recorded.
+  // While the clock advances, the subscription may have passed the time that it recorded last.
   const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
   return { state, clock: { nowAt, targetAt, reachedAt } };
 }
 
-/** Number of the merchant's subscriptions created before this one, at most `most`. */
+/** Returns how many subscriptions the merchant had before this one, at most `most`. */
 export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): Promise<number> {
   const { merchantId, createdAt, id } = subscriptions;
   const own = db.select({ createdAt, id }).from(subscriptions).where(isRow(ref));
@@ -181,8 +181,8 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 }
 
 /**
- * Records the next look-up time after a look-up without a result. This is no transition. The sweep
- * reads the row, so it does not take the subscription for a stuck one.
+ * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not take
+ * the subscription for a stuck one. The version does not change.
  */
 export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };
@@ -193,8 +193,8 @@ export async function recordLookup(db: Db, state: SubscriptionState): Promise<vo
 }
 
 /**
- * Records that a subscription on a test clock has done everything due up to `reachedAt`. The value
- * never decreases. Rule: D-60.
+ * Records that no step of a subscription on a test clock is due up to `reachedAt`. The stored value never
+ * decreases. Rule: D-60.
  */
 export async function recordClockReached(
   db: Db,
@@ -212,7 +212,7 @@ export async function recordClockReached(
     );
 }
 
-/** Records that Temporal confirmed the workflow. */
+/** Records that Temporal has confirmed the start of the workflow. */
 async function markWorkflowStarted(db: Db, ref: SubscriptionRef): Promise<void> {
   await db
     .update(subscriptions)
@@ -284,7 +284,7 @@ function isCommand(ref: SubscriptionRef, commandId: string) {
   );
 }
 
-/** The subscription rows for the process that talks to Temporal. */
+/** The row functions that the client of the subscription workflows needs. */
 export function subscriptionRows(db: Db) {
   return {
     findCommand: (ref: SubscriptionRef, commandId: string) => findCommand(db, ref, commandId),

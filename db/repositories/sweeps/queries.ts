@@ -13,7 +13,7 @@ import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
-/** Subscriptions created more than 10 s ago whose workflow start was never confirmed. */
+/** Returns subscriptions that are older than 10 s and whose workflow start is not confirmed. */
 export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return db
     .select(ref)
@@ -35,8 +35,8 @@ const IS_OVERDUE = and(
 );
 
 /**
- * Subscriptions without a test clock whose wake-up is overdue by a minute. Ended subscriptions with an
- * open attempt are included.
+ * Returns subscriptions without a test clock whose next step is overdue by a minute, also ENDED ones with an
+ * open attempt.
  */
 export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return db
@@ -47,7 +47,7 @@ export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
     .limit(limit);
 }
 
-/** True while `overdue` would find the subscription. */
+/** True if {@link overdue} would return the subscription. */
 export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
@@ -61,9 +61,9 @@ export async function isOverdue(
 }
 
 /**
- * Subscriptions that have not reached their test clock's target and have not changed for 30 s, with the
- * target. A subscription with an open attempt waits for the attempt's outcome. It counts only when its
- * look-up is overdue. Rule: D-60.
+ * Returns subscriptions that have not reached their test clock's target and have not changed for 30 s. A
+ * subscription with an open attempt waits for the outcome, so it is returned only if its look-up is overdue
+ * by a minute. Rule: D-60.
  */
 export function behindTheirClock(
   db: Db,
@@ -87,7 +87,7 @@ export function behindTheirClock(
         lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
         or(
           sql`${subscriptions.state} ->> 'openAttempt' is null`,
-          // An open attempt is due in real time, also for a subscription with a test clock.
+          // For an open attempt `wakeAt` is real time, also on a test clock.
           lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
         ),
       ),
@@ -96,9 +96,9 @@ export function behindTheirClock(
 }
 
 /**
- * Undecided payments outside a cycle without progress for a minute: charges that were not handed over
- * to Temporal, and all payments with an open attempt. Taking them sets `updatedAt`, so the same rows do
- * not return within a minute and displace others.
+ * Returns undecided payments outside the billing cycles that have not changed for a minute: charges without
+ * an attempt, and all payments with an open attempt. Sets `updatedAt`, so that a call returns each payment at
+ * most once a minute and the limit reaches other payments.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const open = db
@@ -108,7 +108,7 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
       and(
         ne(paymentIntents.kind, 'cycle'),
         inArray(paymentIntents.status, ['CREATED', 'PENDING']),
-        // A hosted payment without an attempt waits for its payer.
+        // Without a hosted payment that has no attempt: it waits for its payer.
         or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
         lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
       ),
@@ -124,7 +124,7 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
 }
 
 /**
- * True if no idempotency key refers to the command that created the record: then its caller cannot
+ * SQL condition: no idempotency key refers to the command that created the record, so its caller cannot
  * repeat the request.
  */
 function isUnkeyed(id: SQL, merchantId: SQL): SQL {
@@ -134,8 +134,8 @@ function isUnkeyed(id: SQL, merchantId: SQL): SQL {
 }
 
 /**
- * Charges requested without a key that have no attempt after a minute. If no workflow has them either,
- * the caller never got an answer. Rule: D-17.
+ * Returns charges that were requested without an idempotency key and have no attempt after a minute. If no
+ * workflow runs for such a charge, its caller got no answer, and the charge must be voided. Rule: D-17.
  */
 export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
   return db
@@ -153,8 +153,8 @@ export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
 }
 
 /**
- * Refunds requested without a key that were not sent after a minute. The refund of a late charge is
- * always carried out, so it is left out.
+ * Returns refunds that were requested without an idempotency key and are not sent after a minute. Without
+ * refunds of late charges, because those must be executed.
  */
 export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   return db
@@ -171,7 +171,7 @@ export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
     .limit(limit);
 }
 
-/** Undecided refunds without progress for a minute. Taking them sets `updatedAt`, as for open payments. */
+/** Returns undecided refunds, each at most once a minute, as {@link takeOpenPayments} does. */
 export async function takeOpenRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   const open = db
     .select({ row: sql`${refunds}.ctid` })

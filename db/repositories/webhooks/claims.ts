@@ -6,10 +6,10 @@ import type { Db } from '../../client.ts';
 import type { EndpointRef, StreamRef } from './deliveries.ts';
 
 /**
- * A claim in a delivery's row decides which process may send it. Deliveries of one stream to one
- * endpoint go out in order. So the first delivery that holds back later ones stands for all of them:
- * while it is claimed, no other process may send any. A claim ends when the attempt is recorded, when
- * the claim is released, or at `claimed_until` by the database's clock.
+ * A process may send a delivery only if it has claimed the delivery's row. Deliveries of one stream to one
+ * endpoint are sent in order: while a process has claimed a delivery with fewer than three failures, no
+ * other process may send a later one. A claim ends when the attempt is recorded, when the claim is released,
+ * or at `claimed_until` by the database's clock.
  */
 
 /** A webhook endpoint with its signing secrets and its circuit breaker. */
@@ -36,7 +36,7 @@ export interface ClaimedDelivery {
 export interface ClaimedBatch {
   /** In sequence order, without a gap after the first one. */
   deliveries: ClaimedDelivery[];
-  /** Claimed, but an earlier delivery belongs to another process. The caller releases them unsent. */
+  /** Claimed, but another process has claimed an earlier delivery. The caller must release the claims. */
   unsendable: ClaimedDelivery[];
 }
 
@@ -57,7 +57,7 @@ export interface StreamClaim {
   left: { endpoint: Endpoint; reason: LeftReason }[];
 }
 
-/** Deliveries of one stream to one endpoint in one claim. A longer stream needs several claims. */
+/** Most deliveries of one stream to one endpoint in one claim. */
 const BATCH_SIZE = 20;
 
 const IS_FREE = sql`(d.claimed_until is null or d.claimed_until <= now())`;
@@ -76,12 +76,12 @@ const DELIVERY_COLUMNS = sql`k.event_id as "eventId", k.attempts,
 type EndpointRow = {
   [Key in keyof (Omit<Endpoint, 'merchantId' | 'breaker'> & Breaker)]: (Endpoint & Breaker)[Key];
 };
-/** A candidate. `claimedUntil` is null if another process claimed it first. */
+/** A delivery that the statement tried to claim. `claimedUntil` is null if another process was first. */
 type DeliveryRow = {
   [Key in Exclude<keyof ClaimedDelivery, 'claimedUntil'>]: ClaimedDelivery[Key];
 } & { claimedUntil: number | null };
 
-/** Claims the rows of the CTE `candidate` that are still free. It never waits for another process. */
+/** Claims the rows of the CTE `candidate` that are still free. Skips locked rows instead of waiting. */
 function takingCandidates(merchantId: string, claimMs: number) {
   return sql`locked as (
       select d.event_id, d.config_id
@@ -113,10 +113,10 @@ function batchOf(rows: readonly DeliveryRow[]): ClaimedBatch {
 }
 
 /**
- * Claims the due deliveries of a stream in one statement. For every endpoint it takes the first ones in
- * sequence order. An endpoint must be active and not excluded, and its breaker must be closed. A first
- * attempt is always due; `nowAt` decides for later attempts. The endpoint's queue sends deliveries that
- * failed three times. Rule: D-54.
+ * Claims the due deliveries of a stream in one statement: for every endpoint the first ones in sequence
+ * order. Skips endpoints that are inactive, excluded or have an open breaker. A first attempt is always due;
+ * `nowAt` decides for later attempts. Skips deliveries that failed three times, because the endpoint's queue
+ * sends those. Rule: D-54.
  */
 export async function claimStream(
   db: Db,
@@ -180,15 +180,15 @@ function reasonOf(
   if (!row.isActive) return 'inactive';
   if (row.consecutiveFailures >= OPENS_AFTER_FAILURES) return 'breaker_open';
   if (row.isExcepted) return 'excepted';
-  // The delivery was due and free when the statement began, so another process claimed it meanwhile.
+  // If the delivery was due and free when the statement began, another process has claimed it since.
   return row.isClaimed || row.isDue ? 'claimed' : 'not_due';
 }
 
 /**
- * Claims the due deliveries of one endpoint in one statement. It takes at most `batches` streams, those
- * due longest first, and of each the first deliveries in sequence order. A delivery that failed three
- * times holds back no other and is a batch of its own. {@link claimStream} says when a delivery is due.
- * Rule: D-54.
+ * Claims the due deliveries of one endpoint in one statement: of at most `batches` streams, those due longest
+ * first, and of each stream the first deliveries in sequence order. A delivery that failed three times is a
+ * batch of its own, because later deliveries do not wait for it. {@link claimStream} says when a delivery is
+ * due. Rule: D-54.
  */
 export async function claimForEndpoint(
   db: Db,
@@ -259,7 +259,7 @@ function endpointOf(merchantId: string, row: EndpointRow): Endpoint {
   };
 }
 
-/** Groups rows by key. The groups are in the order in which each key appeared first. */
+/** Groups rows by key, in the order of each key's first row. */
 function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string): Row[][] {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {

@@ -12,7 +12,7 @@ export interface ConfigRef {
   configId: string;
 }
 
-/** How long `webhook-signature` also lists the previous secret. Rule: D-53. */
+/** How long, in ms, `webhook-signature` also contains a signature by the previous secret. Rule: D-53. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) =>
@@ -51,8 +51,8 @@ export async function listWebhookConfigs(
 }
 
 /**
- * A new secret of a configuration. If the stored secret cannot be opened, it is not kept as the
- * previous secret.
+ * A new secret of a configuration. If the stored secret cannot be decrypted (`isStoredReadable` is false), it
+ * does not become the previous secret.
  */
 export interface Resealed {
   readonly sealedSigner: Buffer;
@@ -60,10 +60,10 @@ export interface Resealed {
 }
 
 /**
- * Replaces URL, secret and event types. It also reactivates the configuration and closes its circuit
- * breaker. `reseal` gets the stored secret. It returns the new secret sealed, or null if the secret did
- * not change. A changed secret stays listed for 24 h more. False if the merchant has no such
- * configuration. Rules: IF-4.15, D-53, D-55.
+ * Replaces URL, secret and event types, reactivates the configuration and closes its circuit breaker.
+ * `reseal` gets the stored secret and returns the new one, encrypted, or null if the secret does not change.
+ * The old secret also signs for 24 h more. False if the merchant has no such configuration. Rules: IF-4.15,
+ * D-53, D-55.
  */
 export async function updateWebhookConfig(
   db: Db,
@@ -125,8 +125,8 @@ export async function deleteWebhookConfig(
 }
 
 /**
- * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does
- * nothing if the URL changed since `url` was tried. Rule: D-54.
+ * Deactivates a configuration until the merchant updates it, and drops its pending deliveries. Does nothing
+ * if the configuration no longer has the URL `url`, which failed. Rule: D-54.
  */
 export async function deactivateWebhookConfig(
   db: Db,
@@ -142,7 +142,7 @@ export async function deactivateWebhookConfig(
   });
 }
 
-/** Drops the pending deliveries of a configuration that accepts no more events. Rule: D-54. */
+/** Drops the pending deliveries of an inactive or deleted configuration. Rule: D-54. */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },

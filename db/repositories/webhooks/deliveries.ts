@@ -50,11 +50,11 @@ export interface DeliveryRecord {
 
 /**
  * Stores, in one statement, the results of claimed deliveries: attempts, released claims and circuit
- * breakers. An attempt counts once: if it was recorded before, or its delivery is settled, nothing
- * changes. A breaker changes only if its row still has the state that was read.
+ * breakers. An attempt that was recorded before, or whose delivery is settled, changes nothing. A breaker
+ * changes only if its row still has the state that was read.
  *
- * Returns the configurations whose breaker changed. `hasMore` is true if the stream
- * `streamId` has an unclaimed delivery without attempts to one of these endpoints.
+ * Returns the configurations whose breaker changed. `hasMore` is true if the stream `streamId` has an
+ * unclaimed delivery without attempts to one of these endpoints.
  */
 export async function recordDeliveries(
   db: Db,
@@ -71,7 +71,7 @@ export async function recordDeliveries(
     ...claim,
     claimedUntil: toTimestamp(claimedUntil),
   }));
-  // Two records with several endpoints must lock their rows in the same order.
+  // Every process must lock the rows of endpoints in the same order, to avoid deadlocks.
   const breakers = record.breakers
     .toSorted((left, right) => (left.configId < right.configId ? -1 : 1))
     .map(({ configId, from, to }) => ({
@@ -83,8 +83,8 @@ export async function recordDeliveries(
       toPaused: toTimestamp(to.pausedUntil),
       toSince: toTimestamp(to.failingSince),
     }));
-  // The other parts read `changed`, so configurations are locked before deliveries. Deleting and
-  // deactivating a configuration use the same order.
+  // The other CTEs read from `changed`, so configurations are locked before deliveries. Code that deletes or
+  // deactivates a configuration uses the same order.
   const [row] = await db.execute<{ changed: string | null; hasMore: boolean }>(sql`
     with changed as (
       update webhook_config c
@@ -139,18 +139,18 @@ export interface EndpointBacklog {
   remaining: number;
   /** Milliseconds until an unclaimed attempt is due; 0 if one is due now; null if there is none. */
   dueInMs: number | null;
-  /** True if another process is sending some of them. */
+  /** True if another process has claimed some of the deliveries. */
   isClaimed: boolean;
 }
 
-/** Counts all pending deliveries of an endpoint. `nowAt` decides which are due. */
+/** Returns the backlog of an endpoint. `nowAt` decides which deliveries are due. */
 export async function endpointBacklog(
   db: Db,
   { merchantId, configId }: EndpointRef,
   nowAt: number,
 ): Promise<EndpointBacklog> {
-  // If a delivery failed once or twice, the later deliveries of its stream wait and have no attempts. So
-  // only the failed delivery's next attempt counts.
+  // Later deliveries of a stream wait for a delivery that failed once or twice, so only the next attempt of
+  // the failed delivery counts.
   const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
     with line as (
       select count(*) as pending,
@@ -184,8 +184,8 @@ export async function endpointBacklog(
 }
 
 /**
- * The endpoints with pending deliveries of a stream. Endpoints with a paused breaker are left out,
- * because their queue runs already. `nowAt` is real time.
+ * Returns the endpoints with pending deliveries of a stream, without those that their breaker pauses, because
+ * their queue runs already. `nowAt` is real time.
  */
 export async function endpointsOf(
   db: Db,
@@ -204,16 +204,16 @@ export async function endpointsOf(
   return [...endpoints];
 }
 
-/** A delivery or a probe counts as stalled after this delay. */
+/** A delivery or a probe counts as stalled if it is overdue by this time, in ms. */
 const STALLED_AFTER_MS = 30_000;
 
 /**
- * The endpoints with a stalled delivery. Such a delivery has been due for more than 30 s and is not
- * claimed. It does not wait for the next attempt of an earlier delivery.
+ * Returns the endpoints with a stalled delivery: it has been due for more than 30 s, is not claimed, and does
+ * not wait for an earlier delivery.
  *
- * Two kinds of endpoints are left out, because their queue works. One kind is paused by its breaker, or
- * the pause ended less than 30 s ago. The other has another overdue delivery that is claimed. The order
- * is random, so endpoints that stay stalled do not block the sweep of the others. `nowAt` is real time.
+ * Two kinds of endpoints are omitted, because their queue works: those whose breaker pauses them or paused
+ * them until less than 30 s ago, and those with another overdue delivery that is claimed. The order is
+ * random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,

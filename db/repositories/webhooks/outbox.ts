@@ -9,7 +9,7 @@ export interface EventToStore {
   type: EventType;
   /** Business time. */
   occurredAt: number;
-  /** Makes the payload. It runs once: its text is signed and sent on every delivery attempt. */
+  /** Returns the payload. Called once; its text is stored, and sent on every delivery attempt. */
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
@@ -18,8 +18,8 @@ export interface EventToStore {
  * pending delivery for every active configuration of the merchant that subscribed to its type. The
  * counter's row stays locked until the transaction ends, so the sequence order is the commit order.
  *
- * It takes two statements, and none without events. It is not idempotent: the caller's transaction
- * decides whether the events count. Rules: D-50, D-52.
+ * Takes two statements, none without events. A repeat stores the events again, so the caller's transaction
+ * must prevent a repeat. Rules: D-50, D-52.
  */
 export async function appendEvents(
   tx: Db,
