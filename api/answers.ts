@@ -2,12 +2,12 @@ import { DomainError, ERRORS } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Context } from './context.ts';
 
-/** An HTTP answer with a body of type `Body`. It is stored under an Idempotency-Key and replayed. */
+/** An HTTP answer with a body of type `Body`, in the form in which an Idempotency-Key stores it. */
 export interface Answer<out Body = unknown> {
   readonly status: number;
   /** JSON text; empty for 204. */
   readonly text: string;
-  /** The answer of an earlier call with the same key. */
+  /** True if an earlier call with the same key stored this answer. */
   readonly isReplayed?: true;
   /** Never set. Lets the compiler compare a handler's answer with the declared schema. */
   readonly body?: Body;
@@ -36,7 +36,7 @@ export function send(ctx: Context, answer: Answer): void {
   ctx.body = answer.text;
 }
 
-/** Also used for another merchant's record, so that both answers are identical. Rule: D-21. */
+/** The same error for an unknown record and for another merchant's record. Rule: D-21. */
 export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }

@@ -25,11 +25,11 @@ import { healthRoutes } from './routes/health/routes.ts';
 
 type ApiRouter = Router<RequestState>;
 
-/** The HTTP API and the hosted pages as a Koa app. The caller makes it listen. */
+/** Returns the HTTP API and the hosted pages as a Koa app that does not listen yet. */
 export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { trustedProxies = 0 } = deps;
   const app = new Koa<RequestState>({ proxy: trustedProxies > 0, maxIpsCount: trustedProxies });
-  // Without this Koa prints errors to stderr. Every error is logged where it is handled.
+  // Koa must not print errors to stderr, because `errorBoundary` logs them.
   app.silent = true;
   app.on('error', (error: unknown) =>
     deps.logger.warn({ name: nameOf(error) }, 'connection error'),
@@ -39,9 +39,9 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { open, pages, merchants } = createRouters(deps, check);
   const routers = [open, pages, merchants];
   app
-    .use(requestId(deps)) // first: every answer and every log line carries the id
-    .use(accessLog(deps.logger)) // around errorBoundary: logs the status of error answers too
-    .use(securityHeaders(deps.publicUrl)) // before any middleware that answers
+    .use(requestId(deps)) // first: every answer and every log line contains the id
+    .use(accessLog(deps.logger)) // around errorBoundary: logs also the status of error answers
+    .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // around every middleware that throws
     .use(deadline()) // inside errorBoundary: throws service_unavailable
     .use(knownRoute(routers, check)); // an unknown path is 404 without credentials
@@ -49,7 +49,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   return app;
 }
 
-/** One router for each kind of caller. A router's middleware runs for its own routes only. */
+/** Returns one router for each kind of caller. A router's middleware runs only for its own routes. */
 export function createRouters(
   deps: ApiDeps,
   check: ReturnType<typeof authenticate>,

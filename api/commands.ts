@@ -4,13 +4,13 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 /**
- * Sends a command to the subscription's workflow and returns its result. A repeat with the same
- * command id returns the same result, even after the workflow has ended. The caller has checked that
- * the subscription belongs to the merchant.
+ * Sends a command to the subscription's workflow and returns the command's result. A repeat with the same
+ * command id returns the same result, even after the workflow has ended. The caller must have checked that
+ * the merchant has this subscription.
  *
- * @throws DomainError with the code and reason of a refusal. `payment_outcome_pending`: the command was
- * accepted and is not decided yet. `service_unavailable`: it is unknown whether the command was
- * executed; a repeat returns the result. Rule: D-32.
+ * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the command was
+ * accepted and has no result yet; `service_unavailable` if it is unknown whether the command was executed.
+ * After both a repeat returns the result. Rule: D-32.
  */
 export async function executeCommand(
   workflows: SubscriptionWorkflows,

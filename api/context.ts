@@ -7,30 +7,29 @@ export interface Merchant {
   readonly mode: MerchantMode;
 }
 
-/** Values of one request that the middleware sets. */
+/** The values of one request that the middleware sets. */
 export interface RequestState {
   requestId: string;
   /** Method and template of the matched route. Null until a route has matched. */
   route: string | null;
-  /** Aborts 3 s before the deadline middleware answers 503. */
+  /** Aborts 3 s before the middleware `deadline` answers 503. */
   late: AbortSignal;
   /** Code of the error answer, for the access log. */
   errorCode?: string;
   merchant?: Merchant;
-  /** The JSON body as sent; undefined when the request has none. */
+  /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;
 }
 
 export type Context = RouterContext<RequestState>;
 
-/** The caller. Only for handlers behind authentication. */
+/** Returns the caller. Throws for a route without authentication. */
 export function callerOf(ctx: Context): Merchant {
   const { merchant } = ctx.state;
   if (merchant === undefined) throw new Error('this route is not behind authentication');
   return merchant;
 }
 
-/** A path parameter of the matched route. */
 export function pathParam(ctx: Context, name: string): string {
   return ctx.params[name] ?? '';
 }

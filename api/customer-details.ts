@@ -7,7 +7,7 @@ const DETAIL_MAX = 255;
 
 const detail = () => text(DETAIL_MAX).nullish();
 
-/** The form of an e-mail address. Whether it accepts mail is not checked. */
+/** Checks only the form of an e-mail address, not whether the address accepts mail. */
 export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
 
 // An empty string counts as absent, like null. Rule: D-10.
@@ -22,7 +22,7 @@ const country = z
   })
   .meta({ pattern: '^([A-Za-z]{2})?$' });
 
-/** Every field is optional. Stored as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
+/** Every field is optional. The details are stored as given, nulls included. Rules: IF-2.2, D-10a, D-11. */
 export const customerDetails = z
   .object({
     name: detail(),

@@ -24,8 +24,8 @@ export interface ApiDeps {
   readonly publicUrl: string;
   readonly checkoutExpiryMs: number;
   /**
-   * Number of our own proxies in front of the API. That many entries of `X-Forwarded-For`, counted from
-   * the end, are trusted. Default 0: the header is ignored.
+   * Number of our own proxies in front of the API. The API trusts this many entries at the end of
+   * `X-Forwarded-For`. Default 0: the header is ignored.
    */
   readonly trustedProxies?: number;
   readonly rateLimits: RateLimits;
@@ -33,14 +33,14 @@ export interface ApiDeps {
   readonly clockWaitMs?: number;
   /** HMAC key for the forms, the cookies and the signed links of hosted pages. */
   readonly sessionKey: string;
-  /** HMAC key under which API secrets are hashed. */
+  /** HMAC key with which API secrets are hashed. */
   readonly credentialPepper: string;
   /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
   /** Test card numbers that hosted pages show in test mode. */
   readonly testCards: readonly PublishedTestCard[];
-  /** Encrypts webhook secrets at rest. Each ciphertext is bound to its configuration's id. */
+  /** Encrypts webhook secrets for the database. Each ciphertext is bound to its configuration's id. */
   readonly sealing: Sealing;
-  /** Why a webhook endpoint is refused ("must be …"), or undefined when it is accepted. */
+  /** Returns why a webhook endpoint is refused ("must be …"); undefined if it is accepted. */
   readonly endpointProblem: (endpoint: string) => string | undefined;
 }

@@ -12,9 +12,9 @@ export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
 
 /**
- * Reads the fields of a JSON body. Fields that the shape does not have are ignored. `rules` checks
- * several fields together. It gets only the fields that are valid by themselves. A problem that it
- * reports is dropped when the field already has a problem.
+ * Reads the fields of a JSON body, and ignores fields that the shape does not have. `rules` checks several
+ * fields together, and gets only the fields that are valid by themselves. A problem from `rules` is dropped
+ * if its field already has a problem.
  *
  * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the
  * shape: `amount: is required; metadata.order: must be a string`. Rules: D-10, D-10a.
@@ -43,7 +43,7 @@ export function readFields<S extends Shape>(
       report({ field: pathText([name, ...issue.path]), message: issue.message });
     }
   }
-  // The loop above stored only values that the shape accepted, so the cast is safe.
+  // The cast is safe, because the loop above stored only values that the shape accepted.
   for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
   if (problems.length > 0) throw problemsError(inOrderOf(Object.keys(shape), problems));
   return fields as Fields<S>;
@@ -81,7 +81,7 @@ function ignoredIn(path: string, given: unknown, read: unknown): string[] {
   );
 }
 
-/** The parsed value with the members of every object in the order of the request. Rule: D-10a. */
+/** Returns the parsed value with the members of every object in the order of the request. Rule: D-10a. */
 function inGivenOrder(given: unknown, read: unknown): unknown {
   if (!isPlainObject(given) || !isPlainObject(read)) return read;
   return Object.fromEntries(
@@ -95,7 +95,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Invalid fields. This refusal is not stored under an Idempotency-Key. Rule: D-17. */
+/** Invalid fields. Unlike other refusals, this error is not stored under an Idempotency-Key. Rule: D-17. */
 export class FieldsError extends DomainError {}
 
 export function problemsError(problems: readonly Problem[]): FieldsError {
@@ -124,10 +124,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   boolean: 'must be true or false',
 };
 
-/**
- * The message continues the field's name: `amount: is required`. A schema's own message takes
- * precedence.
- */
+/** Returns the message after the field's name (`amount: is required`), unless the schema has its own. */
 function describeIssue(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined || issue.input === null) return 'is required';
   if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
@@ -144,7 +141,7 @@ export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Postgres cannot store NUL characters or lone surrogates in text. */
+/** False for NUL characters and lone surrogates, which Postgres cannot store in text. */
 export function isStorable(value: string): boolean {
   return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
 }
@@ -154,7 +151,7 @@ export function text(max: number) {
   return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
 }
 
-/** Maximum length in characters. No id is longer. */
+/** Maximum length of an id in characters. */
 const ID_MAX = 64;
 
 /** The id of a record. Only the length is checked; the handler looks the record up. Rule: D-21. */

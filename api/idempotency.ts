@@ -22,23 +22,23 @@ type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
 /** A call of a route that accepts an Idempotency-Key. */
 export interface KeyedCall {
-  /** Null when the caller sent no key. */
+  /** Null if the request has no key. */
   readonly keyUse: KeyUse | null;
-  /** Aborts 3 s before the caller is answered 503. */
+  /** Aborts 3 s before the caller gets 503. */
   readonly late: AbortSignal;
 }
 
 /** The result of work inside a transaction. */
 export interface Outcome<Body> {
   readonly answer: Answer<Body>;
-  /** Runs after the commit. Must not throw, because the answer is already decided. */
+  /** Runs after the commit. Must not throw, because the answer is final then. */
   readonly afterCommit?: () => Promise<unknown>;
 }
 
 /**
- * The answer of work that runs in one database transaction. The work, the key and the stored answer
- * commit together. A repeat with the same key gets the stored bytes. `afterCommit` runs only for the
- * call that did the work. Rule: D-17.
+ * Runs `work` in one database transaction and returns its answer. The work, the key and the stored answer
+ * commit together. A repeat with the same key returns the stored answer and does not run `work` or
+ * `afterCommit`. Rule: D-17.
  */
 export async function inTransaction<Body>(
   { keyUse: use }: KeyedCall,
@@ -69,13 +69,13 @@ export async function inTransaction<Body>(
 
 /** One execution of a command. */
 export interface Execution {
-  /** The same for every call with one Idempotency-Key. */
+  /** The same for every call with the same Idempotency-Key. */
   readonly commandId: string;
-  /** True when an earlier call with the same key ended without a stored answer. */
+  /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Null with a key. A caller without a key cannot repeat the command. For such a call this signal
-   * aborts 3 s before the caller is answered 503. Work without an outcome must be voided then.
+   * Null for a call with a key. Without a key the caller cannot repeat the command. So when this signal
+   * aborts, 3 s before the caller gets 503, work without an outcome must be voided.
    */
   readonly giveUp: AbortSignal | null;
 }
@@ -89,9 +89,10 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
 };
 
 /**
- * The answer of work that waits for a workflow. The key is claimed first, under a lease of 45 s. A
- * definite answer is stored under the key afterwards. An error that is not definite (503, a pending
- * payment) releases the key, so that a repeat continues with the same command id. Rule: D-17.
+ * Runs `work`, which waits for a workflow, and returns its answer. Before, claims the key under a lease of
+ * 45 s; afterwards, stores the answer under the key. An answer with `isDefinite: false` and an error after
+ * which a repeat may succeed (503, a pending payment) are not stored. They release the key, so that a repeat
+ * continues with the same command id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
@@ -118,7 +119,7 @@ export async function withOutcome<Body>(
   } catch (error) {
     const answer = definiteRefusal(error);
     if (answer) await keep(db, use, claim.owner, answer);
-    // If the release fails, the lease expires by itself. The caller gets the original error.
+    // If the release fails, the lease expires later, and the caller gets the original error.
     else await releaseKey(db, use, claim.owner, now()).catch(() => undefined);
     throw error;
   }
@@ -128,7 +129,7 @@ function claimFor({ now, random }: Deps, db: Db, use: KeyUse): Promise<Claim> {
   return claimKey(db, use, newId('cmd', now(), random), now());
 }
 
-/** The rollback of the work undid the claim too, so a definite refusal claims the key again. */
+/** Stores a definite refusal. Claims the key again, because the rollback also removed the claim. */
 async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Outcome<never>> {
   const answer = definiteRefusal(error);
   if (!answer) throw error;
@@ -151,14 +152,14 @@ async function keep(
   await storeAnswer(db, use, owner, { httpStatus: status, body: text }, expiresAt);
 }
 
-/** A stored answer. It was of the declared type when it was stored. */
+/** Returns the stored answer. Its body had the route's type when it was stored. */
 function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
   return { status: httpStatus, text: body, isReplayed: true };
 }
 
 /**
- * The answer to store for a refusal that a repeat would get again. Null for invalid fields, which are
- * never stored, and when a repeat may succeed.
+ * Returns the answer to store for a refusal. Null for invalid fields, which are never stored, and for an
+ * error after which a repeat may succeed.
  */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;
@@ -172,7 +173,7 @@ function definiteRefusal(thrown: unknown): Answer | null {
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
 /**
- * The Idempotency-Key of a request with the fingerprint of its route, parameters and body. Null without
+ * Returns the Idempotency-Key of a request with the fingerprint of the request's path and body. Null without
  * the header. Throws `bad_request` for a malformed key.
  */
 export function keyUseOf(ctx: Context): KeyUse | null {
@@ -190,10 +191,10 @@ export function keyUseOf(ctx: Context): KeyUse | null {
   return { merchantId: callerOf(ctx).id, route, key, fingerprint };
 }
 
-/** Levels of nesting. No valid request has more, and the recursion could exhaust the stack. */
+/** Deepest nesting of a body. No valid request is nested deeper; more could exhaust the stack. */
 const DEPTH_MAX = 64;
 
-/** JSON with sorted keys, so that the order of keys does not change the fingerprint. */
+/** Returns JSON with sorted keys, so that the order of keys does not change the fingerprint. */
 function canonicalJson(value: unknown, depth: number): string {
   if (depth > DEPTH_MAX) throw new DomainError('bad_request', 'body: must not be nested so deeply');
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -25,8 +25,8 @@ export const FILTERS = {
 };
 
 /**
- * The query of a list of records whose ids begin with `prefix`. `startTime` is inclusive, `endTime` is
- * exclusive. An offset of another list is refused. Rule: D-§7.
+ * Returns the query fields of a list of records whose ids begin with `prefix`. `startTime` is inclusive,
+ * `endTime` is exclusive. The offset of another list is refused. Rule: D-§7.
  */
 export function listQuery(prefix: IdPrefix) {
   const offset = text(OFFSET_MAX).transform((given, ctx): ListPosition => {
@@ -58,9 +58,9 @@ interface Listed {
 }
 
 /**
- * Answers with a page of one of the merchant's lists, newest records first. `metadata.offset` says where
- * the next page begins and is absent on the last page. A record that is created between two reads does
- * not shift the next page. Rule: D-§7.
+ * Answers with a page of one of the merchant's lists, newest records first. `metadata.offset` is the offset
+ * of the next page, absent on the last page. A record that is created between two reads does not shift the
+ * next page. Rule: D-§7.
  */
 export async function answerPage<Row extends Listed, Presented>(
   { merchant, query }: { merchant: Merchant; query: Fields<ReturnType<typeof listQuery>> },

@@ -22,11 +22,11 @@ import { createApiServer } from './server.ts';
 
 /** Connections to Postgres. A request holds one for a few milliseconds. */
 const POOL_SIZE = 20;
-/** How long a client may take to send a request. */
+/** Time limit in ms for a client to send a request. */
 const RECEIVE_WITHIN_MS = 15_000;
-/** Longer than the idle time-out of load balancers, so that the load balancer closes first. */
+/** Longer than the idle timeout of load balancers, so that the load balancer closes the connection. */
 const KEEP_ALIVE_MS = 65_000;
-/** Longer than a request may take (35 s). */
+/** Time limit in ms for the drain. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
 
 const config = loadApiConfig();

@@ -12,8 +12,8 @@ type InitialFields = Pick<
 >;
 
 /**
- * Writes a new subscription and its checkout, which `token` opens, inside the caller's transaction.
- * Returns the subscription's id. The caller starts the workflow after the commit.
+ * Writes a new subscription and its checkout inside the caller's transaction, and returns the subscription's
+ * id. `token` is the checkout's token. The caller must start the workflow after the commit.
  */
 export async function writeSubscription(
   tx: Db,

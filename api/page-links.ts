@@ -8,17 +8,17 @@ export function paymentPath(token: string): string {
   return `/payment/${token}`;
 }
 
-/** Not under `/setup-method/`, where merchants read a session by its id. */
+/** The path must not begin with `/setup-method/`, under which merchants read a session by its id. */
 export function setupMethodPath(token: string): string {
   return `/setup/${token}`;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How long a link works at least. Always real time, even with a test clock. Rule: D-33. */
+/** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. Rule: D-33. */
 const LINK_LIFETIME_MS = 30 * DAY_MS;
 
-/** The content of a link. The link's signature proves it. */
+/** The data in a link, which the link's signature protects. */
 export interface UpdateLink extends SubscriptionRef {
   readonly expiresAt: number;
 }
@@ -29,10 +29,10 @@ type Signer = { readonly sessionKey: string };
 export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
 
 /**
- * The URL of the page where a payer replaces a subscription's payment method. It works for 30 days from
- * the end of the UTC day of `nowAt` (real time), and up to an hour longer. The URL names the subscription
- * and is signed, so nothing is stored for it. All reads of one day get the same URL until the payment
- * method is replaced. Rule: D-33.
+ * Returns the URL of the page where a payer replaces a subscription's payment method. The URL is valid until
+ * 30 days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
+ * subscription's id and a signature, so nothing is stored. On one day the URL stays the same until the
+ * payment method is replaced. Rule: D-33.
  */
 export function updateMethodLink(
   deps: Signer & { readonly publicUrl: string },
@@ -40,8 +40,8 @@ export function updateMethodLink(
   nowAt: number,
 ): string {
   const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
-  // The page shows the outcome of its own link, so a new payment method needs a different link. The hash
-  // of the payment method id moves `expiresAt` by less than an hour.
+  // The page shows the outcome of its own link, so a new payment method needs a different link. So the hash
+  // of the payment method's id delays `expiresAt` by less than an hour.
   const digest = createHash('sha256')
     .update(subscription.paymentMethodId ?? '')
     .digest();
@@ -60,7 +60,7 @@ function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): str
   return `${signed}.${signature(deps, signed).toString('base64url')}`;
 }
 
-/** Decodes a token. Null unless we signed exactly this text. The token may have expired. */
+/** Decodes a token, also an expired one. Null if the signature does not match. */
 export function readUpdateToken(deps: Signer, token: string): UpdateLink | null {
   const [, signed, merchant, subscription, expiry, given] =
     /^(([0-9A-Za-z]{22})\.([0-9A-Za-z]{22})\.([0-9a-z]{1,9}))\.([\w-]{22})$/.exec(token) ?? [];
@@ -74,12 +74,12 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
   return isOurs && isWhole ? { ...ref, expiresAt: parseInt(expiry ?? '', 36) } : null;
 }
 
-/** The id of a link's checkout session. It is derived from the token, before the row exists. */
+/** Returns the id of a link's checkout session: a hash of the token, because no row exists at first. */
 export function sessionIdOf(token: string): string {
   return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
 }
 
-/** 128 bits, like the other tokens of hosted pages. */
+/** Returns a signature of 128 bits, the length of the other tokens of hosted pages. */
 function signature({ sessionKey }: Signer, signed: string): Buffer {
   const mac = createHmac('sha256', sessionKey).update(`update-method:${signed}`).digest();
   return mac.subarray(0, 16);

@@ -6,10 +6,10 @@ import { notFound } from './answers.ts';
 import type { ApiDeps } from './deps.ts';
 
 /**
- * The id of the customer that a request names. Without one, a customer is created from the details
- * inside the caller's transaction.
+ * Returns the id of the request's customer. If the request has no customer id, creates a customer from the
+ * details, inside the caller's transaction.
  *
- * @throws DomainError `resource_not_found` when the merchant has no such customer. Rule: D-11.
+ * @throws DomainError `resource_not_found` if the merchant has no such customer. Rule: D-11.
  */
 export async function payerOf(
   tx: Db,

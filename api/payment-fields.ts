@@ -12,7 +12,7 @@ const STORE_FRONT_ID_MAX = 255;
 /** More than there are methods. The limit keeps the error answer for a long list short. */
 const PAYMENT_METHODS_MAX = 20;
 
-/** The bounds depend on the currency: {@link amountProblems}. Rule: D-01. */
+/** Checks only the form. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */
 export const amount = z
   .custom<number>(Number.isSafeInteger, {
     error: ({ input }) =>
@@ -46,7 +46,7 @@ export const receiptId = text(RECEIPT_ID_MAX);
 /** The merchant's description of an order. */
 export const description = text(DESCRIPTION_MAX);
 
-/** Opaque. Stored without a check. Rule: D-14. */
+/** The merchant's own id of a shop. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
 /** The names of payment methods that the payer may use. An unknown name is unavailable. Rule: D-43. */
@@ -62,7 +62,7 @@ export const phoneNumberRequired = z
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
 
-/** Problems of amounts outside the bounds of the currency. The keys are field names. Rule: D-03. */
+/** Returns the problems of amounts outside the bounds of the currency. Keys: field names. Rule: D-03. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

@@ -138,7 +138,7 @@ function nameIgnoredFields(ctx: Context, shape: Shape = {}): void {
   ctx.set('Ignored-Fields', names.join(', '));
 }
 
-/** Registers routes. `readLimit` limits the routes that declare it. */
+/** Registers routes. `readLimit` applies to routes with `isReadLimited`. */
 export function registerRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

@@ -10,19 +10,19 @@ import type { ApiDeps } from './deps.ts';
 
 export interface ApiServer extends Server {
   /**
-   * Accepts no new connection. Every request that has begun gets its whole answer, and its connection
-   * closes after that. A connection without a request closes within 2 s; a request that arrives on it
-   * before that is served. Resolves when all connections are closed. Has no time-out of its own.
+   * Stops accepting connections. Every request that has begun gets its whole answer, and its connection
+   * closes after that. An idle connection closes within 2 s; a request that arrives on it before is still
+   * served. Resolves when all connections are closed. Has no time limit of its own.
    */
   drain(): Promise<void>;
 }
 
-/** Each connection with its latest answer. Null before its first request. */
+/** Each connection with its latest answer; null before its first request. */
 type Connections = Map<Duplex, ServerResponse | null>;
 
 /**
- * The app as an HTTP server that does not listen yet. Input that is not valid HTTP never reaches the
- * app. The server refuses it with the same error body as the app does. Rules: IF-7, D-§8.
+ * Returns an HTTP server for the app that does not listen yet. Input that is not valid HTTP does not reach
+ * the app: the server answers it with an error body in the app's format. Rules: IF-7, D-§8.
  */
 export function createApiServer(
   app: Koa<RequestState>,
@@ -79,8 +79,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
         if (answer === null || answer.writableFinished) socket.destroy();
       }
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would at once close connections on which a request may be arriving. It would
-    // also wait for connections that never send a request.
+    // Not `http.Server.close`: it closes connections at once on which a request may be arriving, and it
+    // waits for connections that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);

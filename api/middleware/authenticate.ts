@@ -5,12 +5,12 @@ import type { Credential } from '../../db/repositories/merchants/credentials.ts'
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, Merchant } from '../context.ts';
 
-/** How long a credential is cached. A revoked credential works this much longer. Rule: D-20. */
+/** How long, in ms, a credential is cached and so stays valid after its revocation. Rule: D-20. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
 
-/** Compared with the secret of an unknown key id, so that the check takes the same time. */
+/** Compared with the given secret if the key id is unknown, so that every check takes the same time. */
 const PLACEHOLDER_HASH = Buffer.alloc(32);
 
 export interface AuthenticationDeps {
@@ -19,7 +19,7 @@ export interface AuthenticationDeps {
   readonly now: () => number;
 }
 
-/** HTTP Basic with a key id and its secret. Every failure gets the same 401. Rules: IF-5, D-20. */
+/** Checks HTTP Basic with a key id and its secret. Every failure is the same 401. Rules: IF-5, D-20. */
 export function authenticate(deps: AuthenticationDeps) {
   const check = createCredentialCheck(deps);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -39,7 +39,7 @@ interface Login {
   readonly secret: string;
 }
 
-/** User and password of a Basic header. Null for a malformed header. */
+/** Returns the key id and the secret of a Basic header; null for a malformed header. */
 function readBasic(header: string): Login | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header)?.[1];
@@ -62,7 +62,7 @@ function createCredentialCheck({ db, credentialPepper, now }: AuthenticationDeps
     if (cached && now() - cached.readAt < CACHE_MS) return cached.credential;
     cache.delete(keyId);
     const credential = await findCredential(db, keyId);
-    // Unknown key ids are not cached: a caller could fill the cache with invented ids.
+    // Unknown key ids are not cached, because a caller could fill the cache with invented ids.
     if (credential) {
       if (cache.size >= CACHE_ENTRIES_MAX) cache.clear();
       cache.set(keyId, { credential, readAt: now() });

@@ -1,15 +1,15 @@
 import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 
-/** Longer than an outcome may take: 5 s until Temporal accepts the order, then 25 s. */
+/** Longer than the wait for an outcome: 5 s until Temporal accepts the order, then 25 s. */
 const LATE_AFTER_MS = 32_000;
-/** Grace period to void the order and answer. Both times together are less than a key's lease (45 s). */
+/** Grace period to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
 const GRACE_MS = 3_000;
 
 /**
- * Answers 503 when a request takes longer than 35 s. The work continues, and a repeat with the same key
- * finds its outcome. `ctx.state.late` aborts 3 s before the 503: an order without a key, which the
- * caller cannot repeat, must be voided then.
+ * Answers 503 if a request takes longer than 35 s. The work continues, and a repeat with the same key
+ * returns its outcome. `ctx.state.late` aborts 3 s before the 503: then an order without a key must be
+ * voided, because its caller cannot repeat it.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -19,7 +19,7 @@ export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = 
     const over = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
         late.abort();
-        // Started here, so that a process that was frozen still grants the whole grace period.
+        // The timer starts here, so that a process that was frozen still grants the whole grace period.
         timer = setTimeout(() => reject(new DomainError('service_unavailable')), graceMs);
       }, lateAfterMs);
     });

@@ -4,9 +4,9 @@ import { errorAnswer, send } from '../answers.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other
- * error is answered 503 when the database is out of reach, and else 500 without details. It is logged
- * with the request's id. Rules: IF-7, D-§8.
+ * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other error
+ * is logged with the request's id, and answered 503 if the database is unreachable, else 500 without
+ * details. Rules: IF-7, D-§8.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -24,7 +24,7 @@ export function errorBoundary(logger: Logger) {
   };
 }
 
-/** The error that the caller sees. */
+/** Returns the error to answer with. */
 export function toDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
   if (isDatabaseOutOfReach(thrown)) {
@@ -34,8 +34,8 @@ export function toDomainError(thrown: unknown): DomainError {
 }
 
 /**
- * Codes after which a repeat of the request may succeed: the database is unavailable, a lock, statement
- * or idle transaction timed out, or two transactions conflicted. SQLSTATE and socket codes.
+ * SQLSTATE and socket codes after which a repeat of the request may succeed: the database is unavailable, a
+ * lock, statement or idle transaction timed out, or two transactions conflicted.
  */
 const UNAVAILABLE_CODES =
   /^(08...|25P03|53...|57...|40...|55000|55P03|ECONN.*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|CONNECT.*)$/;
@@ -44,7 +44,7 @@ function isDatabaseOutOfReach(thrown: unknown): boolean {
   return chainOf(thrown).some(({ code }) => UNAVAILABLE_CODES.test(code));
 }
 
-/** Leaves out the message of a database error, because it contains the statement's values. */
+/** Logs an error. Omits the message of a database error, because it contains the statement's values. */
 export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void {
   const isFromDatabase = chainOf(thrown).some(({ name }) =>
     /DrizzleQueryError|PostgresError/.test(name),
@@ -62,7 +62,7 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
   );
 }
 
-/** Names and codes of an error and its causes. They contain no values, so they are safe to log. */
+/** Returns the names and codes of an error and its causes, which contain no values of statements. */
 export function causesOf(thrown: unknown): string[] {
   return chainOf(thrown).map(({ name, code }) => (code === '' ? name : `${name} ${code}`));
 }

@@ -9,8 +9,8 @@ const BODY_LIMIT_BYTES = 65_536;
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
- * Reads the request body: JSON in UTF-8, at most 64 kB. Any other body is answered 400 `bad_request`.
- * A request to a route that declares its body optional may have none. Rules: D-10, D-14.
+ * Reads the request body: JSON in UTF-8, at most 64 kB. Any other body is answered 400 `bad_request`. The
+ * body may be absent only if the route declares it optional. Rules: D-10, D-14.
  */
 export function jsonBody(routes: readonly Operation[]) {
   const bodyIsOptional = new Set(
@@ -49,13 +49,13 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 }
 
 /**
- * The body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not UTF-8.
- * The server's `requestTimeout` limits how long a client may take.
+ * Returns the body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not
+ * UTF-8. The server's `requestTimeout` limits the duration.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // The stream is not destroyed on return, because the refusal is sent on the same connection.
+  // The stream must stay open, because a refusal is sent on the same connection.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > limitBytes) throw bodyProblem(`must be at most ${limitBytes / 1024} kB`);

@@ -7,10 +7,9 @@ type Authentication = (ctx: Context, next: () => Promise<unknown>) => Promise<vo
 const PATH_SHOWN_MAX = 200;
 
 /**
- * Refuses a request that no route serves: an unknown path with 404, a known path with another method
- * with 405 and `Allow`. Judges credentials first, if the request has any. A literal route takes precedence over a route with
- * parameters: `create` in `/customer/create` is never read as an id. Rules: D-20a,
- * D-21.
+ * Refuses a request that no route serves: an unknown path with 404; a known path with an unknown method with
+ * 405 and `Allow`. If the request has credentials, they are judged first. A literal route takes precedence
+ * over a route with parameters, so `create` in `/customer/create` is never read as an id. Rules: D-20a, D-21.
  */
 export function knownRoute(routers: readonly Router<RequestState>[], check: Authentication) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

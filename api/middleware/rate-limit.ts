@@ -3,7 +3,7 @@ import { DomainError } from '../../domain/errors.ts';
 import { callerOf, pathParam } from '../context.ts';
 import type { Context } from '../context.ts';
 
-/** Limits of one merchant in one API process. The time window starts with the first request. */
+/** Limits of one merchant in one API process. A time window starts with the first request in it. */
 export interface RateLimits {
   readonly windowSeconds: number;
   readonly requests: number;
@@ -18,8 +18,8 @@ export function limitsPerSecond(requests: number): RateLimits {
 type Deps = Readonly<{ rateLimits: RateLimits }>;
 
 /**
- * Refuses a merchant's requests beyond the limit, before the body is read and before a key is claimed.
- * Runs after authentication, so that other callers cannot use up a merchant's limit. Counts in memory:
+ * Refuses a merchant's requests beyond the limit, before the body is read and before a key is claimed. Must
+ * run after authentication, so that other callers cannot use up a merchant's limit. Counts in memory, so
  * each API process grants the whole limit. Rule: D-22.
  */
 export function rateLimit({ rateLimits }: Deps) {
@@ -30,7 +30,7 @@ export function rateLimit({ rateLimits }: Deps) {
   };
 }
 
-/** Limits polling: the reads of each subscription are counted separately. Rules: IF-4.5, D-22. */
+/** Limits the reads of each subscription, counted separately. Rules: IF-4.5, D-22. */
 export function readLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -19,8 +19,8 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 /**
  * Sets the security headers of every answer. A hosted page replaces the Content-Security-Policy.
- * Strict-Transport-Security is sent only when the public URL is https: a browser that has seen it
- * refuses plain http for two years.
+ * Strict-Transport-Security is sent only if the public URL is https, because a browser that received the
+ * header refuses http for two years.
  */
 export function securityHeaders(publicUrl: string) {
   const isHttps = publicUrl.startsWith('https:');

@@ -16,8 +16,8 @@ export interface DocumentSettings {
 }
 
 /**
- * Builds the OpenAPI 3.1 document. The schemas that validate requests also describe them. The version
- * is that of the interface, not of the program. Rules: IF-9, D-§7.
+ * Returns the OpenAPI 3.1 document. The schemas that validate requests also describe them. The version is
+ * the interface's, not the program's. Rules: IF-9, D-§7.
  */
 export function createDocument(
   operations: readonly Operation[],

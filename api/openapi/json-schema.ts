@@ -1,19 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 
-/** A JSON Schema of the 2020-12 dialect, which is that of OpenAPI 3.1. */
+/** A JSON Schema of dialect 2020-12, which OpenAPI 3.1 uses. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown;
 }
 
 /**
- * Converts zod types to JSON Schemas of their input: an optional field may be null, and a transformed
- * value has the type that is sent. A schema with an `id` becomes a component of that name.
+ * Converts zod types to JSON Schemas of what a client sends: an optional field may be null, and a value has
+ * its type before zod transforms it. A schema with an `id` becomes a component of that name.
  */
 export class SchemaBook {
   readonly components: Record<string, JsonSchema> = {};
 
-  /** The schema, with references into {@link components}. */
+  /** Returns the schema, with references into {@link components}. */
   of(type: z.ZodType): JsonSchema {
     // Inside an array, a type with an id becomes a reference. At the top level it would not.
     const { items, $defs = {} } = forOpenApi(

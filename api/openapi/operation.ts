@@ -21,13 +21,13 @@ export interface Example<Value = unknown> {
 export interface RequestBody<Body extends Shape = Shape> {
   readonly fields: Body;
   readonly examples: readonly Example[];
-  /** The body may be absent. Then no field is given. */
+  /** The body may be absent. Then every field is absent. */
   readonly isOptional?: true;
 }
 
 /**
- * Describes one route in the OpenAPI document. Every route that a merchant can call has one. A test
- * compares operations and routes in both directions. Rule: D-§7.
+ * Describes one route in the OpenAPI document. Every route that a merchant can call needs an operation, and
+ * every operation a route; a test checks both. Rule: D-§7.
  */
 export interface Operation {
   readonly operationId: string;
@@ -44,7 +44,7 @@ export interface Operation {
    * is not listed. Rules: IF-4, D-17.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
-  /** Needs no credentials. Default: credentials are required. */
+  /** True if the route needs no credentials. */
   readonly isOpen?: true;
   /** The answer has an `ETag`. A request with a matching `If-None-Match` gets 304. */
   readonly isCacheable?: true;
@@ -52,7 +52,7 @@ export interface Operation {
   readonly query?: Shape;
   readonly body?: RequestBody;
   readonly answer: OperationAnswer | 'no content';
-  /** Error codes beyond those that every route of its kind may answer. */
+  /** Error codes of this route besides those that every route may answer. */
   readonly refusals?: readonly ErrorCode[];
 }
 

@@ -5,8 +5,7 @@ import type { Terms } from '../../../domain/subscription/state.ts';
 import type { Offer, OfferLine } from '../shared/views.tsx';
 
 /**
- * The charges that the payer agrees to by paying at `nowAt`. The dates are in UTC, like the dates of
- * the charges. Rules: D-05, IF-2.3.
+ * Returns the charges that the payer agrees to by paying at `nowAt`, with dates in UTC. Rules: D-05, IF-2.3.
  */
 export function offerOf(terms: Terms, nowAt: number): Offer {
   const regular = formatAmount(terms.amountMinor, terms.currency);
@@ -47,7 +46,7 @@ export function offerOf(terms: Terms, nowAt: number): Offer {
   };
 }
 
-/** `28 February 2027`. */
+/** Returns, for example, `28 February 2027`. */
 export function dateText(at: number): string {
   return new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(at);
 }

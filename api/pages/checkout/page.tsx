@@ -93,7 +93,7 @@ function saleOf(deps: PageDeps, checkout: Checkout, nowAt: number): Sale {
 
 type Order = Pick<Checkout, 'merchantName' | 'mode' | 'productPage' | 'description'>;
 
-/** The sale on these terms to a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
+/** Returns the product, the merchant and the offer for a payer who pays at `nowAt`. Rules: IF-2.8, IF-2.3. */
 export function saleFrom(
   { testCards }: Pick<PageDeps, 'testCards'>,
   order: Order,
@@ -144,7 +144,7 @@ function resultText({ state }: Checkout): { title: string; texts: string[] } {
   return { title: 'This checkout is complete', texts: ['There is nothing more to do here.'] };
 }
 
-/** `cancelUrl` defaults to `callbackUrl`. Rule: IF-4.3. */
+/** Returns the URL of the cancel link: `cancelUrl`, else `callbackUrl`. Rule: IF-4.3. */
 function leaveUrl(checkout: Checkout): string | null {
   const url = checkout.cancelUrl ?? checkout.callbackUrl;
   return url === null ? null : withFacts(checkout, url);

@@ -4,12 +4,12 @@ import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
 /**
- * The stage of a checkout. It is derived from the subscription and never stored. `processing`: the
+ * The stage of a checkout, computed from the subscription's state and never stored. `processing`: the
  * outcome of a payment is unknown. `locked`: too many cards were declined.
  */
 export type CheckoutStage = 'open' | 'locked' | 'processing' | 'done' | 'expired' | 'cancelled';
 
-/** The business time of the subscription: the time of its test clock if it has one, else real time. */
+/** Returns the subscription's business time: the time of its test clock if it has one, else real time. */
 export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }

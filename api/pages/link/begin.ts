@@ -7,10 +7,9 @@ import { payerOf } from '../../payer.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 
 /**
- * The payer's first step. One transaction takes a use of the link and creates a subscription from the
- * link's template, with a checkout that `token` opens. `given` holds the details that the payer typed.
- * Does nothing and returns true when the checkout of `token` already exists. Returns false when the
- * link is used up or expired. Rule: D-37.
+ * Counts a use of the link and creates a subscription from the link's template, in one transaction. `token`
+ * is the token of the new checkout. `given`: the details that the payer typed. True if the checkout exists
+ * now; a repeat with the same `token` changes nothing. False if the link is used up or expired. Rule: D-37.
  */
 export async function beginCheckout(
   deps: ApiDeps,
@@ -30,7 +29,7 @@ export async function beginCheckout(
   return true;
 }
 
-/** Never changes the record of a customer that the template names: any person may open a link. */
+/** Never changes the record of the template's customer, because any person may open a link. */
 async function subscribe(
   tx: Db,
   deps: ApiDeps,

@@ -36,12 +36,12 @@ export function linkPage(
   };
 }
 
-/** The details that the payer must give before a subscription is created. Rule: D-11. */
+/** Returns the details that the payer must type before a subscription is created. Rule: D-11. */
 export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** Unknown, expired and used-up links get the same page, so that it reveals no codes. Rule: D-37. */
+/** The page of unknown, expired and used-up links. It is the same, to reveal no valid codes. Rule: D-37. */
 export function gonePage(): Page {
   return notice(410, 'This link cannot be used', [
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
@@ -49,7 +49,7 @@ export function gonePage(): Page {
   ]);
 }
 
-/** Shown for a form that our page did not send. */
+/** The page for a form that another site sent. */
 export function foreignFormPage(code: string): Page {
   return notice(
     403,
@@ -63,7 +63,7 @@ function linkPath(code: string): string {
   return `/l/${code}`;
 }
 
-/** A token that proves that our own page of this visit sent a form. */
+/** Returns the hidden form token, which proves that the page of this visit sent the form. */
 export function visitFormToken(
   { sessionKey }: Pick<Deps, 'sessionKey'>,
   code: string,

@@ -18,13 +18,13 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
-/** The page behind a link's `shortUrl`. Works without script and without cookies. Rule: D-37. */
+/** The page at a link's `shortUrl`. It works without script and without cookies. Rule: D-37. */
 export function linkPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
-  /** Writes nothing to the database, because previews and bots open links too. */
+  /** Must write nothing to the database, because previews and bots also open links. */
   router.get('/l/:code', async (ctx) => {
     const link = await openLink(deps, limits, ctx);
     if (link === null) return;
@@ -42,13 +42,13 @@ export function linkPageRoutes(
     }
     // After an expired or cancelled checkout the browser gets a new visit.
     const visit = known === null || checkout !== null ? newVisit(deps) : known;
-    // The cookie outlives a checkout that begins just before the link expires.
+    // The cookie must be valid for the whole of a checkout that begins just before the link expires.
     const lifetimeMs = link.template.expiresAt - nowAt + deps.checkoutExpiryMs;
     if (visit !== known) setCookieVisit(deps, ctx, code, visit, lifetimeMs);
     sendPage(deps, ctx, linkPage(deps, link, visit, new Map(), nowAt));
   });
 
-  /** The payer's first step. A repeat with the same visit leads to the same checkout. */
+  /** The payer's form. A repeat with the same visit redirects to the same checkout. */
   router.post('/l/:code', async (ctx) => {
     const form = await readForm(ctx);
     const link = await openLink(deps, limits, ctx);
@@ -95,7 +95,7 @@ async function takeFirstStep(
   else sendPage(deps, ctx, gonePage());
 }
 
-/** Finds the link of the path's code. Sends the answer itself when the code is unknown. */
+/** Returns the link of the path's code. For an unknown code, answers and returns null. */
 async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promise<Link | null> {
   const code = pathParam(ctx, 'code');
   const link = await limits.lookUp(ctx, async () =>
@@ -105,7 +105,7 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   return link;
 }
 
-/** The checkout of a visit. `isOver`: it ended without a payment. Null before the first step. */
+/** Returns the checkout of a visit; null if there is none. `isOver`: it ended without a payment. */
 async function findCheckoutOf(
   deps: ApiDeps,
   code: string,

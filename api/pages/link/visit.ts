@@ -4,9 +4,9 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * A visit is the random id of one browser on one link. The page creates it and stores it in a signed
- * cookie, and in the page's form for browsers without cookies. The checkout's token is derived from the
- * visit, so a form that is sent twice leads to one checkout. Rule: D-37.
+ * A visit is a random id for one browser on one link. The server stores the visit in a signed cookie and,
+ * for browsers without cookies, in the page's form. The checkout's token is computed from the visit, so a
+ * form that is sent twice creates one checkout. Rule: D-37.
  */
 
 const COOKIE = 'visit';
@@ -21,18 +21,18 @@ export function newVisit({ random }: Deps): string {
   return randomToken(random);
 }
 
-/** True when the text has the format of a visit. Does not prove that this server created it. */
+/** True if the text has the format of a visit. Does not check that this server created the visit. */
 export function isVisit(value: string | null): value is string {
   return value !== null && VISIT.test(value);
 }
 
-/** The token of the visit's checkout. It can be computed only with the session key. */
+/** Returns the token of the visit's checkout, which only the session key can compute. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
   const digest = hmac(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);
 }
 
-/** The visit in the browser's cookie. Null unless we signed the cookie for this link. */
+/** Returns the visit in the browser's cookie; null if the cookie is not signed for this link. */
 export function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): string | null {
   const [visit = '', signature = ''] = (ctx.cookies.get(COOKIE) ?? '').split('.');
   const [given, right] = [Buffer.from(signature), Buffer.from(sign(sessionKey, code, visit))];

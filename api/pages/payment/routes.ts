@@ -16,7 +16,7 @@ import type { PageLimits } from '../shared/limits.ts';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The hosted page of a one-time payment, behind `fwdUrl` of its intent. Rules: D-40, D-§7. */
+/** The hosted page of a one-time payment, at `fwdUrl` of its intent. Rules: D-40, D-§7. */
 export function paymentPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -63,7 +63,7 @@ async function pay(
     case 'succeeded':
       return { kind: 'decided' };
     case 'refused':
-      // Pending: another card is being charged. The page shows any other refusal from the row.
+      // Pending: another card is being charged. After any other refusal the page shows the intent's status.
       return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

@@ -3,8 +3,8 @@ import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
 /**
- * The stage of a hosted payment. It is derived from the intent and never stored. `processing`: the
- * outcome of an attempt is unknown. `locked`: too many cards were declined.
+ * The stage of a hosted payment, computed from the intent and never stored. `processing`: the outcome of an
+ * attempt is unknown. `locked`: too many cards were declined.
  */
 export type PaymentStage =
   | 'open'

@@ -18,7 +18,7 @@ import type { PageLimits } from '../shared/limits.ts';
 import { setupDetailsPage, setupPage } from './page.tsx';
 import { setupStageOf } from './stage.ts';
 
-/** The page where a payer saves a card with nothing to pay. Rules: IF-4.13, D-§7. */
+/** The page where a payer saves a card without a payment. Rules: IF-4.13, D-§7. */
 export function setupMethodPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -57,7 +57,7 @@ async function save(
       return outcome;
     case 'saved':
     case 'refused':
-      // The page shows the reason of a refusal from the row.
+      // After a refusal the page shows the session's status.
       return { kind: 'decided' };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The merchant's URL with `facts` appended as query parameters. Null facts are left out. The URL's own
- * query string and fragment stay unchanged. The parameters are unsigned and never prove a payment.
+ * Returns the merchant's URL with `facts` appended as query parameters, without null facts. The URL's own
+ * query string and fragment stay unchanged. The parameters are unsigned, so they do not prove a payment.
  * Rule: D-44.
  */
 export function callbackUrl(

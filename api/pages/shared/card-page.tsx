@@ -6,12 +6,11 @@ import type { Page } from './page.tsx';
 import { CardPage, DetailsPage } from './views.tsx';
 import type { DetailsField, Sale } from './views.tsx';
 
-/** The dependencies of the pages. */
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
 
 /** Interval between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
-/** How long the result is shown before the browser goes to the merchant. */
+/** How long the result is shown before the browser opens the merchant's URL. */
 const RESULT_REFRESH_S = 5;
 
 /** Shown for every declined card. The text never depends on the decline code. */
@@ -19,7 +18,7 @@ export const DECLINED_PAYMENT =
   'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
   'another card.';
 
-/** A page with the card form. `home`: its path. `alert`: text about the last card, or null. */
+/** Returns a page with the card form. `home`: the page's path. `alert`: text about the last card, or null. */
 export function askCard(
   deps: PageDeps,
   page: {
@@ -55,7 +54,7 @@ export function detailsFields(names: readonly DetailName[], typed: TypedDetails)
   });
 }
 
-/** A page with the details form. `home`: its path. `typed` is empty on the first visit. Rule: D-11. */
+/** Returns a page with the details form. `home`: its path. `typed`: empty on the first visit. Rule: D-11. */
 export function askDetails(
   deps: PageDeps,
   page: {
@@ -89,7 +88,7 @@ export interface PageText {
   readonly texts: readonly string[];
 }
 
-/** The result. With a URL, the browser goes to it after 5 s. Rule: D-44. */
+/** The page with the result. If `onward.url` is set, the browser opens it after 5 s. Rule: D-44. */
 export function resultPage(
   { title, texts }: PageText,
   onward: { name: string; url: string | null },
@@ -100,7 +99,7 @@ export function resultPage(
   return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
 }
 
-/** Says why the payer can do nothing on this page. */
+/** The page for a payer who can do nothing here; `texts` give the reason. */
 export function closedPage(
   status: 403 | 409 | 410,
   { title, texts }: PageText,
@@ -112,8 +111,8 @@ export function closedPage(
 }
 
 /**
- * Shown after too many declined cards. The status is 403 and not 429, because waiting does not unlock
- * the page. The payer needs a new link.
+ * The page after too many declined cards. The status is 403 and not 429, because a later retry does not
+ * help: the payer needs a new link.
  */
 export function lockedPage(back: { name: string; url: string | null }): Page {
   const texts = [
@@ -123,7 +122,7 @@ export function lockedPage(back: { name: string; url: string | null }): Page {
   return closedPage(403, { title: 'This page takes no more cards', texts }, back);
 }
 
-/** Shown while the outcome of a card is unknown. The browser reloads `url` every 3 s. */
+/** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
 export function processingPage(url: string, title = 'Your payment is being processed'): Page {
   return {
     ...notice(200, title, [
@@ -134,14 +133,14 @@ export function processingPage(url: string, title = 'Your payment is being proce
   };
 }
 
-/** Shown for an unknown token. */
+/** The page for an unknown token. */
 export function unknownPage(name: string): Page {
   return notice(404, `There is no such ${name}`, [
     'The link is incomplete, or it was never valid. Nothing was charged.',
   ]);
 }
 
-/** Shown for a form that our page did not send. */
+/** The page for a form that another site sent. */
 export function foreignFormPage(home: string): Page {
   return notice(
     403,

@@ -20,35 +20,35 @@ const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
 /** The outcome of submitting a card. */
 export type CardOutcome =
-  /** The page shows the outcome from the rows. */
+  /** The database has the outcome, which the page shows. */
   | { kind: 'decided' }
   | { kind: 'declined'; errorCode: string }
-  /** Not decided yet. A reload of the same URL asks again. */
+  /** Not decided yet. A reload of the same URL returns the outcome later. */
   | { kind: 'pending' };
 
-/** One kind of hosted page with a card form. `Subject` is the record that the page is about. */
+/** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
 export interface CardPages<Subject extends SessionRef> {
-  /** The path of the page that a token opens. */
+  /** The path of the page of a token. */
   pathOf(token: string): string;
-  /** Shown for an unknown token. */
+  /** The page for an unknown token. */
   readonly unknown: Page;
   find(token: string): Promise<Subject | null>;
-  /** The page in its present stage. */
+  /** Returns the page in its present stage. */
   show(token: string, subject: Subject): Page;
-  /** True while the page shows a form for details or a card. */
+  /** True if the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
-  /** True when the outcome is final, so that another card changes nothing. */
+  /** True if the outcome is final, so that no other card is accepted. */
   isDecided(subject: Subject): boolean;
   /**
-   * Submits the card, once for each token. Throws `service_unavailable` when it is unknown whether the
-   * card was submitted.
+   * Submits the card, once for each token. Throws `service_unavailable` if it is unknown whether the card
+   * was submitted.
    */
   submit(subject: Subject, paymentToken: string): Promise<CardOutcome>;
-  /** Shown while the outcome of a card is unknown. A reload of `url` asks again. */
+  /** The page while the outcome of a card is unknown. The browser loads `url` every 3 s. */
   processing(url: string): Page;
-  /** The details form before the card form. Absent when the page has none. */
+  /** The details form before the card form. Absent if the page has none. */
   readonly details?: DetailsStep<Subject>;
-  /** Called when a browser opens the page while it shows a form. */
+  /** Called when a browser opens the page and the page shows a form. */
   opened?(subject: Subject): Promise<void>;
   /** Called before a new card is counted as a try. */
   beforeTry?(subject: Subject): Promise<void>;
@@ -58,14 +58,14 @@ export interface CardPages<Subject extends SessionRef> {
 
 export interface DetailsStep<Subject> {
   missing(subject: Subject): DetailName[];
-  /** The form again, with the problems of its fields. */
+  /** Returns the form again, with the problems of its fields. */
   askAgain(token: string, subject: Subject, typed: TypedDetails): Page;
   fillIn(subject: Subject, given: Partial<Record<DetailName, string>>): Promise<void>;
 }
 
 /**
- * The routes of one kind of card page: the page, its details form, and the tokeniser's return URL. The
- * pages work without script. A card number never reaches this server. Rule: D-11.
+ * Registers the routes of one kind of card page: the page, its details form, and the URL to which the
+ * tokeniser redirects. The pages work without script. No card number reaches this server. Rule: D-11.
  */
 export function cardPageRoutes<Subject extends SessionRef>(
   router: Router<RequestState>,
@@ -76,7 +76,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
   const { details } = pages;
   const path = pages.pathOf(':token');
 
-  /** Finds the subject of the path's token. Sends the answer itself when there is none. */
+  /** Returns the subject of the path's token. For an unknown token, answers and returns a null subject. */
   const open = async (ctx: Context) => {
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
@@ -117,7 +117,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
     });
   }
 
-  /** The tokeniser redirects the browser here. A reload makes no second attempt. */
+  /** The tokeniser redirects the browser to this route. A reload makes no second attempt. */
   router.get(`${path}/return`, async (ctx) => {
     const { subject, home } = await open(ctx);
     if (subject === null) return;
@@ -131,7 +131,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
   });
 }
 
-/** True for HEAD and prefetch requests: no payer opened the page. Rule: D-51. */
+/** True for HEAD and prefetch requests, which do not count as an opening of the page. Rule: D-51. */
 function isPreview(ctx: Context): boolean {
   return ctx.method === 'HEAD' || ctx.get('Sec-Purpose').includes('prefetch');
 }
@@ -142,7 +142,7 @@ interface Returned {
   readonly card: { kind: 'token'; token: string } | { kind: 'refused'; errorCode: string };
 }
 
-/** Null when the query holds no result of the tokeniser. */
+/** Reads the tokeniser's result from the query; null if the query contains none. */
 function readReturn(querystring: string): Returned | null {
   const query = new URLSearchParams(querystring);
   const token = query.get('payment_token') ?? '';
@@ -160,8 +160,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Submits the card. Repeated calls count the try once. True when the page can show an outcome, or that
- * the session has no tries left. False while the outcome is unknown. Rule: D-§4.
+ * Submits the card. A repeat counts no second try. False if the outcome is unknown. True if the page can show
+ * the outcome, or that the session has no tries left. Rule: D-§4.
  */
 async function takeCard<Subject extends SessionRef>(
   { db, now }: ApiDeps,

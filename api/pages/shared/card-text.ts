@@ -11,7 +11,7 @@ const BRAND_NAMES: Readonly<Record<string, string>> = {
   unionpay: 'UnionPay',
 };
 
-/** `Visa ending in 4242`. */
+/** Returns, for example, `Visa ending in 4242`. */
 export function cardText(card: ShownCard | null): string {
   if (card === null) return 'your card';
   const { brand, lastFourDigit } = card;

@@ -40,7 +40,7 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
-/** The details that the page asks for before the card. Rule: D-11. */
+/** Returns the details that the page requests before the card. Rule: D-11. */
 export function missingDetails(payer: Payer): DetailName[] {
   const known = knownDetails(payer);
   const wanted: DetailName[] = ['name', 'email'];

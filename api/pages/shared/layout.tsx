@@ -24,7 +24,7 @@ export function renderPage(frame: PageFrame): string {
           <meta http-equiv="refresh" content={`${refresh.seconds}; url=${refresh.url}`} />
         )}
         <title>{title}</title>
-        {/* A constant, so it needs no escaping. Escaping would break its selectors. */}
+        {/* A constant needs no escaping, and escaping would break its selectors. */}
         <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE }} />
       </head>
       <body>

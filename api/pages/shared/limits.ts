@@ -3,7 +3,7 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
 
-/** Cards per session, refused cards included. After that the page accepts no more cards. */
+/** Most cards per session, refused cards included. */
 export const CARD_TRIES_MAX = 5;
 
 /** Declined cards per client address and hour, counted over all pages. */
@@ -13,18 +13,18 @@ const DECLINES_PER_HOUR = 10;
 const UNKNOWN_PER_MINUTE = 20;
 
 /**
- * Limits against the testing of stolen cards and the guessing of page URLs. Each process counts on its
- * own, by client address, so several processes allow several times as much.
+ * Limits against the testing of stolen cards and the guessing of page URLs, by client address. Each process
+ * counts in its own memory and grants the whole limit.
  */
 export interface PageLimits {
   /**
-   * Calls `find`, returns its result and counts a null result. Throws `rate_limit_exceeded` without
-   * calling `find` when the client address has too many null results.
+   * Calls `find`, returns its result and counts a null result. If the client address has too many null
+   * results, throws `rate_limit_exceeded` instead.
    */
   lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null>;
-  /** Throws `rate_limit_exceeded` when the client address has too many declined cards. */
+  /** Throws `rate_limit_exceeded` if the client address has too many declined cards. */
   expectFewDeclines(ctx: Context): Promise<void>;
-  /** Counts a declined card. The caller calls this once for each card. */
+  /** Counts a declined card. The caller must call this once for each card. */
   countDecline(ctx: Context): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<voi
   });
 }
 
-/** The client's address. For IPv6 its /64 network, because one customer owns a whole /64. */
+/** Returns the client's address; for IPv6 its /64 network, because one customer owns a whole /64. */
 function addressOf({ ip }: Context): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);

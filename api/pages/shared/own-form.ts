@@ -2,22 +2,22 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from '../../context.ts';
 import { readText } from '../../middleware/json-body.ts';
 
-/** A details form is a few hundred bytes. */
+/** Longest form. A details form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
-/** The fields of a form that a browser sent. Throws `bad_request` when it is too long. */
+/** Returns the fields of the form in the request's body. Throws `bad_request` if it exceeds 8 kB. */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
 }
 
-/** A token that proves that our own page of this session sent a form: an HMAC of the session id. */
+/** Returns the hidden form token, an HMAC of the session id. It proves that our own page sent the form. */
 export function formToken(sessionKey: string, sessionId: string): string {
   return createHmac('sha256', sessionKey).update(`form:${sessionId}`).digest('base64url');
 }
 
 /**
- * True when our own page sent the form: the token matches, and no header names another site. Under
- * `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms too. In that case
+ * True if our own page sent the form: the token matches, and no header names another site. Because of
+ * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. Then
  * `Sec-Fetch-Site` decides, which all of these browsers send.
  */
 export function isOwnForm(

@@ -16,7 +16,7 @@ export interface Page {
 type Deps = Pick<ApiDeps, 'random' | 'tokeniserUrl' | 'logger'>;
 
 /**
- * Sends a page with its own Content-Security-Policy: only our style, and forms only to this server and
+ * Sends a page with a Content-Security-Policy that allows only our style, and forms only to this server and
  * to the tokeniser.
  */
 export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Page): void {
@@ -47,7 +47,7 @@ export function notice(
   return { status, title, content: <NoticePage title={title} texts={texts} link={link} /> };
 }
 
-/** Redirects after a form or a return, so that a reload does not repeat the request. */
+/** Redirects with 303, so that a reload of the next page does not repeat this request. */
 export function seeOther(ctx: Context, location: string): void {
   ctx.status = 303;
   ctx.set('Location', location);
@@ -89,7 +89,7 @@ function errorPage(code: string, ctx: Context): Page {
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see ' +
       'how things stand. You will not be charged twice.',
   ]);
-  // Only a GET is reloaded, because a reload would post a form again.
+  // Only a GET may be reloaded, because a reload of a POST would send the form again.
   return isTemporary && ctx.method === 'GET'
     ? { ...page, refresh: { seconds: RELOAD_AFTER_S, url: ctx.url } }
     : page;

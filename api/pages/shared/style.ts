@@ -1,4 +1,4 @@
-/** Every colour pair has a contrast of at least 4.5 : 1, on light and on dark. */
+/** Text and background must have a contrast of at least 4.5 : 1, in the light and in the dark scheme. */
 export const STYLE = `
 :root {
   --ground: #f4f5f7; --card: #ffffff; --ink: #1c2330; --soft: #566072; --line: #c9cfd9;

@@ -5,8 +5,8 @@ import { executeCommand } from '../../commands.ts';
 import type { CardOutcome } from './card-pages.ts';
 
 /**
- * Submits a card to a subscription: its first card or a replacement. The token is the command id, so a
- * reload repeats the same command. Throws `service_unavailable` when it is unknown whether the command
+ * Sends a card to a subscription as its first card or as a replacement. The command's id is the card token,
+ * so a reload repeats the same command. Throws `service_unavailable` if it is unknown whether the command
  * was executed. Rule: D-32.
  */
 export async function submitCard(
@@ -24,7 +24,7 @@ export async function submitCard(
       : { kind: 'decided' };
   } catch (error) {
     if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;
-    // The page shows any other refusal from the subscription's row.
+    // After any other refusal the page shows the subscription's status.
     return { kind: error.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

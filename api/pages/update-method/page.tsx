@@ -35,7 +35,7 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
     case 'saved':
       return notice(200, 'Your card was replaced', [
         `${newCardText(update)} Nothing was charged for the change.`,
-        // Another attempt was in flight during the change. The next attempt uses the new card.
+        // An attempt with the old card is in flight. The next attempt uses the new card.
         ...(update.state.status === 'UNPAID'
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
@@ -53,7 +53,7 @@ export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number):
   }
 }
 
-/** Says why the subscription's status does not allow a new card. Rule: D-33. */
+/** Returns why the subscription's status does not allow a new card. Rule: D-33. */
 function closedText({ state, merchantName }: MethodUpdate): { title: string; texts: string[] } {
   const texts: Partial<Record<typeof state.status, string>> = {
     CREATED: `This subscription has not begun yet. Use the link that ${merchantName} gave you to start it.`,
@@ -67,7 +67,7 @@ function closedText({ state, merchantName }: MethodUpdate): { title: string; tex
   };
 }
 
-/** Shown after the last try, when the page has no form above which to show the text. */
+/** The page after the last try. Before that, the same text is an alert above the form. */
 function keptPage(update: MethodUpdate): Page {
   return notice(403, 'Your new card was saved', [
     keptText(update),
@@ -103,7 +103,7 @@ function saleOf({ testCards }: PageDeps, update: MethodUpdate): Sale {
   };
 }
 
-/** The present card, and the amount that a new card is charged today. */
+/** Returns the present card, and the amount that a new card is charged today. */
 function offerOf(update: MethodUpdate): Offer {
   const { state, card } = update;
   const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };

@@ -15,7 +15,7 @@ import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 
-/** The page behind `updatePaymentMethodLink`. Rule: D-33. */
+/** The page at `updatePaymentMethodLink`. Rule: D-33. */
 export function updateMethodPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -37,7 +37,7 @@ export function updateMethodPageRoutes(
   });
 }
 
-/** The subscription that a link names, with the cards tried on it. Null unless we signed the link. */
+/** Returns the subscription of a link, with the cards tried on the page. Null for an invalid link. */
 async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | null> {
   const link = readUpdateToken(deps, token);
   const subscription = link && (await findUpdatableSubscription(deps.db, link));

@@ -4,7 +4,7 @@ import type {
 } from '../../../db/repositories/subscriptions/method-updates.ts';
 import { CARD_TRIES_MAX } from '../shared/limits.ts';
 
-/** A link that we signed, its subscription, and the cards tried on it. */
+/** A valid link, its subscription, and the cards tried on the page. */
 export interface MethodUpdate extends UpdatableSubscription {
   readonly token: string;
   readonly sessionId: string;
@@ -41,12 +41,12 @@ export function updateStageOf(
   if (state.status !== 'TRIALING' && state.status !== 'ACTIVE' && state.status !== 'UNPAID') {
     return 'closed';
   }
-  // The latest card was saved while UNPAID. Only a payment leads from UNPAID to TRIALING or ACTIVE.
+  // The latest card was saved in UNPAID, and only a payment changes UNPAID to TRIALING or ACTIVE.
   if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
   return tries.length >= CARD_TRIES_MAX ? 'locked' : 'open';
 }
 
-/** True when the latest card was saved although the payment with it was declined. Rule: D-30. */
+/** True if the latest card was saved although its payment was declined. Rule: D-30. */
 export function isLatestKept(tries: readonly UpdateTry[]): boolean {
   const result = tries.at(-1)?.command?.result;
   return result?.kind === 'checkout' && result.outcome === 'declined';

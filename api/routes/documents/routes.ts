@@ -29,7 +29,7 @@ export const readDocument: Operation = {
 
 const require = createRequire(import.meta.url);
 
-/** Files that the page loads. This server serves them from its dependencies. */
+/** Files that the page loads. This server serves them from its npm packages. */
 const ASSETS = {
   'swagger-ui.css': { type: 'text/css', file: require.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
@@ -39,15 +39,15 @@ const ASSETS = {
 };
 
 /**
- * The OpenAPI document and a page to browse it. The page loads nothing from other servers. Both need no
- * credentials. Rule: D-§7.
+ * The OpenAPI document and a page that shows it, both without credentials. The page loads nothing from other
+ * servers. Rule: D-§7.
  */
 export function documentRoutes(
   router: Router<RequestState>,
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
   operations: readonly Operation[],
 ): void {
-  // Built on the first request, because most processes that load this file get none.
+  // Built at the first request, because most processes that load this file never get one.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });
@@ -83,7 +83,7 @@ function bytesOf(content: string | Buffer): Bytes {
   return { body, etag: `"${hash}"` };
 }
 
-/** The content changes only with a release. A client caches it and revalidates it by its `ETag`. */
+/** Sends content that changes only with a release. A client caches it and revalidates by `ETag`. */
 function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void {
   ctx.set('Cache-Control', 'public, no-cache');
   ctx.set('ETag', etag);
@@ -96,7 +96,7 @@ function sendCacheable(ctx: Context, type: string, { body, etag }: Bytes): void 
   ctx.body = body;
 }
 
-/** Does the work at the first call and caches the result. After a failure the next call tries again. */
+/** Runs `work` at the first call and caches its result. After a failure the next call runs it again. */
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => {

@@ -105,7 +105,7 @@ export const generateLink = route({
     const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
     return inTransaction(call, deps, async (tx) => {
       const createdAt = deps.now();
-      // Checked after the key is claimed, so that a repeat gets its answer even after `expiryDate`.
+      // Check the dates after the claim, so that a repeat gets the stored answer even after `expiryDate`.
       checkDates(body, createdAt);
       if (customerId !== undefined && !(await findCustomer(tx, merchant.id, customerId))) {
         throw notFound('customer');
@@ -136,8 +136,8 @@ function checkDates(body: Fields<typeof fields>, nowAt: number): void {
 }
 
 /**
- * A subscription may begin at any instant before the link expires, so its last billing date is checked
- * for the latest begin. Rules: D-06, D-37.
+ * Returns the problems of the expiry. A subscription may begin at any instant before the link expires, so the
+ * last billing date is checked for that latest begin. Rules: D-06, D-37.
  */
 function expiryProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
   const { expiryDate } = body;

@@ -81,8 +81,8 @@ export const chargeTokenised = route({
 /**
  * Writes the intent of the charge.
  *
- * @throws DomainError `resource_not_found` unless the method is live and belongs to the customer, and
- * both belong to the merchant. Rules: IF-4.12, D-10, D-36.
+ * @throws DomainError `resource_not_found` if the merchant has no such customer, or the customer no such
+ * method in status LIVE. Rules: IF-4.12, D-10, D-36.
  */
 async function insertTokenised(
   tx: Db,

@@ -33,7 +33,7 @@ export const TokenisedCharge = z.object({
     .meta({ description: 'Present only when the charge has not succeeded.' }),
 });
 
-/** The outcome of a merchant's charge. A pending charge gets its outcome later. Rule: D-40. */
+/** The outcome of a merchant's charge. `pending`: the outcome is not known yet. Rule: D-40. */
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
 /** `errorCode` and `errorMessage` are null only on success. Rules: IF-4.10, D-10a, D-40, D-42. */
@@ -54,15 +54,15 @@ export function presentCharge(intentId: string, charged: Charged): z.input<typeo
 
 /** One kind of charge: one-time or tokenised. */
 interface ChargeKind<Body> {
-  /** Writes the intent inside a transaction. Called once for each command. */
+  /** Writes the intent inside a transaction. Not called again if the intent exists. */
   readonly insert: (tx: Db, ref: IntentRef) => Promise<void>;
   readonly answer: (intentId: string, charged: Charged) => Answer<Body>;
 }
 
 /**
- * Answers with the outcome of a charge of a saved method. The intent's id is derived from the command id,
- * so all calls with one Idempotency-Key share one intent, which is charged once. A pending outcome is not
- * stored under the key: a repeat answers with the later outcome. Rules: D-17, D-40.
+ * Charges a saved method and answers with the outcome. The intent's id is computed from the command id, so
+ * all calls with one Idempotency-Key have the same intent, which is charged once. A pending outcome is not
+ * stored under the key, so that a repeat answers with the later outcome. Rules: D-17, D-40.
  */
 export async function withCharge<Body>(
   call: Pick<Call, 'merchant' | 'keyUse' | 'late'>,
@@ -72,7 +72,7 @@ export async function withCharge<Body>(
   const { db } = deps;
   return withOutcome(call, deps, async ({ commandId, isRepeat, giveUp }) => {
     const ref = { merchantId: call.merchant.id, intentId: idOfCommand('in', commandId) };
-    // An existing intent was validated when it was written. It is not validated again.
+    // If an earlier call has written the intent, it is neither validated nor written again.
     const isWritten = isRepeat && (await findIntent(db, ref.merchantId, ref.intentId)) !== null;
     if (!isWritten) await db.transaction((tx) => insert(tx, ref));
     const charged = await charge(deps, ref, giveUp);
@@ -83,10 +83,10 @@ export async function withCharge<Body>(
 }
 
 /**
- * Charges the method that the intent names and waits for the outcome.
+ * Charges the intent's payment method and waits for the outcome.
  *
- * @throws DomainError with the code and reason of a refusal; `service_unavailable` when the charge could
- * not be handed to its workflow. Rules: D-17, D-40.
+ * @throws DomainError with the code and reason of a refusal; `service_unavailable` if the charge's workflow
+ * could not be started. Rules: D-17, D-40.
  */
 async function charge(
   { db, payments }: ApiDeps,

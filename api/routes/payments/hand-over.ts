@@ -1,25 +1,25 @@
 import { DomainError } from '../../../domain/errors.ts';
 
-/** Time limit for voiding an order. Less than the 3 s until the caller is answered 503. */
+/** Time limit in ms to void an order. Less than the 3 s until the caller gets 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
 
 /** An order that moves money. */
 interface Order<Outcome> {
-  /** Hands the order to its workflow and waits for the outcome. */
+  /** Starts the order's workflow and waits for the outcome. */
   readonly give: () => Promise<Outcome>;
-  /** Voids the order unless its execution has begun. True: the order will never be executed. */
+  /** Voids the order unless its execution has begun. True if the order will never be executed. */
   readonly withdraw: () => Promise<boolean>;
 }
 
 /**
- * Hands an order to its workflow and waits for the outcome. `giveUp` is null for a call with an
- * Idempotency-Key, because the caller can repeat it. A call without a key cannot be repeated. Its order is
- * voided when the hand-over fails or when no outcome is known at `giveUp`, so that a new request does not
- * execute the order twice. The result is `pending` when the order could not be voided, or when the
- * database does not answer within the time limit. Rules: D-17, D-40.
+ * Starts the workflow of an order and waits for the outcome. `giveUp` is null for a call with an
+ * Idempotency-Key, which the caller can repeat. Without a key the caller can only send a new request, which
+ * must not charge or refund a second time. So the order is voided if its workflow could not be started or if
+ * `giveUp` aborts before the outcome is known. Returns `pending` if the order could not be voided within 2 s.
+ * Rules: D-17, D-40.
  *
- * @throws the error of `give` when there is a key, when it is a refusal, or when the order was voided;
- * `service_unavailable` when the order was voided at `giveUp`.
+ * @throws the error of `give` with a key, for a refusal, and if the order was voided; `service_unavailable`
+ * if the order was voided at `giveUp`.
  */
 export async function handOver<Outcome>(
   { give, withdraw }: Order<Outcome>,
@@ -40,8 +40,8 @@ async function tryWithdraw(withdraw: () => Promise<boolean>, withinMs: number): 
 }
 
 /**
- * The result of `work`. Throws `service_unavailable` as soon as `signal` aborts. Does not start `work`
- * when `signal` has already aborted.
+ * Returns the result of `work`. Throws `service_unavailable` when `signal` aborts. If `signal` has aborted
+ * already, does not start `work`.
  */
 async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const unavailable = () => new DomainError('service_unavailable');
@@ -57,7 +57,7 @@ async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Pr
   }
 }
 
-/** True when the error leaves open whether the workflow got the order. Only a refusal rules that out. */
+/** True if the workflow may have received the order despite the error. False only for a refusal. */
 function mayHaveArrived(error: unknown): boolean {
   return !(error instanceof DomainError) || error.code === 'service_unavailable';
 }

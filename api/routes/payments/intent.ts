@@ -78,7 +78,7 @@ export const CreatedIntent = z
   })
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
-/** A field without a value is omitted. Rules: D-§7, D-10a. */
+/** Returns the answer's fields, without those that have no value. Rules: D-§7, D-10a. */
 export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: number) {
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
@@ -137,13 +137,13 @@ function presentAttempt({ attemptNumber, state, errorCode, createdAt }: Attempt)
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
 function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
-  // Only the fields of T that are not null are left, so the cast is safe.
+  // The cast is safe, because the result has only the fields of T that are not null.
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null),
   ) as WithoutNulls<T>;
 }
 
-/** The message of a decline code. Null for null and for a code that is not in the catalogue. */
+/** Returns the message of a decline code; null for null and for a code that is not in the catalogue. */
 export function messageOfCode(errorCode: string | null): string | null {
   return isDeclineCode(errorCode) ? messageOf(errorCode) : null;
 }

@@ -18,7 +18,7 @@ import { route } from '../../route.ts';
 import { handOver } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';
 
-/** The refund of an intent never exceeds what is not refunded yet. That is checked against its row. */
+/** Checks only the form. `insertRefund` checks the amount against the remaining amount of the intent. */
 const refundAmount = z
   .custom<number | string>(
     (value) =>
@@ -92,8 +92,8 @@ export const createRefund = route({
  * Refunds a payment, fully or partly, and waits for the outcome. A repeat of the command returns the same
  * refund.
  *
- * @throws DomainError with the code and reason of a refusal. `payment_outcome_pending`: the refund is not
- * decided yet. `service_unavailable`: the refund could not be handed to its workflow. Rules: D-17, D-§7.
+ * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the refund is not
+ * decided yet; `service_unavailable` if the refund's workflow could not be started. Rules: D-17, D-§7.
  */
 async function refundIntent(
   deps: ApiDeps,

@@ -129,7 +129,7 @@ const SetupMethodAnswer = z
   })
   .meta({ id: 'SetupMethod', ...EXTENSION });
 
-/** A field without a value is omitted. Rule: D-10a. */
+/** Returns the answer's fields, without those that have no value. Rule: D-10a. */
 function presentSetupMethod(session: SetupMethod, nowAt: number) {
   const { storeFrontId: storeFront, metadata: ownPairs, paymentMethodId } = session;
   return {

@@ -24,7 +24,7 @@ const subscriptionIdBody = {
 
 const done = { schema: nothing, examples: [{ summary: 'Done', value: {} }] };
 
-/** The refusals of every command. */
+/** The error codes that every command may answer. */
 const refusals = [
   'operation_not_allowed',
   'resource_not_found',
@@ -71,7 +71,7 @@ export const pauseSubscription = route({
     withCommand(call, deps, ({ commandId }) => ({ kind: 'pause', commandId })),
 });
 
-/** The workflow checks that the date lies in the future of the subscription. Rules: IF-4.8, D-§4, D-16. */
+/** The workflow checks that the date is after the subscription's own time. Rules: IF-4.8, D-§4, D-16. */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',
   method: 'post',
@@ -104,7 +104,7 @@ export const unpauseSubscription = route({
     })),
 });
 
-/** A declined retry is answered 200. Rules: IF-4.9, D-31. */
+/** A retry that the gateway declines is answered 200. Rules: IF-4.9, D-31. */
 export const retrySubscription = route({
   operationId: 'retrySubscriptionPayment',
   method: 'post',
@@ -180,9 +180,9 @@ function presentManualRetry(result: CommandResult) {
 type SubscriptionCall = Call<string, Shape, { subscriptionId: typeof subscriptionId }>;
 
 /**
- * Sends a command to the subscription's workflow, which validates and executes it. Answers with the
- * result: `{}` without `present`. All calls with one Idempotency-Key have the same command id, so the
- * command is executed once. Rules: D-17, D-32.
+ * Sends a command to the subscription's workflow, which validates and executes it. Answers with
+ * `present(result)`, or `{}` without `present`. All calls with one Idempotency-Key have the same command id,
+ * so the command is executed once. Rules: D-17, D-32.
  */
 export async function withCommand<Body = Record<string, never>>(
   call: SubscriptionCall,

@@ -25,9 +25,9 @@ const fields = {
 };
 
 /**
- * After the commit the subscription's workflow is queued to be started. The answer does not depend on
- * Temporal: the maintenance sweep starts a workflow that was not started. With a test clock the dates are
- * checked when the clock has been read. Rules: IF-4.3, D-11, D-60.
+ * Writes the subscription, and queues the start of its workflow after the commit. The answer does not wait
+ * for Temporal, because the sweep starts a workflow that was not started. With a test clock, the dates are
+ * checked after the clock's row is read. Rules: IF-4.3, D-11, D-60.
  */
 export const createSubscription = route({
   operationId: 'createSubscription',
@@ -129,7 +129,7 @@ export const createSubscription = route({
   },
 });
 
-/** Real time, or the time of the test clock. The clock is locked until the transaction ends. */
+/** Returns real time or the test clock's time. Locks the clock's row until the transaction ends. */
 async function creationTime(
   tx: Db,
   { now }: ApiDeps,

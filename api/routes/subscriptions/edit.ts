@@ -95,7 +95,7 @@ function editBoundsProblems({ newAmount, newCycleCount, ...given }: Given): Prob
   ];
 }
 
-/** All three fields must be given together. Rule: IF-4.6 rule 1. */
+/** `interval`, `intervalCount` and `newNextPaymentDate` are required together. Rule: IF-4.6 rule 1. */
 function intervalRuleProblems({ newNextPaymentDate, ...given }: Given): Problem[] {
   if (given.interval === undefined && given.intervalCount === undefined) return [];
   const together = {

@@ -25,7 +25,7 @@ const NAME_MAX = 255;
 
 export const interval = z.enum(INTERVAL_UNITS);
 
-/** The maximum is that of DAY. The lower limits of the other units are checked later. Rule: D-06. */
+/** The maximum of DAY. `boundsProblems` checks the lower maximums of the other units. Rule: D-06. */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
 /** Rule: D-06. */
@@ -144,7 +144,7 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** Splits a valid request: the terms, which the rules use, and the order data, which is only stored. */
+/** Splits a valid request into the terms and the order data, which is only stored and returned. */
 export function termsAndOrder<Body extends SharedFields>(body: Body) {
   const {
     amount: amountMinor,

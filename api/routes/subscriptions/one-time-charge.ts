@@ -75,7 +75,7 @@ export const chargeSubscriptionOnce = route({
     }),
 });
 
-/** Locks the subscription's row until the transaction ends. Throws the reason of a refusal. */
+/** Writes the intent, and locks the subscription's row until the transaction ends. Throws a refusal. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

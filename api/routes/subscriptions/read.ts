@@ -72,8 +72,8 @@ const UPCOMING_LIMIT_DEFAULT = 12;
 const UPCOMING_LIMIT_MAX = 100;
 
 /**
- * The workflow answers. For an ended subscription, or when Temporal has no workflow for it, the answer
- * comes from the row. Rule: D-§7.
+ * The answer comes from a query of the workflow. For an ended subscription, and if Temporal has no workflow,
+ * it comes from the row. Rule: D-§7.
  */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
@@ -131,7 +131,7 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** The workflow answers, or the row as in {@link getUpcomingCharges}. Rule: D-§7. */
+/** The answer comes from the workflow or the row, as in {@link getUpcomingCharges}. Rule: D-§7. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',
@@ -179,7 +179,7 @@ function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-/** The merchant's subscription that the path names. Rule: D-21. */
+/** Returns the merchant's subscription with the path's id. Throws `resource_not_found`. Rule: D-21. */
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   const subscription = await findSubscription(db, merchantId, subscriptionId);

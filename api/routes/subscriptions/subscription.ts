@@ -73,8 +73,8 @@ export const SubscriptionAnswer = z
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
- * A field without a value is omitted, except `nextPaymentDate` and `currentPeriodEnd`, which are null.
- * Rules: IF-2.3, D-10a, D-33, D-34.
+ * Returns the answer's fields, without those that have no value. Only `nextPaymentDate` and
+ * `currentPeriodEnd` may be null. Rules: IF-2.3, D-10a, D-33, D-34.
  */
 export function presentSubscription(deps: Deps, view: SubscriptionView) {
   const { state } = view;
@@ -110,7 +110,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
   };
 }
 
-/** Only in the statuses that allow a new payment method. Rules: IF-2.3, D-33. */
+/** Empty in a status that does not allow a new payment method. Rules: IF-2.3, D-33. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };

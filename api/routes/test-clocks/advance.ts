@@ -16,16 +16,16 @@ import { causesOf } from '../../middleware/errors.ts';
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;
-/** Signals that are sent at the same time. */
+/** Most signals that are sent at the same time. */
 const PARALLEL_SIGNALS = 16;
 
 /**
- * Sets the target of a clock to `to`. The target commits before any subscription is signalled, so that
- * the maintenance sweep can send signals that this process does not. `isRepeat`: an earlier call with
- * the same key may have committed the same target.
+ * Sets the target of a clock to `to` and returns the clock. The caller signals the subscriptions after the
+ * commit. If the process dies before that, the sweep signals them. `isRepeat`: an earlier call with the same
+ * key may have committed the same target.
  *
- * @throws DomainError for an unknown clock, for a target before the present one, and while the clock
- * still advances. Rule: D-60.
+ * @throws DomainError for an unknown clock, for a target before the present target, and while the clock still
+ * advances. Rule: D-60.
  */
 export async function setClockTarget(
   { db }: ApiDeps,
@@ -42,7 +42,7 @@ export async function setClockTarget(
     }
     if (to < clock.targetAt) {
       const present = formatInstant(clock.targetAt);
-      // Not a FieldsError: the refusal depends on the clock, so it is stored under the key.
+      // Not a FieldsError, because this refusal depends on the clock and must be stored under the key.
       throw new DomainError('bad_request', `to: must not lie before ${present}`);
     }
     await sendTestClock(tx, clock, to);
@@ -51,12 +51,12 @@ export async function setClockTarget(
 }
 
 /**
- * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`
- * until all have reached it. True when all have. The maintenance sweep repeats a signal that failed.
+ * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`. True
+ * if all have reached the target. The sweep repeats a signal that failed.
  */
 export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise<boolean> {
   const deadline = performance.now() + (deps.clockWaitMs ?? DEFAULT_WAIT_MS);
-  // Not awaited. The rows show which subscriptions have reached the target, and the sweep repeats signals.
+  // Not awaited, because the rows show which subscriptions have reached the target.
   signalSubscriptions(deps, clock, deadline).catch((error: unknown) => {
     deps.logger.warn(
       { testClockId: clock.id, causes: causesOf(error) },

@@ -4,7 +4,7 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
-/** More than there are types. The limit keeps the error answer for a long list short. */
+/** More than the number of types. The limit keeps the error answer for a long list short. */
 const EVENT_TYPES_MAX = 50;
 
 /** Reads show this text in place of every secret. Rule: D-55. */
@@ -35,7 +35,6 @@ export const webhookFields = {
     .describe('Types of the events that are sent. No other events are sent.'),
 };
 
-/** Problems of an endpoint that `endpointProblem` refuses. */
 export function webhookProblems(
   { endpoint }: Partial<Fields<typeof webhookFields>>,
   endpointProblem: (endpoint: string) => string | undefined,

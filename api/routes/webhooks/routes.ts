@@ -110,7 +110,7 @@ export const createWebhook = route({
   body: {
     ...body,
     problems: (fields, { endpointProblem }) => [
-      // A new configuration has no stored secret that the placeholder could stand for.
+      // A new configuration has no stored secret, so the placeholder of reads is refused.
       ...(fields.eventSigner === SHOWN_SIGNER
         ? [{ field: 'eventSigner', message: 'must be a secret of your own' }]
         : []),
@@ -163,7 +163,7 @@ export const updateWebhook = route({
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
     const ref = configRef(call);
     const reseal = (stored: Buffer): Resealed | null => {
-      // The client sent the placeholder from a read back, so the stored secret stays.
+      // The client sent the placeholder of a read, so the stored secret stays.
       if (eventSigner === SHOWN_SIGNER) return null;
       const before = openIfPossible(deps.sealing, stored, ref.configId);
       if (before === eventSigner) return null;
@@ -212,7 +212,7 @@ export const deleteWebhook = route({
   },
 });
 
-/** Null when the encryption key of the secret is lost. The merchant repairs that with an update. */
+/** Decrypts the stored secret. Null if its encryption key is lost; then the merchant sends a new secret. */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
   try {
     return sealing.open(stored, configId);
@@ -222,7 +222,7 @@ function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): str
   }
 }
 
-/** A text that is no configuration id is answered like an unknown id. Rule: D-21. */
+/** Throws `resource_not_found` for a malformed id, as for an unknown id. Rule: D-21. */
 function configRef({
   merchant,
   params: { webhookConfigId: configId },
