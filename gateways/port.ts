@@ -4,7 +4,7 @@ import type { DeclineCode } from '../domain/declines.ts';
 export interface SavedCard {
   readonly gatewayMethodId: string;
   readonly brand: string;
-  /** ISO 3166 alpha-2 country of the issuer, or null where the gateway does not know. */
+  /** ISO 3166 alpha-2 country of the issuer; null if the gateway does not know it. */
   readonly country: string | null;
   readonly lastFourDigit: string;
   /** 1..12 */
@@ -13,7 +13,7 @@ export interface SavedCard {
   readonly expiryYear: number;
 }
 
-/** Our own ids of a charge, for the gateway's book. No personal data. */
+/** Our own ids of a charge, which the gateway stores with the charge. No personal data. */
 export interface ChargeReference {
   readonly merchantId: string;
   readonly intentId: string;
@@ -22,7 +22,7 @@ export interface ChargeReference {
 }
 
 export interface ChargeRequest {
-  /** Chosen before the first send and the same on every resend of this attempt. */
+  /** Idempotency key, the same for every send of one attempt. */
   readonly key: string;
   readonly gatewayMethodId: string;
   readonly amountMinor: number;
@@ -31,7 +31,7 @@ export interface ChargeRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The charge was made, or the card's issuer definitely refused it. Both are final. */
+/** A final outcome: the charge was made or declined. */
 export type DecidedCharge =
   | { readonly kind: 'succeeded'; readonly gatewayChargeId: string }
   | {
@@ -40,14 +40,14 @@ export type DecidedCharge =
       readonly gatewayChargeId: string | null;
     };
 
-/** The request may have reached the gateway. Only a look-up or a resend of the key can show it. */
+/** The request may have reached the gateway. Only a look-up or a resend with the key can show this. */
 export interface UnknownOutcome {
   readonly kind: 'unknown';
   /** For logs and for manual review, not for payers. */
   readonly reason: string;
 }
 
-/** Nothing left this process. The same key may be sent again at any time. */
+/** No byte left this process. A resend with the same key is safe at any time. */
 export interface NotSent {
   readonly kind: 'not_sent';
   readonly reason: string;
@@ -64,10 +64,9 @@ export interface LookupRequest {
 }
 
 /**
- * - `absent`: the gateway never got this key.
- * - `in_progress`: the gateway has the key and has not finished.
- * - `another_charge`: under this key the gateway made a charge of another amount or currency. This needs
- *   manual review.
+ * - `absent`: the gateway has received no charge with this key.
+ * - `in_progress`: the gateway has not decided the charge yet.
+ * - `another_charge`: the charge of this key has another amount or currency. This needs manual review.
  * - `unknown`: the look-up itself failed.
  */
 export type LookupOutcome =
@@ -85,7 +84,7 @@ export interface RefundRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Why a refund was refused. Nothing was refunded. */
+/** Reasons for which a gateway refuses a refund. No money was refunded. */
 export const REFUND_REFUSALS = [
   'charge_not_found',
   'charge_not_paid',
@@ -101,18 +100,18 @@ export type RefundOutcome =
   | UnknownOutcome;
 
 export interface SaveMethodRequest {
-  /** Idempotency key. A repeat with the same token gives the same card. */
+  /** Idempotency key. A repeat with the same key and token returns the same card. */
   readonly key: string;
   /** One-time token from the tokeniser's redirect (`payment_token`). */
   readonly token: string;
-  /** The checkout session that the card form named. The token is valid with no other session. */
+  /** The checkout session in the card form. The token is valid only with this session. */
   readonly session: string;
   /**
-   * True when no charge follows at once (a trial, a setup session). The gateway then checks the card, and
+   * True if no charge follows at once (a trial, a setup session). Then the gateway verifies the card, and
    * refuses a card that it would decline. Default false.
    */
   readonly verify?: boolean | undefined;
-  /** Our own ids, for the gateway's book. */
+  /** Our own ids, which the gateway stores with the card. */
   readonly reference?: { readonly paymentMethodId?: string; readonly customerId?: string };
   readonly signal?: AbortSignal | undefined;
 }
@@ -120,62 +119,62 @@ export interface SaveMethodRequest {
 export type SaveMethodOutcome =
   | { readonly kind: 'saved'; readonly card: SavedCard }
   /**
-   * The card was refused, or the token is used, expired or from another session (`processing_error`). The
-   * payer has to enter a card again. Final for this key and token.
+   * Final: the card was refused, or the token is used, expired or from another session
+   * (`processing_error`). The payer has to enter a card again.
    */
   | { readonly kind: 'refused'; readonly code: DeclineCode; readonly reason: string }
   /** The outcome is not known. A repeat with the same key is safe. */
   | UnknownOutcome;
 
-/** What an adapter supports. Callers and the contract suite read it. */
+/** What an adapter supports. */
 export interface GatewayCapabilities {
-  /** False: the gateway has no look-up, and every unknown outcome needs a resend of the key. */
+  /** False if the gateway has no look-up. Then only a resend with the key shows an unknown outcome. */
   readonly lookup: boolean;
   readonly refunds: boolean;
-  /** How long a resend of a key is certain not to charge again, in ms from its first send. */
+  /** For this long after the first send, in ms, a resend with the same key never charges again. */
   readonly keyLifetimeMs: number;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
   readonly mode: 'test' | 'live';
 }
 
-/** A number to show on pages in test mode and in documents. Rule: D-61. */
+/** A test card that pages in test mode and documents show. Rule: D-61. */
 export interface PublishedTestCard {
   readonly number: string;
   readonly label: string;
 }
 
 /**
- * The interface through which our processes move money. Card numbers never pass through it.
+ * The interface through which our processes move money. No request contains a card number.
  *
- * Every method ends within the adapter's own time limit. A decline and an unknown outcome are values. A
- * method throws only {@link GatewayRejectedRequest}.
+ * Every method ends within the adapter's own time limit. A decline and an unknown outcome are results, not
+ * errors. A method throws only {@link GatewayRejectedRequest}.
  */
 export interface PaymentGateway {
-  /** Stored with methods and attempts; never changes. */
+  /** The adapter's name in the rows of payment methods and attempts. It never changes. */
   readonly name: string;
   readonly capabilities: GatewayCapabilities;
-  /** The URL that the hosted card form posts to. Its origin belongs in the page's `form-action`. */
+  /** The URL that the hosted card form posts to. The page's `form-action` must allow its origin. */
   readonly tokeniserUrl: string;
   /** Empty for a live gateway. */
   readonly testCards: readonly PublishedTestCard[];
 
   /**
-   * Charges once per key. The same key with the same parameters returns the first charge. The same key
-   * with other parameters throws {@link GatewayRejectedRequest} and charges nothing.
+   * Charges once per key. A repeat with the same parameters returns the first charge. A repeat with other
+   * parameters throws {@link GatewayRejectedRequest} and charges nothing.
    */
   charge(request: ChargeRequest): Promise<ChargeOutcome>;
   /** Looks up the outcome of a charge by its key. Never charges. */
   lookup(request: LookupRequest): Promise<LookupOutcome>;
-  /** Refunds all or part of a charge, once per key, never more than was paid. */
+  /** Refunds all or part of a charge, once per key. Refuses more than the remaining amount. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;
 }
 
 /**
- * The gateway read the request and refused it as wrong: a key that was used for other parameters, bad
- * credentials, a malformed field. The request did nothing, and a repeat does not help. The cause is a
- * fault of ours, which needs manual review.
+ * The gateway refused the request as wrong: a key that was used for other parameters, bad credentials, a
+ * malformed field. The request had no effect, and a repeat does not help. The cause is a bug or a wrong
+ * setting on our side.
  */
 export class GatewayRejectedRequest extends Error {
   override readonly name = 'GatewayRejectedRequest';

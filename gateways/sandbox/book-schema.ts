@@ -1,22 +1,22 @@
 import postgres from 'postgres';
 import type { Sql } from 'postgres';
 
-/** Postgres schema that holds the whole book. Nothing else of the project reads or writes it. */
+/** Postgres schema with all data of the gateway, its book. Only the gateway reads or writes the schema. */
 const BOOK_SCHEMA = 'sandbox_gateway';
 
-/** Any number, the same in every process that opens the book. */
+/** Key of the advisory lock. The number is arbitrary. */
 const ADVISORY_LOCK = 7_312_026_111;
 
 /** Longest single statement in ms; below the clients' own time limit. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
- * Connects to the database and creates the missing parts of the book, under an advisory lock, so that
- * several servers may start at once. Rejects when the database cannot be reached within 10 s.
+ * Connects to the database and creates the tables and functions that are missing. An advisory lock serialises
+ * servers that start together. Rejects if the database cannot be reached within 10 s.
  */
 export async function openBook(databaseUrl: string): Promise<Sql> {
   const sql = postgres(databaseUrl, {
-    // One process on one core keeps few connections busy. More would only queue in Postgres.
+    // One process on one core cannot use more connections.
     max: 8,
     connect_timeout: 10,
     fetch_types: false,
@@ -37,8 +37,8 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
 }
 
 /**
- * For each card the tables store brand, country, last four digits, expiry and test behaviour. They store
- * no card number, CVC or name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
+ * For each card the tables store brand, country, last four digits, expiry and test behaviour, but no card
+ * number, CVC or name. Tokens and sessions are bearer secrets, so only their SHA-256 is stored. Instants are
  * epoch ms.
  */
 const TABLES = `
@@ -114,10 +114,9 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
 `;
 
 /**
- * Decides and books a charge in one round trip and one transaction. The insert claims the key: a second
- * request with the key waits on the unique index until the first has committed, then reads its charge.
- * Only the request that claimed the key uses up a forced decline. A method that is not in the book
- * declines with `payment_method_removed`.
+ * Decides and stores a charge in one round trip and one transaction. A second request with the same key waits
+ * on the unique index until the first has committed, then returns the first charge and uses up no forced
+ * decline. A charge of an unknown payment method is declined with `payment_method_removed`.
  */
 const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge(

@@ -9,7 +9,7 @@ import type { TestCardMoment } from './test-cards.ts';
 /** A token can be redeemed for ten minutes. */
 const TOKEN_LIFETIME_MS = 10 * 60_000;
 
-/** Spent and expired tokens are kept this long for repeats of the key that redeemed them. */
+/** How long tokens stay stored after their expiry, for repeats of the request that redeemed them. */
 const TOKEN_RETENTION_MS = 24 * 3_600_000;
 
 export interface SaveOrder {
@@ -27,7 +27,7 @@ export type SaveResult =
 
 export type CardBook = ReturnType<typeof createCardBook>;
 
-/** One-time tokens, and the saved cards that they were redeemed for. */
+/** Stores one-time tokens and saved cards. */
 export function createCardBook(sql: Sql) {
   return {
     /** Issues a one-time token for a card. The token is valid only together with `session`. */
@@ -43,9 +43,8 @@ export function createCardBook(sql: Sql) {
     },
 
     /**
-     * Redeems a token for a saved card. The first key that redeems a token owns it: repeats of that key
-     * get the same result, and any other key is refused. A key that redeemed another token is refused
-     * with 422.
+     * Redeems a token for a saved card. A repeat with the same key returns the same card. Another key for
+     * the same token is refused. A key that was used for another token is refused with 422.
      */
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),
@@ -60,11 +59,11 @@ export function createCardBook(sql: Sql) {
 
 async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Promise<SaveResult> {
   const tokenHash = hash(order.token);
-  // Requests with the same token wait here for each other.
+  // The row's lock serialises requests with the same token.
   const [token] = await tx<TokenRow[]>`
     select * from sandbox_gateway.token where token_hash = ${tokenHash} for update`;
 
-  // An unknown token and a token of another session get the same answer, also after the token was used.
+  // An unknown token and a token of another session get the same answer, which reveals no valid token.
   if (token === undefined || token.session_hash !== hash(order.session)) return spent('unknown');
 
   const [saved] = await tx<MethodRow[]>`
@@ -94,12 +93,12 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
   return { card: toCard(method), isReplay: false };
 }
 
-/** The token cannot be redeemed. The payer has to enter the card again. */
+/** The refusal of a token that cannot be redeemed. The payer has to enter the card again. */
 function spent(why: 'unknown' | 'used' | 'expired'): SaveResult {
   return { refused: 'processing_error', reason: `token_${why}` };
 }
 
-/** False when the key has already redeemed another token. */
+/** Stores that the key redeems the token. False if the key has redeemed another token already. */
 async function claim(tx: TransactionSql, tokenHash: string, key: string): Promise<boolean> {
   const claimed = await tx`
     update sandbox_gateway.token set used_by_key = ${key} where token_hash = ${tokenHash}

@@ -2,7 +2,7 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 
-/** A card as the payer typed it. It is kept for one request and never stored or logged. */
+/** A card as the payer typed it. It exists only during one request, and is never stored or logged. */
 export interface TypedCard {
   readonly number: string;
   readonly expiry: string;
@@ -19,9 +19,9 @@ export interface ReadCard {
 
 /**
  * Reads a typed card. The number may have spaces and dashes. The expiry may be MM/YY, MM / YY, MMYY or
- * MM/YYYY. Returns a decline code for the first of these: a number that is not a published test number; an
- * expiry that is past or unreadable; a CVC that is not 3 digits (4 on American Express). A card is valid
- * until its expiry month ends, in UTC. Rule: D-61.
+ * MM/YYYY. Returns the decline code of the first problem: a number that is not a published test number, an
+ * expiry that is past or unreadable, a CVC that does not have 3 digits (American Express: 4). A card is
+ * valid until its expiry month ends, in UTC. Rule: D-61.
  */
 export function readCard(typed: TypedCard, now: number): ReadCard | DeclineCode {
   const number = typed.number.replaceAll(/[\s-]/g, '');

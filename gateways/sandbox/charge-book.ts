@@ -4,7 +4,7 @@ import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeReference, RefundRefusal } from '../port.ts';
 import { RequestRefused } from './http.ts';
 
-/** A charge as the gateway's answers carry it. */
+/** A charge as the gateway answers it. */
 export interface BookedCharge {
   readonly id: string;
   readonly outcome: 'succeeded' | 'declined';
@@ -15,12 +15,12 @@ export interface BookedCharge {
 
 /** A charge as the control endpoint lists it. */
 export interface ListedCharge extends BookedCharge {
-  /** Position in the book; later charges have higher ones. */
+  /** Number of the charge. A later charge has a higher number. */
   readonly sequence: number;
   readonly key: string;
   readonly gatewayMethodId: string;
   readonly reference: ChargeReference;
-  /** How often this key was sent, the first time included. */
+  /** Number of requests with this key, including the first. */
   readonly sentCount: number;
   readonly refundedMinor: number;
   readonly createdAt: number;
@@ -60,12 +60,12 @@ export interface ListFilter {
 export type ChargeBook = ReturnType<typeof createChargeBook>;
 
 /**
- * Charges, refunds and forced declines. Every write is one transaction. It is final when the promise
- * resolves. When the promise rejects, the write may have happened; a look-up by its key shows it.
+ * Stores charges, refunds and forced declines. Every write is one transaction. If its promise rejects, the
+ * write may still be committed; a look-up by its key shows this.
  */
 export function createChargeBook(sql: Sql) {
   return {
-    /** Books once per key. A key used for another charge is refused with 422. */
+    /** Charges once per key. A key that was used with other parameters is refused with 422. */
     async charge(order: ChargeOrder, now: number) {
       const { reference } = order;
       const [row] = await sql<BookChargeRow[]>`
@@ -85,7 +85,7 @@ export function createChargeBook(sql: Sql) {
       return { charge, isReplay: row.is_replay };
     },
 
-    /** The charge of this key, with the target that faults match; or null. */
+    /** Returns the charge of this key, and the ids by which faults match; or null. */
     async find(key: string) {
       const [row] = await sql<FoundChargeRow[]>`
         select id, outcome, code, amount_minor, currency, subscription_id, payment_method_id
@@ -100,13 +100,13 @@ export function createChargeBook(sql: Sql) {
     },
 
     /**
-     * Refunds all or part of a charge, once per key. Refunds of one charge wait for the lock of its row,
-     * so that together they never exceed the charge.
+     * Refunds all or part of a charge, once per key. A lock on the charge's row serialises its refunds, so
+     * that together they never exceed the charge.
      */
     refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, now)),
 
-    /** Charges in the order they were booked. */
+    /** Returns charges in the order of their sequence. */
     async list(filter: ListFilter): Promise<ListedCharge[]> {
       const rows = await sql<ListedRow[]>`
         select c.*, (
@@ -120,7 +120,7 @@ export function createChargeBook(sql: Sql) {
       return rows.map(fromRow);
     },
 
-    /** Declines the next `count` charges that match, oldest order first. Rule: D-61. */
+    /** Declines the next `count` charges that match. Older calls apply first. Rule: D-61. */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`
         insert into sandbox_gateway.forced_decline (subscription_id, payment_method_id, code)
@@ -167,7 +167,7 @@ async function refundWithin(
     values (${newId('re')}, ${order.key}, ${order.gatewayChargeId}, ${order.amountMinor}, ${now})
     on conflict (key) do nothing
     returning id`;
-  // Only a refund of another charge can have used the key in the meantime.
+  // A concurrent refund of another charge has used the key.
   if (row === undefined) throw keyReused();
   return { refundId: row.id, isReplay: false };
 }

@@ -13,26 +13,26 @@ import type { Exchange } from './exchange.ts';
 import { TEST_CARDS } from './test-cards.ts';
 
 export interface SandboxClientOptions {
-  /** The gateway as this process reaches it. */
+  /** Base URL of the gateway for this process. */
   readonly url: string;
-  /** The gateway as a payer's browser reaches it. */
+  /** Base URL of the gateway for a payer's browser. */
   readonly publicUrl: string;
   readonly apiKey: string;
-  /** Longest wait for an answer in ms; default 8,000. */
+  /** Time limit of a request in ms; default 8,000. */
   readonly timeoutMs?: number;
 }
 
 export interface SandboxClient extends PaymentGateway {
-  /** Lets open requests finish and closes the connections. */
+  /** Waits for open requests, then closes the connections. */
   close(): Promise<void>;
 }
 
 const DEFAULT_TIMEOUT_MS = 8_000;
 
-/** More connections than one worker keeps busy. */
+/** Most connections. A worker needs fewer. */
 const CONNECTIONS = 64;
 
-/** The sandbox promises one year. Its book keeps keys for ever. */
+/** The sandbox keeps keys for ever, but guarantees one year. */
 const KEY_LIFETIME_MS = 365 * 24 * 3_600_000;
 
 /** The adapter of the sandbox gateway. Rule: D-20, D-61. */
@@ -116,8 +116,8 @@ function chargeCall(request: ChargeRequest) {
 }
 
 /**
- * The body of a 2xx answer, or null when the answer proves nothing. A refusal in the gateway's own form
- * throws. A 4xx in another form may come from a proxy, so it proves nothing about the gateway.
+ * Returns the body of a 2xx answer. Throws for a refusal in the gateway's format. Returns null if the outcome
+ * is unknown, also for a 4xx in another format, because it may come from a proxy.
  */
 function accepted(sent: Exchange): Record<string, unknown> | null {
   if (sent.kind !== 'answered') return null;
@@ -143,7 +143,7 @@ function decided(value: unknown): DecidedCharge | null {
   if (charge?.['outcome'] === 'succeeded') return { kind: 'succeeded', gatewayChargeId: id };
   if (charge?.['outcome'] !== 'declined') return null;
   const code = charge['code'];
-  // An unknown code, such as one of a newer gateway, is still a decline.
+  // A code that this adapter does not know is still a decline.
   return {
     kind: 'declined',
     code: isDeclineCode(code) ? code : 'card_declined',

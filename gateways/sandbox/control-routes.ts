@@ -10,21 +10,21 @@ import type { Route } from './http.ts';
 
 const DECLINE_CODES = Object.keys(DECLINES) as DeclineCode[];
 
-/** Maximum number of charges that one request may decline. Each is a row. */
+/** Maximum number of charges that one request may decline. Each forced decline is a row. */
 const DECLINES_LIMIT = 10_000;
 
-/** Maximum number of requests that one fault may hit. */
+/** Maximum number of requests that one fault may apply to. */
 const FAULT_HITS_LIMIT = 1_000_000;
 
 /** Longest delay of an answer in ms. */
 const DELAY_LIMIT_MS = 120_000;
 
-/** Most charges in one page of the book. */
+/** Most charges in one page of the list. */
 const PAGE_LIMIT = 1_000;
 
 /**
- * Routes that set faults and declines and read the book. They take requests only from this machine and
- * only with the gateway key. Rule: D-61.
+ * Routes that set faults and forced declines and list the charges. They accept requests only from this
+ * machine and only with the gateway key. Rule: D-61.
  */
 export function controlRoutes(options: { charges: ChargeBook; faults: Faults }): Route[] {
   const { charges, faults } = options;
@@ -112,14 +112,14 @@ function readTarget(fields: Fields) {
   };
 }
 
-/** The share of requests that a fault hits; all requests when `chance` is absent. */
+/** Returns the share of requests that a fault applies to. Without `chance`, all requests. */
 function share(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value === 'number' && value > 0 && value <= 1) return value;
   throw wrong('chance', 'above 0 and at most 1');
 }
 
-/** The sequence at which the previous page ended; 0, below every charge, for the first page. */
+/** Returns the last sequence of the previous page; 0 for the first page. */
 function sequence(value: string | undefined): number {
   if (value === undefined) return 0;
   return wholeNumber({ after: Number(value) }, 'after', { from: 0, to: Number.MAX_SAFE_INTEGER });

@@ -2,10 +2,10 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 
 /**
- * The result of one HTTP request, by what the other side may have seen:
+ * The result of one HTTP request:
  * - `answered`: the whole answer arrived.
- * - `not_sent`: no byte left this process.
- * - `broken`: the request left, in part or in whole, and no whole answer came back.
+ * - `not_sent`: no byte of the request left this process.
+ * - `broken`: the server may have received the request, and no whole answer arrived.
  */
 export type Exchange =
   | { readonly kind: 'answered'; readonly status: number; readonly body: unknown }
@@ -21,25 +21,25 @@ export interface ExchangeRequest {
 }
 
 export interface ExchangeOptions {
-  /** Base URL; `path` of a request is appended. */
+  /** Base URL, to which the `path` of a request is appended. */
   readonly url: string;
   readonly bearer: string;
-  /** Time limit from the call to the last byte of the answer. Includes the wait for a connection. */
+  /** Time limit in ms from the call to the last byte of the answer, with the wait for a connection. */
   readonly timeoutMs: number;
   /** Most connections. Further requests wait for a free connection. */
   readonly connections: number;
 }
 
-/** Shorter than the wait for an answer, so that an unreachable host is reported early. */
+/** Shorter than the time limit of a request, so that an unreachable host is reported earlier. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** A gateway's answers are small. A larger body is not one. */
+/** Longest answer that is read. A gateway's answers are much shorter. */
 const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**
- * JSON over kept-alive connections. `send` never rejects and always settles within `timeoutMs`. Undici
- * reports the moment before it writes the first byte, so `send` knows without a list of error codes
- * whether a request left. No request is ever sent twice.
+ * Sends JSON over kept-alive connections. `send` never rejects, resolves within `timeoutMs`, and never sends
+ * a request twice. Undici calls `onRequestStart` before it writes the first byte. By this call, and not by
+ * error codes, `send` knows whether a request left this process.
  */
 export function createExchange(options: ExchangeOptions) {
   const base = new URL(options.url);
@@ -47,7 +47,7 @@ export function createExchange(options: ExchangeOptions) {
     connections: options.connections,
     pipelining: 1,
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    // The deadline of `send` replaces undici's own.
+    // The time limit of `send` replaces undici's own limits.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -75,7 +75,7 @@ export function createExchange(options: ExchangeOptions) {
   return { send, close: () => pool.close() };
 }
 
-/** Settles one exchange, once: by an answer, an error, the deadline or the caller's signal. */
+/** Settles one exchange by the first of these: an answer, an error, the time limit, the caller's signal. */
 function receive(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -108,7 +108,7 @@ function receive(
 
   return {
     onRequestStart: (started) => {
-      // The request was reported as not sent while it waited for a connection, so it must not leave.
+      // The exchange was settled as `not_sent` while it waited for a connection, so it must not be sent.
       if (isSettled) started.abort(new Error('given up before it was sent'));
       else controller = started;
     },
@@ -125,7 +125,7 @@ function receive(
   };
 }
 
-/** Undefined when the body is not JSON. */
+/** Returns undefined if the body is not JSON. */
 function parse(chunks: readonly Buffer[]): unknown {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'));

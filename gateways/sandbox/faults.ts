@@ -6,25 +6,25 @@ export const OPERATIONS = ['charge', 'lookup', 'methods', 'refund'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
- * - `decline`: the charge is declined and booked as declined. Only for `charge`.
+ * - `decline`: the charge is declined. Only for `charge`.
  * - `delay`: the request is served after `delayMs`.
  * - `error_500`: the answer is a 500.
- * - `lose_answer`: the connection is cut instead of an answer.
+ * - `lose_answer`: the server closes the connection without an answer.
  */
 export const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer'] as const;
 
-/** Whether `error_500` and `lose_answer` carry out the request (`done`) or not (`none`). */
+/** Whether a request with `error_500` or `lose_answer` is executed (`done`) or not (`none`). */
 export const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
   readonly operation: Operation;
   readonly fault: (typeof FAULTS)[number];
   readonly effect: (typeof EFFECTS)[number];
-  /** 0 for every other fault than `delay`. */
+  /** 0 for a fault other than `delay`. */
   readonly delayMs: number;
-  /** How many requests the fault hits. */
+  /** Number of requests to which the fault applies. */
   readonly count: number;
-  /** From 0 to 1: the share of matching requests that the fault hits. */
+  /** From 0 to 1: the share of matching requests to which the fault applies. */
   readonly chance: number;
   /** Null matches every subscription. */
   readonly subscriptionId: string | null;
@@ -32,37 +32,37 @@ export interface Fault {
   readonly paymentMethodId: string | null;
 }
 
-/** The subscription and the payment method of a request, where the request names them. */
+/** The subscription and the payment method of a request; null if the request has none. */
 export interface FaultTarget {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
 }
 
-/** How one request is served without faults. */
+/** The execution of one request without a fault. */
 export interface Service {
   readonly work: () => Promise<GatewayAnswer>;
   /** Makes `work` decline. Without it the fault `decline` has no effect. */
   readonly decline?: () => Promise<void>;
 }
 
-/** A fault, and how often it has hit. */
+/** A fault with the number of requests to which it has applied. */
 export interface ServedFault extends Fault {
   readonly hits: number;
 }
 
 export interface Faults {
-  /** Adds a fault. Faults of one operation hit in the order in which they were added. */
+  /** Adds a fault. A request gets the first added fault that matches. */
   add(fault: Fault): void;
-  /** The faults that can still hit, in the order in which they were added. */
+  /** Returns the faults that are not used up, in the order in which they were added. */
   list(): ServedFault[];
   clear(): void;
-  /** Serves one request. The first matching fault is applied, and its count goes down by 1. */
+  /** Serves one request. Applies the first matching fault, and reduces its remaining count by 1. */
   serve(operation: Operation, target: FaultTarget, service: Service): Promise<Reply>;
 }
 
 /**
- * Faults set at the control endpoint. They are kept in memory, not in the book, so a restart clears them.
- * `closing` ends delays early; the delayed requests are then not served.
+ * The faults from the control endpoint. They exist only in memory, so a restart clears them. If `closing`
+ * aborts, delayed requests fail.
  */
 export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];

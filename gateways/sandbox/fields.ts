@@ -1,9 +1,9 @@
 import { RequestRefused } from './http.ts';
 
-/** Reads typed fields of a JSON body; a wrong one refuses the request with 400 and its path. */
+/** The fields of a JSON body. A function below refuses a wrong field with 400 and the field's path. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest key, id or token accepted. The limit of the merchants' idempotency keys is the same. */
+/** Longest accepted key, id or token, in characters. */
 const TEXT_LIMIT = 255;
 
 export function text(fields: Fields, name: string): string {
@@ -12,7 +12,7 @@ export function text(fields: Fields, name: string): string {
   throw wrong(name, `a text of 1 to ${TEXT_LIMIT} characters`);
 }
 
-/** Absent and null both read as null. */
+/** Returns null for an absent field and for null. */
 export function optionalText(fields: Fields, name: string): string | null {
   return fields[name] === undefined || fields[name] === null ? null : text(fields, name);
 }
@@ -39,7 +39,7 @@ export function oneOf<Value extends string>(
   throw wrong(name, `one of ${values.join(', ')}`);
 }
 
-/** Absent and null read as an empty object. */
+/** Returns an empty object for an absent field and for null. */
 export function object(fields: Fields, name: string): Fields {
   const value = fields[name] ?? {};
   if (typeof value === 'object' && !Array.isArray(value)) return value as Fields;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One request. The handler reads the body, up to a limit that the handler sets. */
+/** One request. The handler itself reads the body, with its own limit. */
 export interface Call {
   readonly request: IncomingMessage;
   readonly url: URL;
@@ -12,7 +12,7 @@ export interface GatewayAnswer {
   readonly body: string;
 }
 
-/** Instead of an answer: the connection is cut. */
+/** Makes the server close the connection without an answer. */
 export const LOST = 'lost';
 
 /** What a handler returns. */
@@ -21,8 +21,8 @@ export type Reply = GatewayAnswer | typeof LOST;
 export type Handler = (call: Call) => Promise<Reply>;
 
 /**
- * Who may call: a payer's browser, a holder of the gateway key, or a holder of the key on this
- * machine.
+ * `public`: no key is needed. `key`: the gateway key is needed. `key_on_loopback`: the key is needed, and
+ * the caller must be on this machine.
  */
 export type Access = 'public' | 'key' | 'key_on_loopback';
 
@@ -33,7 +33,7 @@ export interface Route {
   readonly handle: Handler;
 }
 
-/** The request is refused as wrong, and nothing was done. The answer is `{ error, message }`. */
+/** Refuses a request, which then has no effect. The answer is `{ error, message }`. */
 export class RequestRefused extends Error {
   override readonly name = 'RequestRefused';
   readonly status: number;
@@ -46,7 +46,7 @@ export class RequestRefused extends Error {
   }
 }
 
-/** Sent with every answer: no browser may store it, frame it, guess its type or send a referrer. */
+/** Headers of every answer: a browser must not store it, frame it, guess its type or send a referrer. */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -86,15 +86,15 @@ export function writeAnswer(response: ServerResponse, answer: Reply): void {
     ...SECURITY_HEADERS,
     ...answer.headers,
     'content-length': String(Buffer.byteLength(answer.body)),
-    // The unread rest of a refused body must not be parsed as the next request.
+    // Close the connection, or the unread rest of a refused body would be parsed as the next request.
     ...(hasUnreadBody ? { connection: 'close' } : {}),
   });
   response.end(answer.body);
 }
 
 /**
- * The body as text, at most `limitBytes` long. A longer body is refused with 413. The server's
- * `requestTimeout` limits the time that a client may take.
+ * Returns the body as text. Refuses a body longer than `limitBytes` with 413. The server's `requestTimeout`
+ * limits the duration.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
@@ -109,7 +109,7 @@ export async function readText(request: IncomingMessage, limitBytes: number): Pr
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Refuses any other content type with 415; parameters such as a charset are ignored. */
+/** Refuses another content type with 415. Ignores parameters such as a charset. */
 export function expectContentType(request: IncomingMessage, expected: string): void {
   const given = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (given !== expected) {
@@ -117,10 +117,10 @@ export function expectContentType(request: IncomingMessage, expected: string): v
   }
 }
 
-/** Largest JSON body accepted. The requests of the port are a few hundred bytes. */
+/** Longest accepted JSON body. Our requests have a few hundred bytes. */
 const JSON_LIMIT_BYTES = 16_384;
 
-/** The body as a JSON object. */
+/** Returns the body as a JSON object. Refuses any other body. */
 export async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   expectContentType(request, 'application/json');
   const text = await readText(request, JSON_LIMIT_BYTES);

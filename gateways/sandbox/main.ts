@@ -13,7 +13,7 @@ const gateway = await createSandboxGateway({
   host: config.host,
   port: config.port,
   onFailure: (error, route) => {
-    // Only the code of a database error is logged: its message may quote values.
+    // Log only the name and the code, because the message of a database error may contain values.
     const { name, code } = error as { name?: string; code?: string };
     logger.error({ route, error: { name, code } }, 'a request failed');
   },

@@ -28,7 +28,7 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
 }
 
 function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
-  // By key: the number of requests with this key that are not answered yet.
+  // By key, the number of charge requests that are not answered yet.
   const inFlight = new Map<string, number>();
 
   const charge: Handler = async (call) => {
@@ -59,7 +59,7 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
 
   const lookup: Handler = async ({ url }) => {
     const key = text(Object.fromEntries(url.searchParams), 'key');
-    // Checked before the book is read: a charge that is booked in between is then found in the book.
+    // Check this before the database is read. A charge that commits in between is then found there.
     const isInFlight = inFlight.has(key);
     const found = await charges.find(key);
     const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };

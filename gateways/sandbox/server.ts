@@ -15,17 +15,17 @@ import { tokeniserRoute } from './tokeniser.ts';
 
 export interface SandboxGatewayOptions {
   readonly databaseUrl: string;
-  /** Bearer for everything but the tokeniser. */
+  /** Bearer token of every route except the tokeniser and the health check. */
   readonly apiKey: string;
-  /** The origins that the tokeniser may send a browser back to. Read at every request. */
+  /** The origins to which the tokeniser may redirect a browser. Read at every request. */
   readonly allowedReturnOrigins: readonly string[];
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any free port, which `url` names. */
+  /** Default 0: any free port. `SandboxGateway.url` contains it. */
   readonly port?: number;
-  /** Clock for token and card expiry, epoch ms; default the real one. */
+  /** Clock for token and card expiry, epoch ms. Default: real time. */
   readonly now?: () => number;
-  /** Called with every error that became a 500, and its route. Gets nothing of the body. */
+  /** Called for every error that is answered 500. The arguments contain nothing of the body. */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
 
@@ -36,17 +36,17 @@ export interface SandboxGateway {
   close(): Promise<void>;
 }
 
-/** How long a client may take to send a request, in ms. */
+/** Time limit in ms for a client to send a request. */
 const REQUEST_TIMEOUT_MS = 15_000;
 
-/** Longer than clients keep an idle connection, so that they close first. */
+/** Longer than clients keep an idle connection, so that the client closes the connection. */
 const KEEP_ALIVE_MS = 65_000;
 
 const CLOSE_GRACE_MS = 3_000;
 
 /**
- * Starts the sandbox gateway, a payment gateway that moves no money. Its book is the schema
- * `sandbox_gateway`. Rejects when the database or the port is not available; then nothing stays open.
+ * Starts the sandbox gateway, a payment gateway that moves no money. It stores its data in the schema
+ * `sandbox_gateway`. If the database or the port is not available, rejects and leaves nothing open.
  */
 export async function createSandboxGateway(
   options: SandboxGatewayOptions,
@@ -88,7 +88,7 @@ export async function createSandboxGateway(
   };
 }
 
-/** Finds the route, checks the caller, and turns every failure into an answer. */
+/** Returns the request listener. It finds the route, checks the key, and answers every error. */
 function createListener(routes: readonly Route[], options: SandboxGatewayOptions) {
   const isKey = keyCheck(options.apiKey);
 
@@ -133,7 +133,7 @@ function expectAccess(
   }
 }
 
-/** Compares digests, so that the duration reveals neither the length nor the content of the key. */
+/** Returns a check that compares digests, so that its duration reveals nothing about the key. */
 function keyCheck(expected: string): (given: string) => boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const wanted = digest(expected);

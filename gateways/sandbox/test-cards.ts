@@ -4,15 +4,15 @@ import type { PublishedTestCard } from '../port.ts';
 /**
  * When a test card is declined:
  * - `save`: the card is refused when it is saved.
- * - `charge`: the card is saved, and every charge is declined. If the card is checked when it is saved
- *   (`verify`), it is refused then.
+ * - `charge`: the card is saved, and every charge is declined. With `verify`, the card is refused when it
+ *   is saved.
  * - `later_charges`: the card is saved, also with `verify`, and every charge is declined.
  */
 export type TestCardMoment = 'save' | 'charge' | 'later_charges';
 
 export interface TestCard extends PublishedTestCard {
   readonly code: DeclineCode | null;
-  /** Null exactly when `code` is. */
+  /** Null if and only if `code` is null. */
   readonly when: TestCardMoment | null;
   readonly brand: string;
   /** ISO 3166 alpha-2 */
@@ -26,8 +26,8 @@ const LABELS = {
 } satisfies Record<TestCardMoment, (code: DeclineCode) => string>;
 
 /**
- * Every number that the tokeniser accepts. All appear in the public test-card lists of payment processors,
- * and none belongs to a person. Each decline code has a number. Rule: D-61, D-42.
+ * Every number that the tokeniser accepts. All are in the public test-card lists of payment processors, and
+ * no person has such a card. Each decline code has a number. Rules: D-61, D-42.
  */
 export const TEST_CARDS: readonly TestCard[] = [
   pays('4242424242424242', 'visa', 'US'),

@@ -4,13 +4,13 @@ import type { CardBook } from './card-book.ts';
 import { expectContentType, readText, RequestRefused } from './http.ts';
 import type { Call, GatewayAnswer, Route } from './http.ts';
 
-/** A card form is a few hundred bytes. */
+/** Longest form. A card form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
 const SESSION_LIMIT = 255;
 const RETURN_URL_LIMIT = 2_048;
 
-/** The id has to be unique, not secret. */
+/** Length of `payment_error_id`, which must be unique but not secret. */
 const ERROR_ID_BYTES = 9;
 
 export interface TokeniserOptions {
@@ -21,12 +21,11 @@ export interface TokeniserOptions {
 }
 
 /**
- * `POST /tokenise`: the only place where a card number exists, in memory, for one request. The hosted
- * page's form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`. The browser is
- * sent back with 303 and `payment_token`. If the card cannot be used, it is sent back with a decline code
- * in `payment_error` and a unique `payment_error_id`, and nothing is stored. The fields and the body are
- * never logged, and no error contains them. A `return_url` of a foreign origin gives a 400 page. Rule:
- * D-61.
+ * `POST /tokenise`: the only code that handles a card number, in memory, for one request. The hosted page's
+ * form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`. Redirects the browser to
+ * `return_url` with 303 and `payment_token`. If the card cannot be used, stores nothing and redirects with a
+ * decline code in `payment_error` and a unique `payment_error_id`. No log line and no error contains a field
+ * of the form. A `return_url` of a foreign origin is answered with a 400 page. Rule: D-61.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {
