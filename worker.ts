@@ -25,16 +25,16 @@ import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-option
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
-/** Connections to Postgres. More activities at a time gain nothing: each waits for a connection. */
+/** Most connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
-/** One request to an endpoint takes at most 15 s; the rest is for recording the attempt. */
+/** Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, 1 s to record it. */
 const DRAIN_MS = 16_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
 armFailpoint(config.failpoint);
 
-// The SDK must not handle signals: the shutdown below stops the workers in the right order.
+// The SDK must not handle signals, because the shutdown below stops the workers in the right order.
 Runtime.install({
   logger: temporalLogger(logger),
   shutdownSignals: [],
@@ -90,7 +90,7 @@ const activities = createActivities({
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-// A signal that wakes an endpoint queue has 1 s, which is too short to connect first.
+// Connect now, because a signal that wakes an endpoint queue has a time limit of 1 s.
 await temporal.client.connection.ensureConnected();
 const workers = await Promise.all(
   taskQueuesOf(config.queues).map((queue) =>

@@ -1,5 +1,5 @@
-// node --import tsx runtime/bundle-workflows.ts <file>: bundles the workflows into one file for
-// WORKFLOW_BUNDLE, so a starting worker does not bundle them itself.
+// node --import tsx runtime/bundle-workflows.ts <file>: bundles the workflows into one file. If
+// WORKFLOW_BUNDLE names the file, a starting worker need not bundle the workflows itself.
 
 import { writeWorkflowBundle } from './workflow-bundle.ts';
 

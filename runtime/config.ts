@@ -9,8 +9,8 @@ import { FAILPOINTS } from './failpoints.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Wrong or missing settings at the start of a process. The message names every wrong variable and its
- * expected form, one a line. It never contains a value.
+ * Wrong or missing settings at the start of a process. The message names every wrong variable with its
+ * expected form, one per line, and contains no values.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -19,7 +19,7 @@ export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
     super(['Cannot start: the settings are incomplete or wrong.', ...problems].join('\n  - '));
     this.problems = problems;
-    // An uncaught error shows only its message: the stack is no help with wrong settings.
+    // Node prints the stack of an uncaught error. For wrong settings the message is enough.
     this.stack = `${this.name}: ${this.message}`;
   }
 }
@@ -33,7 +33,7 @@ const flag = z
   .enum(['true', 'false', '1', '0', 'on', 'off'])
   .transform((value) => value === 'true' || value === '1' || value === 'on');
 const secret = z.string().min(32);
-/** `after_gateway`, or `after_gateway:3` for the third time. */
+/** For example `after_gateway`, or `after_gateway:3` to kill the process at the third pass. */
 const failpoint = z
   .preprocess(
     (value) => (typeof value === 'string' ? value.split(':') : value),
@@ -42,8 +42,8 @@ const failpoint = z
   .transform(([name, time]) => ({ name, time }));
 
 /**
- * Every variable this project reads, with its form and default. Temporal's `envconfig` package reads
- * Temporal's other connection variables.
+ * Every variable that this project reads, with its form and default. Temporal's `envconfig` package reads
+ * further variables for the connection to Temporal.
  */
 const variables = {
   NODE_ENV: z.string().optional(),
@@ -107,20 +107,20 @@ export const VARIABLE_NAMES = Object.keys(variables) as readonly VariableName[];
 type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variables)[Key]> };
 
 /**
- * The process's own variables, and below them those of `.env` in the working directory. Only this file
- * reads `process.env`.
+ * Returns the variables of the process. A variable that is absent there comes from `.env` in the working
+ * directory. Only this file reads `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
   return { ...dotEnv, ...process.env };
 }
 
-/** Variables for a child process: this process's variables, with `overrides` on top. */
+/** Returns the variables for a child process: this process's variables, replaced by `overrides`. */
 export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...overrides };
 }
 
-/** True if this process must end with its parent. Its stdin is a pipe of the parent. */
+/** True if this process must end when its parent ends. Its stdin is a pipe from the parent then. */
 export function exitsWithParent(environment: Environment = processEnvironment()): boolean {
   return read(['PERENNIAL_EXIT_WITH_PARENT'], environment).PERENNIAL_EXIT_WITH_PARENT;
 }
@@ -248,8 +248,8 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /**
- * Settings of `npm start` and of the tests' servers. A given `databaseUrl` or `temporalAddress`
- * replaces the embedded server of that kind. Paths are absolute.
+ * Settings of `npm start` and of the tests' servers. If `databaseUrl` or `temporalAddress` is set, the
+ * embedded Postgres or Temporal server is not started. Paths are absolute.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -301,7 +301,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
     chromiumPath: env.CHROMIUM_PATH,
     logLevel: env.LOG_LEVEL,
-    /** Secrets from the environment, as text. The missing ones are generated. */
+    /** Secrets from the environment. The caller generates the missing ones. */
     givenSecrets: Object.fromEntries(
       SECRETS.flatMap((name) => {
         const value = present(environment[name]);
@@ -312,8 +312,8 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
 }
 
 /**
- * Settings of the operator's commands. If `databaseUrl` is undefined, the commands use the servers of
- * the `npm start` that runs on `dataDir`.
+ * Settings of the operator's commands. If `databaseUrl` is undefined, the commands use the servers that
+ * `npm start` runs with the data in `dataDir`.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -334,7 +334,7 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
-/** The host part of a URL. A wildcard address becomes loopback, because no client can connect to it. */
+/** Returns the host part of a URL. Clients cannot connect to a wildcard address, so it becomes loopback. */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
@@ -376,7 +376,7 @@ function read<Name extends VariableName>(
   return values as Read<Name>;
 }
 
-/** Like {@link read}, but an absent variable is undefined even if it has a default. */
+/** Like {@link read}, but ignores defaults: an absent variable is undefined. */
 function readOptional<Name extends VariableName>(
   names: readonly Name[],
   environment: Environment,

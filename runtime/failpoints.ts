@@ -1,41 +1,40 @@
 /**
- * Points at which a process can be made to kill itself, in the order of a request and an attempt. They
- * are the rows of the crash tables in docs/architecture.md. A failpoint is inactive unless the variable
- * FAILPOINT names it.
+ * Points in the code at which a process kills itself if the variable FAILPOINT names the point, in the order
+ * in which a request and an attempt pass them. The crash tables in docs/architecture.md have a row for each.
  */
 export const FAILPOINTS = [
-  /** API: work and answer are written under the key, but not committed. */
+  /** API: the work and the answer are written under the key; nothing is committed. */
   'before_claim_commits',
-  /** API: work and answer are committed; the workflow is not started. */
+  /** API: the work and the answer are committed; the workflow is not started. */
   'after_commit',
-  /** API: the key is claimed; no work is done. */
+  /** API: the key is claimed; the work has not begun. */
   'after_claim',
   /** API and sweeps: the row is committed; Temporal has not received it. */
   'before_hand_over',
-  /** API: the outcome is recorded; the key has no answer. */
+  /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',
-  /** API: the key has its answer; the client does not. */
+  /** API: the answer is stored under the key; the client has no answer. */
   'after_answer_stored',
-  /** Worker: nothing of the attempt is written. */
+  /** Worker: the attempt is not written. */
   'before_opening',
-  /** Worker: the attempt and its key are committed; nothing is sent. */
+  /** Worker: the attempt and its key are committed; no charge is sent. */
   'after_opening',
-  /** Worker: no request has left for the gateway; the row of the attempt or refund is already SENDING. */
+  /** Worker: the row of the attempt or refund is SENDING; no request is sent. */
   'before_gateway',
   /** Worker: the gateway has answered; its answer is not recorded. */
   'after_gateway',
-  /** Worker: the outcome is known; nothing of it is committed. */
+  /** Worker: the outcome is known; it is not committed. */
   'before_settling_commits',
   /** Worker: the outcome is committed; the workflow does not know it. */
   'after_settling',
   /** Worker: a transition without a charge is committed; the workflow does not know it. */
   'after_transition',
-  /** Worker: a receiver has its event; the delivery is not recorded. */
+  /** Worker: the endpoint has received an event; the delivery is not recorded. */
   'after_delivery',
 ] as const;
 export type Failpoint = (typeof FAILPOINTS)[number];
 
-/** A failpoint, and which pass of it kills the process: 1 is the first. */
+/** A failpoint. `time`: the pass at which the process kills itself; 1 is the first. */
 export interface ArmedFailpoint {
   readonly name: Failpoint;
   readonly time: number;
@@ -44,13 +43,13 @@ export interface ArmedFailpoint {
 let armed: ArmedFailpoint | undefined;
 let timesSeen = 0;
 
-/** Called once by an entry point, with its setting. `config.ts` refuses it in production. */
+/** Activates a failpoint. An entry point calls this once. In production `config.ts` refuses FAILPOINT. */
 export function armFailpoint(failpoint: ArmedFailpoint | undefined): void {
   armed = failpoint;
   timesSeen = 0;
 }
 
-/** Kills this process like `kill -9` if this failpoint is armed. */
+/** Kills this process, as `kill -9` does, if this failpoint is active and its pass is reached. */
 export function failpoint(name: Failpoint): void {
   if (armed?.name !== name) return;
   timesSeen += 1;

@@ -6,8 +6,8 @@ export type { Logger } from 'pino';
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /**
- * Fields whose values never reach a log line, at any depth. Code should not log card numbers and
- * secrets anyway; this list is the second protection.
+ * Fields whose values the logger replaces, at any depth. A second protection: code must not log card numbers
+ * and secrets in the first place.
  */
 export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -32,12 +32,12 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'billingDetails',
 ]);
 
-/** A record is cut off below this depth: it may be cyclic. */
+/** Deeper parts of a record are cut off, because the record may be cyclic. */
 const DEEPEST = 5;
 
 /**
- * A logger that writes one JSON object a line to stdout. Each line has `name` and an ISO time. The
- * values of {@link SECRET_FIELDS} are blanked. Pass `destination` only in tests.
+ * Returns a logger that writes one JSON object per line to stdout, with `name` and an ISO time. Replaces the
+ * values of {@link SECRET_FIELDS}. Only tests pass `destination`.
  */
 export function createLogger(
   options: { name: string; level?: LogLevel },
@@ -48,9 +48,9 @@ export function createLogger(
     level: options.level ?? 'info',
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
-    // For a child logger's own fields, which no formatter sees.
+    // `redact` is for the fields of child loggers, because the formatters do not get them.
     redact: { paths: [...SECRET_FIELDS].map(asPath), censor: '[redacted]' },
-    // Custom code: pino's own redaction of wildcard paths takes 70 µs a line, this takes 2 µs.
+    // Our own code, because pino's redaction of wildcard paths takes 70 µs per line and this takes 2 µs.
     formatters: {
       level: (label: string) => ({ level: label }),
       log: (record: object) => withoutSecrets(record, 0),
@@ -71,7 +71,7 @@ function loggable(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > DEEPEST) return '[cut off]';
   if (Array.isArray(value)) return value.map((item: unknown) => loggable(item, depth + 1));
-  // Errors, dates and similar objects have their own text form.
+  // Pino itself formats errors, dates and similar objects.
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
   return withoutSecrets(value, depth);

@@ -1,23 +1,23 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
-/** Encrypts secrets that must be readable again, such as a webhook's signing secret, for the database. */
+/** Encrypts secrets for the database that must be decrypted later, such as a webhook's signing secret. */
 export interface Sealing {
   /**
-   * Encrypts a text. `boundTo` names the text's record. In another record the result cannot be opened.
-   * Sealing the same text again returns different bytes.
+   * Encrypts a text. `boundTo` is the id of the text's row; with another id the result cannot be decrypted.
+   * A repeat returns different bytes.
    */
   seal(secret: string, boundTo: string): Buffer;
-  /** Decrypts a text. Throws {@link SealingError}, without the text, if authentication fails. */
+  /** Decrypts a text. Throws {@link SealingError} for another key, another `boundTo` or changed bytes. */
   open(sealed: Uint8Array, boundTo: string): string;
 }
 
-/** A sealed secret that this process's key does not open. The error never contains the secret. */
+/** A sealed secret cannot be decrypted. The error never contains the secret. */
 export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
 
 const CIPHER = 'aes-256-gcm';
-/** First byte of every record: the layout's version. Layout: version, key id, nonce, tag, ciphertext. */
+/** Version of the layout, the first byte. Layout: version, key id, nonce, tag, ciphertext. */
 const LAYOUT = 1;
 const KEY_ID_BYTES = 8;
 const NONCE_BYTES = 12;
@@ -25,8 +25,8 @@ const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /**
- * Sealing with AES-256-GCM under one 32-byte key. Each record carries its key's id, a hash that does
- * not reveal the key. The id tells a wrong key from a damaged record. Rule: D-55.
+ * Returns a {@link Sealing} by AES-256-GCM with a 32-byte key. The result contains the id of the key, a hash
+ * that does not reveal the key. By this id `open` tells a wrong key from changed bytes. Rule: D-55.
  */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');

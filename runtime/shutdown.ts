@@ -5,13 +5,12 @@ import type { Logger } from './logger.ts';
 export interface Closer {
   readonly name: string;
   readonly close: () => unknown;
-  /** Longest wait in ms before the next closer runs. Default 5,000. */
+  /** Time limit of `close` in ms; then the next closer runs. Default 5,000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Longest time in ms from the stop signal to the end of the process. A process manager must wait longer
- * before it kills the process.
+ * Longest time in ms from the stop signal to the exit. A process manager must not kill the process earlier.
  */
 export const STOP_WITHIN_MS = 60_000;
 
@@ -26,21 +25,20 @@ export interface ShutdownOptions {
 const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 
 /**
- * One Ctrl-C reaches a process twice: from the terminal and from npm. A second signal within this time
- * is therefore ignored.
+ * A second signal within this time, in ms, is ignored, because one Ctrl-C sends a process two signals: one
+ * from the terminal and one from npm.
  */
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**
- * Closes the given resources in order on SIGTERM, SIGINT or SIGHUP, and then exits. With
- * `PERENNIAL_EXIT_WITH_PARENT=1` it also does so when stdin ends, because the parent has ended. The
- * exit code is 0, or 1 if a closer threw or exceeded its time.
+ * On SIGTERM, SIGINT or SIGHUP, closes the given resources in order and exits. With
+ * `PERENNIAL_EXIT_WITH_PARENT=1` also when stdin ends, because then the parent has ended. The exit code is
+ * 0, or 1 if a closer threw or exceeded its time limit.
  *
- * Each closer has a time limit, and so have all together. The process therefore always ends, although
- * the Temporal runtime traps the same signals. A second signal more than 2 s later exits at once with
- * 1.
+ * Each closer has a time limit, and all closers together have one, so the process always ends. A second
+ * signal more than 2 s after the first exits at once with code 1.
  *
- * Returns the same shutdown as a function. Calling it again while it runs changes nothing.
+ * Returns a function that starts the same shutdown. A repeat during a shutdown changes nothing.
  */
 export function onShutdown(
   closers: readonly Closer[],
@@ -69,7 +67,7 @@ export function onShutdown(
   return shutdown;
 }
 
-/** Calls back once when stdin, a pipe of the parent, ends. */
+/** Calls `callback` once when stdin, a pipe from the parent, ends. */
 function onParentGone(callback: () => void): void {
   let isGone = false;
   const gone = (): void => {
@@ -83,10 +81,10 @@ function onParentGone(callback: () => void): void {
   process.stdin.resume();
 }
 
-/** Tells the parent process that this process is ready. Does nothing without a parent (no IPC channel). */
+/** Sends the parent process `{ ready: true }`. Does nothing without an IPC channel to a parent. */
 export function announceReady(): void {
   if (process.send === undefined) return;
-  // The parent may have ended; then a failed send does not matter.
+  // Ignore a failed send, because the parent may have ended.
   process.send({ ready: true }, undefined, undefined, () => undefined);
 }
 
@@ -110,7 +108,7 @@ async function closeInOrder(
   return allClosed;
 }
 
-/** The error of a failed close, or undefined. */
+/** Closes a resource. Returns the error's text if that failed or took too long, else undefined. */
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {

@@ -12,20 +12,20 @@ export interface AddressRules {
 const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** Public addresses by their range that are a cloud's host service. */
+/** Addresses in a public range that belong to the host of a cloud machine (Azure). */
 const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 
 /** The IPv6 range of public unicast addresses. */
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Describes what is wrong with the URL of a webhook endpoint, or returns undefined. The text is the
- * rest of a sentence whose subject is the field's name: "must be an absolute https URL". A host name is not resolved here: {@link
- * createGuardedConnector} checks its addresses at connect time. Rule: D-55.
+ * Returns why the URL of a webhook endpoint is refused; undefined if it is accepted. The text continues the
+ * field's name: "must be an absolute https URL". Does not resolve a host name, because
+ * {@link createGuardedConnector} checks its addresses at connect time. Rule: D-55.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (endpoint.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`;
-  // The URL parser would silently drop line breaks and outer blanks.
+  // Refuse white space here, because the URL parser silently drops line breaks and outer blanks.
   if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);
   const isLoopback = isLoopbackHost(url.hostname);
@@ -39,7 +39,7 @@ export function endpointProblem(endpoint: string, rules: AddressRules): string |
   return isRefused ? 'must have a public address' : undefined;
 }
 
-/** True if events may be sent to the address. Takes IPv4 and IPv6 in text form. */
+/** True if events may be sent to the IPv4 or IPv6 address `text`. */
 export function isAllowedAddress(text: string, rules: AddressRules): boolean {
   if (!ipaddr.isValid(text)) return false;
   // An IPv4-mapped IPv6 address is checked as IPv4.
@@ -51,15 +51,15 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * A connector for undici that connects only to allowed addresses, within 3 s. It checks the addresses
- * that it then connects to, so a DNS change between check and connect has no effect. One refused
- * address refuses the whole name. The TLS certificate is still checked against the name. A refusal is
- * an error with code `EBLOCKED`.
+ * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks the very
+ * addresses to which it connects, so a DNS change after the check has no effect. If one address of a name is
+ * refused, the name is refused, with an error of code `EBLOCKED`. TLS still checks the certificate against
+ * the name.
  */
 export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
   const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) => {
-    // Node resolves only names, so a literal address must be checked here.
+    // For a literal address Node calls no lookup, so the address is checked here.
     const host = withoutBrackets(options.hostname);
     if (isIP(host) && !isAllowedAddress(host, rules)) callback(blocked(), null);
     else connect(options, callback);

@@ -13,45 +13,44 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
   );
 }
 
-/** Time that running activities have to finish after a stop. It covers one delivery window. */
+/** Time in ms that running activities have to end after a stop. Enough for the drain of an endpoint. */
 export const GRACE_MS = 40_000;
 
 /**
- * Concurrent workflow tasks of a worker. Each has a local activity that mostly waits for the gateway.
- * If the gateway takes 1 s, a worker makes at most this many charges a second.
+ * Limits of a worker's concurrent workflow tasks. A workflow task runs a local activity, which mostly waits
+ * for the gateway. If the gateway takes 1 s, a worker makes at most 40 charges per second.
  */
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,
-  /** The other polls serve runs that no worker has cached. */
+  /** The other 70 % of the polls are for the sticky queue: tasks of runs that this worker has cached. */
   nonStickyToStickyPollRatio: 0.3,
 } as const;
 
 /**
- * How long a task for a cached run waits for the worker with the cache. After that, any worker may
- * replay the run. A killed worker's tasks wait this long. If a wave of tasks takes longer, its runs are
- * replayed.
+ * How long a task of a cached run waits for the worker with the cache. After that, any worker may replay the
+ * run. A longer time delays the tasks of a killed worker; a shorter time causes replays under load.
  */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**
- * A cached run takes about 450 kB of a workflow thread's heap, measured with 5,000 runs. A run that is
- * not cached is replayed for each task. So a worker caches as many runs as fit, with a reserve. The
- * SDK's default is a third of that.
+ * A cached run takes about 450 kB of a workflow thread's heap, measured with 5,000 runs. A run that is not
+ * cached is replayed for each task, so a worker caches as many runs as the heap can hold, with a reserve.
+ * The SDK's default is a third of that number.
  */
 const HEAP_BYTES_PER_CACHED_RUN = 750_000;
 
-/** Settings shared by all queues of a process, and settings for each kind of queue. */
+/** Settings of a process for its workers. */
 export interface QueueSettings {
   taskQueuePrefix: string;
-  /** Run as local activities on the workflow task queues. */
+  /** The activities. Workers of workflow task queues run them as local activities. */
   activities: object;
   /** Intercepts every activity. */
   activityInterceptor: ActivityInterceptorsFactory;
   workflows: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>;
 }
 
-/** The options of the worker of one queue, without its connection. */
+/** Returns the options for the worker of one task queue, without its connection. */
 export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
   const shared: WorkerOptions = {
     taskQueue: `${settings.taskQueuePrefix}${queue}`,
@@ -68,7 +67,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     ...WORKFLOW_TASKS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: Math.floor(getHeapStatistics().heap_size_limit / HEAP_BYTES_PER_CACHED_RUN),
-    // No activity is scheduled on a workflow task queue.
+    // Workflows schedule no activity on a workflow task queue.
     enableNonLocalActivities: false,
   };
 }
