@@ -18,7 +18,7 @@ export interface AttemptDeps {
 
 /** A request begins at most this long after its claim. It takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
-/** Longer than 20 s + 15 s and the statements around them, so only a dead process's claim expires. */
+/** Length of a claim, in ms: 20 s + 15 s, and time for statements. So only a dead process's claim expires. */
 export const CLAIM_MS = 45_000;
 
 /** `now` decides which deliveries are due. `maySend` says whether another request may begin. */

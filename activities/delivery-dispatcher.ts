@@ -28,7 +28,7 @@ export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
 /** Streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
-/** Most streams that wait to be processed. Further streams are not submitted; the sweep finds them. */
+/** Most streams that wait to be processed. Further streams are dropped; the sweep wakes their queues. */
 const MOST_WAITING = 5_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };

@@ -72,7 +72,7 @@ export function createDeliveryWindows(
   };
   const take = (key: string): FreeSlot | null => {
     const window = windows.get(key);
-    // During a drain, only the drain gets slots. Otherwise callers that wait get them first.
+    // During a drain, only the drain gets slots. Without a drain, callers that wait get slots first.
     const isReserved = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
     return isReserved ? null : takeSlot(key);
   };

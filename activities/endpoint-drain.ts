@@ -60,7 +60,7 @@ export async function drainEndpoint(
     const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
     if (drain.isDeactivated) return NOTHING_LEFT;
     const backlog = await endpointBacklog(deps.db, ref, drain.now());
-    // Deliveries became due after the last claim. To send them in this activity saves another one.
+    // Deliveries became due after the last claim. The loop sends them too, which saves another activity.
     if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
     return drain.resultOf(backlog);
   }
@@ -162,7 +162,7 @@ class Drain {
       }
       const needsBatches = this.ready.length === 0 && this.running.size < this.window;
       if (needsBatches && this.maySend() && performance.now() >= lookAt) {
-        // If a claim got fewer batches than it asked for, nothing else is due: wait before the next claim.
+        // A claim with fewer batches than requested has claimed everything due: wait before the next claim.
         lookAt = (await this.claim()) ? 0 : performance.now() + LOOK_AGAIN_MS;
         if (this.ready.length > 0) continue;
       }

@@ -6,8 +6,8 @@ const WAKE_EVERY_MS = 500;
 /** Wakes endpoint queues, each at most once per 500 ms from this process. */
 export interface EndpointWakes {
   /**
-   * Wakes the queue at once, or, within 500 ms of the last wake-up, at the end of the 500 ms. So a drain
-   * that begins after this call finds every delivery that was committed before this call.
+   * Wakes the queue, at the earliest 500 ms after the last wake-up. The drain that follows finds every
+   * delivery that was committed before this call.
    */
   request(endpoint: EndpointRef): void;
   /** Sends delayed wake-ups at once. Resolves when all wake-ups are sent. */

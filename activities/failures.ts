@@ -12,8 +12,9 @@ export function outcomeUnknown(message: string): ApplicationFailure {
 }
 
 /**
- * Wraps activities to remove the query and its parameters from database errors. They hold personal data, and
- * Temporal writes an activity's error to the history and the logs. Temporal still retries the activity.
+ * Wraps activities to remove the query and its parameters from database errors. The parameters contain
+ * personal data, and Temporal writes an activity's error to the history and the logs. Temporal still retries
+ * the activity.
  */
 export function withoutQueryData<T extends object>(activities: T): T {
   const guarded = Object.entries(activities).map(([name, activity]) => [

@@ -2,7 +2,7 @@ import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 
-/** Well below the heartbeat timeout, which is 5 s for every activity. */
+/** Interval of heartbeats, in ms. Well below the heartbeat timeout of every activity, 5 s. */
 const HEARTBEAT_EVERY_MS = 1_000;
 
 /** Longest time of a local activity, in ms. It is below the timeout of a workflow task, 6 s. */

@@ -23,8 +23,8 @@ export interface LateChargeDeps {
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
-     * Looks up an attempt that is settled as not paid. If the gateway charged it, records the late charge,
-     * adds it to the timeline and refunds it; a repeat does this only once. Throws, retryably, if the
+     * Looks up an attempt that is settled as not paid. If the gateway has made a charge, records this late
+     * charge, adds an entry to the timeline and starts the refund, all once. Throws, retryably, if the
      * database or Temporal does not answer. `nowAt` is real time. `looks` is the number of earlier
      * look-ups.
      */

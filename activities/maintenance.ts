@@ -50,7 +50,7 @@ export type SweepReport = Record<
   | 'openPayments'
   | 'openRefunds'
   | 'decidedReviews'
-  /** Endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
+  /** Stalled endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
   | 'stalledStreams'
   | 'failed',
   number

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
 
-/** Schemas for the fields of answers and events. Only tests validate with them. */
+/** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
 
 /** Marks a field of an answer as an extension. Rule: D-§7. */
 export const EXTENSION = { 'x-extension': true } as const;

@@ -31,7 +31,7 @@ export interface KeyedCall {
 /** The result of work inside a transaction. */
 export interface Outcome<Body> {
   readonly answer: Answer<Body>;
-  /** Runs after the commit. Must not throw, because the answer is final then. */
+  /** Runs after the commit. Must not throw, because the stored answer cannot change any more. */
   readonly afterCommit?: () => Promise<unknown>;
 }
 
@@ -89,10 +89,10 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
 };
 
 /**
- * Runs `work`, which waits for a workflow, and returns its answer. Before, claims the key under a lease of
- * 45 s; afterwards, stores the answer under the key. An answer with `isDefinite: false` and an error after
- * which a repeat may succeed (503, a pending payment) are not stored. They release the key, so that a repeat
- * continues with the same command id. Rule: D-17.
+ * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer under
+ * the key. Stores neither an answer with `isDefinite: false` nor an error after which a
+ * repeat may succeed (503, a pending payment). In these cases releases the key, so that a repeat continues
+ * with the same command id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,

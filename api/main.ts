@@ -24,7 +24,7 @@ import { createApiServer } from './server.ts';
 const POOL_SIZE = 20;
 /** Time limit in ms for a client to send a request. */
 const RECEIVE_WITHIN_MS = 15_000;
-/** Longer than the idle timeout of load balancers, so that the load balancer closes the connection. */
+/** Idle timeout of a connection, in ms. Longer than that of load balancers, which so close first. */
 const KEEP_ALIVE_MS = 65_000;
 /** Time limit in ms for the drain. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;

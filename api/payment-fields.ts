@@ -9,7 +9,7 @@ import type { Problem } from './fields.ts';
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
 const STORE_FRONT_ID_MAX = 255;
-/** More than there are methods. The limit keeps the error answer for a long list short. */
+/** Longest list of payment methods in a request. The limit keeps an error answer short. */
 const PAYMENT_METHODS_MAX = 20;
 
 /** Checks only the form. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */

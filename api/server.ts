@@ -11,8 +11,8 @@ import type { ApiDeps } from './deps.ts';
 export interface ApiServer extends Server {
   /**
    * Stops accepting connections. Every request that has begun gets its whole answer, and its connection
-   * closes after that. An idle connection closes within 2 s; a request that arrives on it before is still
-   * served. Resolves when all connections are closed. Has no time limit of its own.
+   * closes after that. An idle connection closes within 2 s. A request that arrives on an idle connection
+   * before that is served. Resolves when all connections are closed. Has no time limit of its own.
    */
   drain(): Promise<void>;
 }

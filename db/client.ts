@@ -35,7 +35,7 @@ export function createDb(options: DbOptions): DbHandle {
     idle_timeout: 60,
     // Ignore notices such as "relation already exists".
     onnotice: () => undefined,
-    // Otherwise the driver queries array types at each connect. While Postgres starts, that query fails
+    // With `true` the driver queries array types at each connect. While Postgres starts, that query fails
     // with an error that no caller can catch.
     fetch_types: false,
     socket: openSocket,
@@ -69,8 +69,8 @@ export function isTransaction(db: Db): boolean {
 }
 
 /**
- * Opens the socket of a connection. The driver calls this function for each connection, although the
- * driver's types lack the option.
+ * Opens the socket of a connection, for the driver's option `socket`, which the driver's types do not
+ * declare.
  */
 function openSocket({ host, port, path }: { host: string[]; port: number[]; path?: string }) {
   const socket = new LastingSocket();

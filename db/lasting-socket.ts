@@ -10,12 +10,12 @@ const SILENCE_MS_MAX = 20_000;
 
 /**
  * A socket to Postgres that emits `error` at once when the connection is lost, and `close` 100 ms later.
- * After `close` the driver has no socket, and a rollback that writes then ends the process
+ * After `close` the driver has no socket, and a rollback that writes to it ends the process
  * (porsager/postgres#1208). Within the 100 ms a rollback writes to a destroyed socket, which is harmless.
  *
- * The socket also fails if the server does not answer sent data within `silenceMsMax`. Otherwise, if the
- * server's machine is down, the operating system waits about 15 minutes. With TLS this check does not work,
- * because the TLS layer reads the data.
+ * The socket also fails if the server does not answer sent data within `silenceMsMax`. The operating system
+ * alone would wait about 15 minutes for a machine that is down. With TLS this check does not work, because
+ * the TLS layer reads the data.
  */
 export class LastingSocket extends Socket {
   private answeredBytes = 0;

@@ -1,15 +1,15 @@
 import type { ISql, ParameterOrJSON, UnsafeQueryOptions } from 'postgres';
 
 /**
- * Statements with more parameters are not prepared. They insert many rows, and each number of rows has
- * another text, so most would be prepared for one use.
+ * Statements with more parameters are not prepared. Such a statement inserts many rows, and its text depends
+ * on the number of rows, so a prepared one would hardly be used again.
  */
 const MAX_PARAMETERS = 100;
 
 type Work = (transaction: ISql) => unknown;
 
 /**
- * Returns a client that prepares each statement once per connection. Without it, the driver parses and
+ * Returns a client that prepares each statement once per connection. By default the driver parses and
  * describes a statement of Drizzle at every execution, which costs two round trips and most of Postgres'
  * time.
  */

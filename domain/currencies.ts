@@ -68,7 +68,7 @@ export function amountProblem(
   }
   const row = currencyOf(code, table);
   if (row === undefined || !row.active) return 'must be in a supported currency';
-  // The least minimum is 1, so this refuses negatives, 0 and -0 too.
+  // Every minimum is at least 1, so this check also refuses negative amounts, 0 and -0.
   const minimum = use === 'cycle' ? row.minimum : chargeMinimum(row);
   if (amountMinor < minimum) return `must be at least ${minimum} in ${code}`;
   if (amountMinor > row.maximum) return `must be at most ${row.maximum} in ${code}`;

@@ -41,7 +41,7 @@ export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
   return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
 }
 
-/** True while later events of the stream wait for this one. Rule: D-54. */
+/** True if later events of the stream must wait for this delivery. Rule: D-54. */
 export function holdsBackLaterEvents(delivery: DeliveryProgress): boolean {
   return delivery.attempts < HOLDS_BACK_FAILURES;
 }

@@ -38,7 +38,7 @@ export function isOpen(breaker: Breaker): boolean {
   return breaker.consecutiveFailures >= OPENS_AFTER_FAILURES;
 }
 
-/** True while nothing may be sent, not even a probe. */
+/** True if the breaker allows no request at `nowAt`, not even a probe. */
 export function isPaused(breaker: Breaker, nowAt: number): boolean {
   return isOpen(breaker) && breaker.pausedUntil !== null && breaker.pausedUntil > nowAt;
 }

@@ -86,7 +86,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 }
 
 export interface DomainErrorOptions {
-  /** The error that caused this one. For logs, never for an answer. */
+  /** The original error. It is logged and never answered. */
   readonly cause?: unknown;
   /** Whole seconds, for the answer's `Retry-After` header. */
   readonly retryAfterSeconds?: number;

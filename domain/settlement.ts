@@ -15,7 +15,7 @@ export type Settlement =
   | { kind: 'unknown'; reason: string }
   | { kind: 'review'; reason: string };
 
-/** True if the attempt is settled as not paid but the gateway did not say so: it may still be charged. */
+/** True if the attempt is settled as not paid without the gateway's answer: the gateway may still charge. */
 export function isUnproven(settlement: Settlement): boolean {
   return (
     settlement.kind === 'declined' &&

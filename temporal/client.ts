@@ -5,11 +5,11 @@ import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
 
-/** Time limit for Temporal to accept a call. Below 5 s, after which the API must have refused. */
+/** Time limit in ms for Temporal to accept a call. Below 5 s, because the API must refuse within 5 s. */
 export const ACCEPT_WITHIN_MS = 4_500;
-/** Extra time if workers poll the task queue, because the call then only waits behind other tasks. */
+/** Extra time in ms if workers poll the task queue, because the call only waits behind other tasks. */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
-/** Time limit for the outcome, from the start of the call. After it the caller gets `pending`. */
+/** Time limit in ms from the start of a call to its outcome. After this the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
 
 export interface TemporalSettings {

@@ -137,7 +137,7 @@ class TemporalSubscriptionWorkflows
     return { kind: 'refused', code: decision.code, message: decision.message };
   }
 
-  /** Waits up to 3 s for the result of a command that another call is executing. Then `pending`. */
+  /** Waits up to 3 s for the result of a command that another call executes. After that, `pending`. */
   private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
     const waitUntil = performance.now() + UNDER_WAY_MS;
     let answer = await this.knownAnswer(ref, commandId);

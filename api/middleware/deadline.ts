@@ -1,7 +1,7 @@
 import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 
-/** Longer than the wait for an outcome: 5 s until Temporal accepts the order, then 25 s. */
+/** When `late` aborts, in ms. Longer than the wait for an outcome: 5 s for Temporal to accept, then 25 s. */
 const LATE_AFTER_MS = 32_000;
 /** Grace period to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
 const GRACE_MS = 3_000;

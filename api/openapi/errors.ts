@@ -30,7 +30,7 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
 
 const RETRY_AFTER = new Set([409, 429]);
 
-/** The error codes that an operation may answer. */
+/** Returns the error codes that an operation may answer, in the order of `ERRORS`. */
 export function errorCodesOf(operation: Operation): ErrorCode[] {
   const { isOpen = false, idempotencyKey, refusals = [] } = operation;
   if (isOpen) return ['internal_server_error', 'service_unavailable'];
@@ -39,7 +39,6 @@ export function errorCodesOf(operation: Operation): ErrorCode[] {
     ...refusals,
     ...COMMON_CODES,
   ]);
-  // In the order of the catalogue.
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
 }
 

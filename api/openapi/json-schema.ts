@@ -15,7 +15,7 @@ export class SchemaBook {
 
   /** Returns the schema, with references into {@link components}. */
   of(type: z.ZodType): JsonSchema {
-    // Inside an array, a type with an id becomes a reference. At the top level it would not.
+    // Zod makes a reference of a type with an id inside an array, but not of a type at the top level.
     const { items, $defs = {} } = forOpenApi(
       z.toJSONSchema(z.array(type), { io: 'input', unrepresentable: 'any' }),
     ) as { items: JsonSchema; $defs?: Record<string, JsonSchema> };

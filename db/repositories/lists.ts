@@ -12,7 +12,7 @@ import type { IntentRecord } from './payments/read.ts';
 import { selectSubscriptions } from './subscriptions/read.ts';
 import type { SubscriptionView } from './subscriptions/read.ts';
 
-/** The position of a row in a list. Lists are ordered from newest to oldest, then by id. */
+/** The position of a row in a list. Lists are ordered by descending `createdAt`, and by id if it is equal. */
 export interface ListPosition {
   createdAt: number;
   id: string;

@@ -37,8 +37,8 @@ export function settleNow(state: SubscriptionState, realNow: number): Subscripti
 }
 
 /**
- * Records a charge that the gateway made although its attempt was settled as not paid. The charge pays
- * no cycle. Only the timeline shows it.
+ * Adds to the timeline a charge that the gateway made although its attempt was settled as not paid. The
+ * charge pays no cycle.
  */
 export function applyLateCharge(
   state: SubscriptionState,

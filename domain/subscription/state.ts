@@ -57,7 +57,7 @@ export interface OwedCycle {
   automaticAttemptsAt: number[];
   nextRetryAt: number | null;
   lastDeclineCode: string | null;
-  /** True while automatic retries are off. A new payment method switches them on. */
+  /** True if a hard decline stopped the automatic retries. A new payment method restarts them. */
   retriesStopped: boolean;
 }
 

@@ -30,7 +30,7 @@ export interface ExchangeOptions {
   readonly connections: number;
 }
 
-/** Shorter than the time limit of a request, so that an unreachable host is reported earlier. */
+/** Time limit of a connect. Shorter than that of a request, so that an unreachable host is reported early. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Longest answer that is read. A gateway's answers are much shorter. */

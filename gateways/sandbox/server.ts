@@ -39,7 +39,7 @@ export interface SandboxGateway {
 /** Time limit in ms for a client to send a request. */
 const REQUEST_TIMEOUT_MS = 15_000;
 
-/** Longer than clients keep an idle connection, so that the client closes the connection. */
+/** Idle timeout of a connection, in ms. Clients have a shorter one, so they close connections first. */
 const KEEP_ALIVE_MS = 65_000;
 
 const CLOSE_GRACE_MS = 3_000;

@@ -1,8 +1,9 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time. Without a test clock, it is the workflow's time, which Temporal replays. A
- * test clock stands still until the run moves it. Nothing else in the workflow reads a clock. Rule: D-60.
+ * The subscription's own time: the time of its test clock, or, without one, the workflow's time, which
+ * Temporal replays. A test clock stands still until the run moves it. No other code of the workflow reads a
+ * clock. Rule: D-60.
  */
 export class Clock {
   private position: ClockPosition | null;
@@ -34,7 +35,7 @@ export class Clock {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }
 
-  /** The target, if the test clock has reached it and the database does not know that yet; else null. */
+  /** The target, if the test clock has reached it and no row records this yet; else null. */
   get unreportedAt(): number | null {
     if (!this.position || this.isBehind) return null;
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
@@ -58,8 +59,8 @@ export class Clock {
   }
 
   /**
-   * Moves a test clock to `until`, or to its target if the target comes first. Never moves it past `until`,
-   * because the step that is due then would be skipped. True if the clock reached `until`.
+   * Moves a test clock to `until`, or to its target if the target is earlier. The clock never passes
+   * `until`, because the step that is due at `until` would be skipped. True if the clock reached `until`.
    */
   stepTo(until: number | null): boolean {
     if (!this.position) return false;

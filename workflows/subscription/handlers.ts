@@ -104,7 +104,7 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
   );
 }
 
-/** Accepts a command as a signal from the Web UI. The sender gets no answer, also if it is refused. */
+/** Accepts a command as a signal from the Web UI. The sender gets no answer, even if it is refused. */
 function onSignal(
   run: Run,
   kind: Command['kind'],

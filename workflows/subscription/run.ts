@@ -127,7 +127,7 @@ function activitiesOf(isLocalFirst: boolean) {
   const records = proxyActivities<Activities>({ ...DATABASE_WRITE, taskQueue });
   const deliveries = proxyActivities<Activities>({
     ...WEBHOOK_DELIVERY,
-    // The run waits for this activity before it sleeps. The timeout ends the wait if no worker takes it.
+    // The run waits for this activity before it sleeps. Without workers the timeout ends the wait.
     scheduleToStartTimeout: '30 seconds',
     taskQueue: siblingTaskQueue('webhooks'),
     summary: 'deliver webhooks',

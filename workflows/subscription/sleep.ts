@@ -22,7 +22,8 @@ export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
 
 /**
  * True if messages have made the history too long during the sleep: the run then wakes to continue as new.
- * False during a backoff: a command that waits then prevents continue-as-new, and the loop would spin.
+ * False during a backoff, because a command in the inbox would prevent continue-as-new and the loop would
+ * spin.
  */
 function isFull(run: Run, facts: Facts): boolean {
   return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));

@@ -15,7 +15,7 @@ const HISTORY_EVENTS_MAX = 400;
  * without a cached run replays the whole history, so the history must stay short.
  */
 const HISTORY_EVENTS_LONG = 100;
-/** A long run continues as new 30 min to 6.5 h later, after the peak of the renewals. */
+/** A long run continues as new 30 min to 6.5 h after its last work, to avoid the peak of the renewals. */
 const QUIET_AFTER_MS = 30 * 60_000;
 const QUIET_WINDOW_MS = 6 * 3_600_000;
 /** After the checkout, a run leaves the checkout queue 5 to 30 s later, when the payer waits no longer. */
@@ -38,7 +38,7 @@ export function successorDueAt(run: Run): number | null {
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
   const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
   if (!isLong && !isMisplaced) return null;
-  // Test clocks have no peak of renewals, and the caller who moved the clock waits.
+  // On a test clock the run does not delay this: there is no peak, and the clock's caller waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
   const [afterMs, windowMs] =
     isMisplaced && run.isOfSecondShape

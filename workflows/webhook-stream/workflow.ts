@@ -23,8 +23,8 @@ const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Delivers the events of one stream to every configuration, until each is accepted or its schedule is used
- * up. Rule: D-54.
+ * A workflow of an earlier release; this release starts no new one. Delivers the events of one stream to
+ * every configuration, until each is accepted or its schedule is used up. Rule: D-54.
  *
  * 1. Round: one activity sends the due deliveries. It returns how many remain and when the next is due.
  * 2. If none remains and no signal came during the round, end. The next event starts a new run.

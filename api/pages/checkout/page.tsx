@@ -39,7 +39,7 @@ export function checkoutPage(
     case 'processing':
       return processingPage(pagePath(token));
     case 'done':
-      // The link to `callbackUrl` carries the subscription's present status. Rule: D-44.
+      // The link to `callbackUrl` contains the subscription's present status. Rule: D-44.
       return resultPage(resultText(checkout), {
         name,
         url: checkout.callbackUrl === null ? null : withFacts(checkout, checkout.callbackUrl),

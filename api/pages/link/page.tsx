@@ -41,7 +41,7 @@ export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** The page of unknown, expired and used-up links. It is the same, to reveal no valid codes. Rule: D-37. */
+/** One page for unknown, expired and used-up links, so that the answer reveals no valid codes. Rule: D-37. */
 export function gonePage(): Page {
   return notice(410, 'This link cannot be used', [
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',

@@ -119,7 +119,7 @@ const DETAIL_INPUTS = {
   contactNumber: { type: 'tel', autocomplete: 'tel' },
 } as const;
 
-/** Asks the payer for details that the merchant left out. Rule: D-11. */
+/** The form for the payer's details that the merchant did not send. Rule: D-11. */
 export function DetailsPage(props: {
   sale: Sale;
   action: string;

@@ -4,7 +4,7 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
-/** More than the number of types. The limit keeps the error answer for a long list short. */
+/** Longest list of event types in a request. The limit keeps an error answer short. */
 const EVENT_TYPES_MAX = 50;
 
 /** Reads show this text in place of every secret. Rule: D-55. */

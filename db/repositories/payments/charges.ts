@@ -146,7 +146,7 @@ function turnOf(
     return refused('operation_not_allowed', 'This payment is not made on a page.');
   }
   const commandId = commandOf(intent, order);
-  // An order of a sweep or a review has no command id: it continues the latest attempt.
+  // An order of a sweep or of manual review has no command id, so it continues the latest attempt.
   const own =
     commandId === null
       ? attempts.at(-1)

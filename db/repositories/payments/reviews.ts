@@ -26,8 +26,8 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
 }
 
 /**
- * Stores that an attempt needs a late-charge watch, because it was voided before the gateway received it.
- * The row equals a review with the decision `not_charged`. Inside the caller's transaction.
+ * Stores, inside the caller's transaction, that a voided attempt needs a late-charge watch. The row equals a
+ * review with the decision `not_charged`.
  */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
   const reason = 'the subscription ended or was paused before the gateway had got the charge';
@@ -218,7 +218,7 @@ export async function decideReview(
   });
 }
 
-/** Returns the attempt or refund that already has this gateway id, recorded or by a decision; or null. */
+/** Returns the id of another attempt or refund that is settled or decided with this gateway id; or null. */
 async function ownerOf(
   tx: Db,
   subjectId: string,

@@ -108,7 +108,7 @@ export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef
       and(
         ne(paymentIntents.kind, 'cycle'),
         inArray(paymentIntents.status, ['CREATED', 'PENDING']),
-        // Without a hosted payment that has no attempt: it waits for its payer.
+        // Omit hosted payments without an attempt, because they wait for their payers.
         or(ne(paymentIntents.kind, 'hosted'), eq(paymentIntents.status, 'PENDING')),
         lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
       ),

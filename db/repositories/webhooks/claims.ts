@@ -47,9 +47,9 @@ export type LeftReason =
   | 'breaker_open'
   /** The caller excluded the endpoint. */
   | 'excepted'
-  /** Another process sends them. */
+  /** Another process sends the deliveries. */
   | 'claimed'
-  /** Their next attempt is not due yet. */
+  /** The next attempt of the first delivery is not due yet. */
   | 'not_due';
 
 export interface StreamClaim {
