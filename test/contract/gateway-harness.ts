@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { test } from 'vitest';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeRequest, PaymentGateway } from '../../gateways/port.ts';
 
@@ -33,8 +34,21 @@ export interface GatewayHarness {
   close(): Promise<void>;
 }
 
-/** Returns the harness. Valid after `beforeAll`. */
-export type Current = () => GatewayHarness;
+export type GatewayTest = ReturnType<typeof onGateway>;
+
+/** The `test` function of one adapter's contract tests. */
+export const onGateway = (start: () => Promise<GatewayHarness>) =>
+  test
+    // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+    .extend('harness', { scope: 'file' }, async ({}, { onCleanup }) => {
+      const harness = await start();
+      onCleanup(() => harness.close());
+      return harness;
+    })
+    .extend('faults', async ({ harness: { faults } }) => {
+      if (faults === null) throw new Error('this harness declares canFail and has no faults');
+      return faults;
+    });
 
 /** Saves a card with this number and returns its id at the gateway. */
 export async function savedMethod({ gateway, issueToken }: GatewayHarness, number: string) {

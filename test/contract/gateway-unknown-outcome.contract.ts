@@ -1,22 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { chargeRequest } from './gateway-harness.ts';
-import type { Current } from './gateway-harness.ts';
+import type { GatewayTest } from './gateway-harness.ts';
 
 /** Requests that are sent and whose outcome the client cannot know. Rule: D-32. */
-export function describeUnknownOutcomes(current: Current): void {
-  const faults = () => {
-    const { faults: driver } = current();
-    if (driver === null) throw new Error('this harness declares canFail and has no faults');
-    return driver;
-  };
-
-  it.each(['lose_answer', 'error_500'] as const)(
+export function describeUnknownOutcomes(it: GatewayTest): void {
+  it.for(['lose_answer', 'error_500'] as const)(
     'reports a charge as unknown after %s; look-up and resend find the one charge [D-32]',
-    async (fault) => {
-      const harness = current();
+    async (fault, { harness, faults }) => {
       const request = await chargeRequest(harness);
-      await faults().once({ operation: 'charge', fault });
+      await faults.once({ operation: 'charge', fault });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
       const found = await harness.gateway.lookup(request);
       expect(found.kind).toBe('succeeded');
@@ -27,12 +20,11 @@ export function describeUnknownOutcomes(current: Current): void {
     },
   );
 
-  it.each(['lose_answer', 'error_500'] as const)(
+  it.for(['lose_answer', 'error_500'] as const)(
     'reports a charge as absent in a look-up when %s prevented it [D-32]',
-    async (fault) => {
-      const harness = current();
+    async (fault, { harness, faults }) => {
       const request = await chargeRequest(harness);
-      await faults().once({ operation: 'charge', fault, effect: 'none' });
+      await faults.once({ operation: 'charge', fault, effect: 'none' });
       expect((await harness.gateway.charge(request)).kind).toBe('unknown');
       expect(await harness.gateway.lookup(request)).toEqual({ kind: 'absent' });
       expect((await harness.gateway.charge(request)).kind).toBe('succeeded');
@@ -40,10 +32,12 @@ export function describeUnknownOutcomes(current: Current): void {
     },
   );
 
-  it('makes one charge when a resend overtakes the delayed first send [D-32]', async () => {
-    const harness = current();
+  it('makes one charge when a resend overtakes the delayed first send [D-32]', async ({
+    harness,
+    faults,
+  }) => {
     const request = await chargeRequest(harness);
-    await faults().once({ operation: 'charge', fault: 'delay', delayMs: 2_000 });
+    await faults.once({ operation: 'charge', fault: 'delay', delayMs: 2_000 });
     expect((await harness.impatient.charge(request)).kind).toBe('unknown');
     const resent = await harness.gateway.charge(request);
     expect(resent.kind).toBe('succeeded');
@@ -57,49 +51,53 @@ export function describeUnknownOutcomes(current: Current): void {
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('reports a delayed charge as in progress, never as absent [D-32]', async () => {
-    const harness = current();
+  it('reports a delayed charge as in progress, never as absent [D-32]', async ({
+    harness,
+    faults,
+  }) => {
     const request = await chargeRequest(harness);
-    await faults().once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
+    await faults.once({ operation: 'charge', fault: 'delay', delayMs: 60_000 });
     expect((await harness.impatient.charge(request)).kind).toBe('unknown');
     expect(await harness.gateway.lookup(request)).toEqual({ kind: 'in_progress' });
     const resent = await harness.gateway.charge(request);
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('reports unknown when a look-up fails [D-32]', async () => {
-    const { gateway } = current();
-    await faults().once({ operation: 'lookup', fault: 'lose_answer' });
+  it('reports unknown when a look-up fails [D-32]', async ({ harness: { gateway }, faults }) => {
+    await faults.once({ operation: 'lookup', fault: 'lose_answer' });
     const never = { key: 'charge:in_none:1', amountMinor: 1_999, currency: 'USD' };
     expect((await gateway.lookup(never)).kind).toBe('unknown');
   });
 
-  it('saves one card when the answer to saving was lost [D-61]', async () => {
-    const { gateway, issueToken, payingCard } = current();
+  it('saves one card when the answer to saving was lost [D-61]', async ({
+    harness: { gateway, issueToken, payingCard },
+    faults,
+  }) => {
     const token = await issueToken(payingCard, 'cs_lost');
     const request = { key: `save:${randomUUID()}`, token, session: 'cs_lost' };
-    await faults().once({ operation: 'methods', fault: 'lose_answer' });
+    await faults.once({ operation: 'methods', fault: 'lose_answer' });
     expect((await gateway.saveMethod(request)).kind).toBe('unknown');
     expect((await gateway.saveMethod(request)).kind).toBe('saved');
   });
 
-  it('refunds once when the answer to a refund was lost [D-40]', async () => {
-    const harness = current();
+  it('refunds once when the answer to a refund was lost [D-40]', async ({ harness, faults }) => {
     const charge = await harness.gateway.charge(await chargeRequest(harness));
     if (charge.kind !== 'succeeded') throw new Error(charge.kind);
     const { gatewayChargeId } = charge;
     const refund = { key: `refund:${randomUUID()}`, gatewayChargeId, currency: 'USD' };
-    await faults().once({ operation: 'refund', fault: 'lose_answer' });
+    await faults.once({ operation: 'refund', fault: 'lose_answer' });
     const send = () => harness.gateway.refund({ ...refund, amountMinor: 1_999 });
     expect((await send()).kind).toBe('unknown');
     expect((await send()).kind).toBe('refunded');
   });
 
-  it('declines the next charges as forced, and a resend uses up no decline [D-61]', async () => {
-    const harness = current();
+  it('declines the next charges as forced, and a resend uses up no decline [D-61]', async ({
+    harness,
+    faults,
+  }) => {
     const first = await chargeRequest(harness);
-    await faults().decline(first.subscriptionId, 'insufficient_funds', 1);
-    await faults().decline(first.subscriptionId, 'lost_card', 1);
+    await faults.decline(first.subscriptionId, 'insufficient_funds', 1);
+    await faults.decline(first.subscriptionId, 'lost_card', 1);
     const codes: unknown[] = [];
     for (const attempt of [1, 2, 3]) {
       const request = { ...first, key: `${first.key}:${attempt}` };
@@ -110,10 +108,12 @@ export function describeUnknownOutcomes(current: Current): void {
     expect(codes).toEqual(['insufficient_funds', 'lost_card', 'succeeded']);
   });
 
-  it('uses one forced decline for ten parallel sends of one charge [D-61]', async () => {
-    const harness = current();
+  it('uses one forced decline for ten parallel sends of one charge [D-61]', async ({
+    harness,
+    faults,
+  }) => {
     const first = await chargeRequest(harness);
-    await faults().decline(first.subscriptionId, 'card_declined', 2);
+    await faults.decline(first.subscriptionId, 'card_declined', 2);
     const parallelSends = await Promise.all(
       Array.from({ length: 10 }, () => harness.gateway.charge(first)),
     );

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { describeUnknownOutcomes } from './gateway-unknown-outcome.contract.ts';
-import { chargeRequest, savedMethod } from './gateway-harness.ts';
-import type { Current, GatewayHarness } from './gateway-harness.ts';
+import { chargeRequest, onGateway, savedMethod } from './gateway-harness.ts';
+import type { GatewayHarness, GatewayTest } from './gateway-harness.ts';
 
 /** The promises of `gateways/port.ts`, which every adapter must keep. */
 export function describeGatewayContract(
@@ -11,25 +11,19 @@ export function describeGatewayContract(
   start: () => Promise<GatewayHarness>,
   abilities: { readonly canFail: boolean },
 ): void {
+  const it = onGateway(start);
   describe(`${name} as a payment gateway`, () => {
-    let harness: GatewayHarness;
-    beforeAll(async () => {
-      harness = await start();
-    });
-    afterAll(() => harness.close());
-
-    describeCharging(() => harness);
-    describeRefunds(() => harness);
-    describeSaving(() => harness);
+    describeCharging(it);
+    describeRefunds(it);
+    describeSaving(it);
     describe.runIf(abilities.canFail)('when it fails', () => {
-      describeUnknownOutcomes(() => harness);
+      describeUnknownOutcomes(it);
     });
   });
 }
 
-function describeCharging(current: Current): void {
-  it('charges the amount and returns the charge id [D-40]', async () => {
-    const harness = current();
+function describeCharging(it: GatewayTest): void {
+  it('charges the amount and returns the charge id [D-40]', async ({ harness }) => {
     const request = await chargeRequest(harness);
     const outcome = await harness.gateway.charge(request);
     expect(outcome).toEqual({ kind: 'succeeded', gatewayChargeId: expect.any(String) });
@@ -38,8 +32,7 @@ function describeCharging(current: Current): void {
     ]);
   });
 
-  it('makes one charge for a key sent twice, with the same answer [D-32]', async () => {
-    const harness = current();
+  it('makes one charge for a key sent twice, with the same answer [D-32]', async ({ harness }) => {
     const request = await chargeRequest(harness);
     const first = await harness.gateway.charge(request);
     expect(first.kind).toBe('succeeded');
@@ -47,8 +40,7 @@ function describeCharging(current: Current): void {
     expect(await harness.book(request.subscriptionId)).toHaveLength(1);
   });
 
-  it('makes one charge for a key sent twice without a subscription [D-40]', async () => {
-    const harness = current();
+  it('makes one charge for a key sent twice without a subscription [D-40]', async ({ harness }) => {
     const reference = {
       merchantId: 'mer_1',
       intentId: 'in_1',
@@ -61,8 +53,7 @@ function describeCharging(current: Current): void {
     expect(await harness.gateway.charge(request)).toEqual(first);
   });
 
-  it('makes one charge for a key sent ten times in parallel [D-32]', async () => {
-    const harness = current();
+  it('makes one charge for a key sent ten times in parallel [D-32]', async ({ harness }) => {
     const request = await chargeRequest(harness);
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, () => harness.gateway.charge(request)),
@@ -72,21 +63,24 @@ function describeCharging(current: Current): void {
     expect(await harness.book(request.subscriptionId)).toHaveLength(1);
   });
 
-  it.each([
+  it.for([
     ['amount', { amountMinor: 2_000 }],
     ['currency', { currency: 'EUR' }],
-  ])('rejects a used key with another %s and charges nothing [D-32]', async (_, other) => {
-    const harness = current();
-    const request = await chargeRequest(harness);
-    await harness.gateway.charge(request);
-    await expect(harness.gateway.charge({ ...request, ...other })).rejects.toThrow(
-      GatewayRejectedRequest,
-    );
-    expect(await harness.book(request.subscriptionId)).toMatchObject([{ amountMinor: 1_999 }]);
-  });
+  ] as const)(
+    'rejects a used key with another %s and charges nothing [D-32]',
+    async ([, other], { harness }) => {
+      const request = await chargeRequest(harness);
+      await harness.gateway.charge(request);
+      await expect(harness.gateway.charge({ ...request, ...other })).rejects.toThrow(
+        GatewayRejectedRequest,
+      );
+      expect(await harness.book(request.subscriptionId)).toMatchObject([{ amountMinor: 1_999 }]);
+    },
+  );
 
-  it('declines with the card’s code, and repeats the decline for the same key [D-42]', async () => {
-    const harness = current();
+  it('declines with the card’s code, and repeats the decline for the same key [D-42]', async ({
+    harness,
+  }) => {
     expect(harness.decliningCards.length).toBeGreaterThan(0);
     for (const { number, code } of harness.decliningCards) {
       const gatewayMethodId = await savedMethod(harness, number);
@@ -97,8 +91,9 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('declines an unknown payment method with payment_method_removed [D-42]', async () => {
-    const harness = current();
+  it('declines an unknown payment method with payment_method_removed [D-42]', async ({
+    harness,
+  }) => {
     const request = await chargeRequest(harness, { gatewayMethodId: 'pm_nobody' });
     expect(await harness.gateway.charge(request)).toMatchObject({
       kind: 'declined',
@@ -106,8 +101,10 @@ function describeCharging(current: Current): void {
     });
   });
 
-  it('returns the outcome of a paid or declined key in a look-up [D-32]', async ({ skip }) => {
-    const harness = current();
+  it('returns the outcome of a paid or declined key in a look-up [D-32]', async ({
+    harness,
+    skip,
+  }) => {
     skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
     for (const number of [harness.payingCard, harness.decliningCards[0]?.number ?? '']) {
       const gatewayMethodId = await savedMethod(harness, number);
@@ -117,17 +114,19 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('reports an unused key as absent in a look-up [D-32]', async ({ skip }) => {
-    const { gateway } = current();
+  it('reports an unused key as absent in a look-up [D-32]', async ({
+    harness: { gateway },
+    skip,
+  }) => {
     skip(!gateway.capabilities.lookup, 'this adapter has no look-up');
     const never = { key: `charge:in_${randomUUID()}:1`, amountMinor: 1_999, currency: 'USD' };
     expect(await gateway.lookup(never)).toEqual({ kind: 'absent' });
   });
 
   it('reports another charge in a look-up with another amount or currency [D-32]', async ({
+    harness,
     skip,
   }) => {
-    const harness = current();
     skip(!harness.gateway.capabilities.lookup, 'this adapter has no look-up');
     const request = await chargeRequest(harness);
     await harness.gateway.charge(request);
@@ -139,8 +138,7 @@ function describeCharging(current: Current): void {
     }
   });
 
-  it('sends no charge when the caller has aborted before [D-32]', async () => {
-    const harness = current();
+  it('sends no charge when the caller has aborted before [D-32]', async ({ harness }) => {
     const request = await chargeRequest(harness);
     const outcome = await harness.gateway.charge({ ...request, signal: AbortSignal.abort() });
     expect(outcome.kind).toBe('not_sent');
@@ -148,18 +146,18 @@ function describeCharging(current: Current): void {
   });
 }
 
-function describeRefunds(current: Current): void {
-  const paid = async () => {
-    const { gateway } = current();
-    const request = await chargeRequest(current());
+function describeRefunds(it: GatewayTest): void {
+  const paid = async (harness: GatewayHarness) => {
+    const { gateway } = harness;
+    const request = await chargeRequest(harness);
     const charge = await gateway.charge(request);
     if (charge.kind !== 'succeeded') throw new Error(`not paid: ${charge.kind}`);
     return { gateway, gatewayChargeId: charge.gatewayChargeId, currency: 'USD' };
   };
   const key = () => `refund:${randomUUID()}`;
 
-  it('refunds a part, then the rest, and not one unit more [D-40]', async () => {
-    const { gateway, ...charge } = await paid();
+  it('refunds a part, then the rest, and not one unit more [D-40]', async ({ harness }) => {
+    const { gateway, ...charge } = await paid(harness);
     const refund = (amountMinor: number) => gateway.refund({ ...charge, key: key(), amountMinor });
     expect(await refund(500)).toEqual({ kind: 'refunded', gatewayRefundId: expect.any(String) });
     expect(await refund(1_500)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
@@ -167,8 +165,8 @@ function describeRefunds(current: Current): void {
     expect(await refund(1)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
   });
 
-  it('refunds once per key [D-40]', async () => {
-    const { gateway, ...charge } = await paid();
+  it('refunds once per key [D-40]', async ({ harness }) => {
+    const { gateway, ...charge } = await paid(harness);
     const request = { ...charge, key: key(), amountMinor: 1_000 };
     const first = await gateway.refund(request);
     expect(first.kind).toBe('refunded');
@@ -181,8 +179,8 @@ function describeRefunds(current: Current): void {
     expect(await gateway.refund(rest)).toEqual({ kind: 'refused', reason: 'exceeds_charge' });
   });
 
-  it('never refunds more than the charge in parallel refunds [D-40]', async () => {
-    const { gateway, ...charge } = await paid();
+  it('never refunds more than the charge in parallel refunds [D-40]', async ({ harness }) => {
+    const { gateway, ...charge } = await paid(harness);
     const outcomes = await Promise.all(
       [1, 2, 3, 4].map(() => gateway.refund({ ...charge, key: key(), amountMinor: 800 })),
     );
@@ -194,9 +192,10 @@ function describeRefunds(current: Current): void {
     ]);
   });
 
-  it('refuses a refund of an unknown or declined charge, or in another currency [D-40]', async () => {
-    const harness = current();
-    const { gateway, ...charge } = await paid();
+  it('refuses a refund of an unknown or declined charge, or in another currency [D-40]', async ({
+    harness,
+  }) => {
+    const { gateway, ...charge } = await paid(harness);
     const refund = { ...charge, amountMinor: 100 };
     expect(await gateway.refund({ ...refund, key: key(), gatewayChargeId: 'ch_nobody' })).toEqual({
       kind: 'refused',
@@ -215,9 +214,10 @@ function describeRefunds(current: Current): void {
   });
 }
 
-function describeSaving(current: Current): void {
-  it('saves a card once per key and returns its details [D-36]', async () => {
-    const { gateway, issueToken, payingCard } = current();
+function describeSaving(it: GatewayTest): void {
+  it('saves a card once per key and returns its details [D-36]', async ({
+    harness: { gateway, issueToken, payingCard },
+  }) => {
     const token = await issueToken(payingCard, 'cs_twice');
     const request = { key: `save:${randomUUID()}`, token, session: 'cs_twice' };
     const [first, second] = await Promise.all([
@@ -232,16 +232,18 @@ function describeSaving(current: Current): void {
     expect(await gateway.saveMethod(request)).toEqual(first);
   });
 
-  it('accepts a token only once [D-61]', async () => {
-    const { gateway, issueToken, payingCard } = current();
+  it('accepts a token only once [D-61]', async ({
+    harness: { gateway, issueToken, payingCard },
+  }) => {
     const token = await issueToken(payingCard, 'cs_1');
     const save = () => gateway.saveMethod({ key: `save:${randomUUID()}`, token, session: 'cs_1' });
     expect((await save()).kind).toBe('saved');
     expect(await save()).toMatchObject({ kind: 'refused', code: 'processing_error' });
   });
 
-  it('accepts a token only with its own session, also after a refusal for another one [D-61]', async () => {
-    const { gateway, issueToken, payingCard } = current();
+  it('accepts a token only with its own session, also after a refusal for another one [D-61]', async ({
+    harness: { gateway, issueToken, payingCard },
+  }) => {
     const token = await issueToken(payingCard, 'cs_own');
     const save = (session: string) =>
       gateway.saveMethod({ key: `save:${randomUUID()}`, token, session });
@@ -249,8 +251,9 @@ function describeSaving(current: Current): void {
     expect((await save('cs_own')).kind).toBe('saved');
   });
 
-  it('rejects a used key with another token [D-61]', async () => {
-    const { gateway, issueToken, payingCard } = current();
+  it('rejects a used key with another token [D-61]', async ({
+    harness: { gateway, issueToken, payingCard },
+  }) => {
     const key = `save:${randomUUID()}`;
     const save = async () =>
       gateway.saveMethod({ key, token: await issueToken(payingCard, 'cs_2'), session: 'cs_2' });
