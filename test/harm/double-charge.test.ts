@@ -1,14 +1,14 @@
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
+import { onDevServer } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Longer than the gateway client's timeout in this environment, 2 s. */
@@ -17,27 +17,18 @@ const SOON = { timeout: 10_000, interval: 50 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer({ sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server, { sendBudget: BUDGET_FOR_LATE_ARRIVALS });
-});
-
-afterEach(async () => {
+test.afterEach(async ({ world }) => {
   await world.control('DELETE', '/control/faults');
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
 });
 
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
-  test('causes a manual review with the reason when it rejects the request [D-40]', async () => {
+  test('causes a manual review with the reason when it rejects the request [D-40]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
     const refusing = createChargingActivities({
@@ -64,7 +55,7 @@ describe('a gateway', () => {
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
   });
 
-  test('gets the same key again when it has no look-up [D-40]', async () => {
+  test('gets the same key again when it has no look-up [D-40]', async ({ world }) => {
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'lose_answer' });
@@ -97,23 +88,28 @@ describe('a lost answer of the gateway', () => {
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
   ];
-  test.each(lostAnswers)('leads to one charge when %s [D-32, D-40]', async (_case, fault) => {
-    // Given
-    const subscription = await paidForJanuary(world);
-    await subscription.fault(fault);
-    // When
-    await world.advance(subscription.clock, DUE_AT);
-    // Then
-    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
-    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
-    expect(await world.state(subscription.ref)).toMatchObject({
-      status: 'ACTIVE',
-      cyclesCharged: 2,
-    });
-    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
-  });
+  test.for(lostAnswers)(
+    'leads to one charge when %s [D-32, D-40]',
+    async ([, fault], { world }) => {
+      // Given
+      const subscription = await paidForJanuary(world);
+      await subscription.fault(fault);
+      // When
+      await world.advance(subscription.clock, DUE_AT);
+      // Then
+      expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+      expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+      expect(await world.state(subscription.ref)).toMatchObject({
+        status: 'ACTIVE',
+        cyclesCharged: 2,
+      });
+      expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
+    },
+  );
 
-  test('leads to one charge when a second answer and two look-ups fail too [D-32, D-40]', async () => {
+  test('leads to one charge when a second answer and two look-ups fail too [D-32, D-40]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     await subscription.fault({ fault: 'error_500', effect: 'none' });
     await subscription.fault({ fault: 'lose_answer' });
@@ -124,7 +120,9 @@ describe('a lost answer of the gateway', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async () => {
+  test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const { subscriptionId } = subscription.ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
@@ -137,7 +135,7 @@ describe('a lost answer of the gateway', () => {
 });
 
 describe('a charge activity that runs several times at once', () => {
-  test('leads to one charge, one success and one set of events [D-32, D-40]', async () => {
+  test('leads to one charge, one success and one set of events [D-32, D-40]', async ({ world }) => {
     // Given a gateway slow enough for the four calls to overlap
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
@@ -163,7 +161,9 @@ describe('a charge activity that runs several times at once', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('leads to one charge when two runs each made an intent for the cycle [D-40]', async () => {
+  test('leads to one charge when two runs each made an intent for the cycle [D-40]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const inputs = [
       await februaryInput(world, subscription),
@@ -175,7 +175,9 @@ describe('a charge activity that runs several times at once', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('locks the subscription before the attempt when it settles, as every other process does [D-32]', async () => {
+  test('locks the subscription before the attempt when it settles, as every other process does [D-32]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 500 });
@@ -210,7 +212,9 @@ describe('a charge activity that runs several times at once', () => {
 });
 
 describe('a stalled workflow run', () => {
-  test('gets the recorded state and sends nothing when another run settled the charge [D-32]', async () => {
+  test('gets the recorded state and sends nothing when another run settled the charge [D-32]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
     expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
@@ -222,7 +226,9 @@ describe('a stalled workflow run', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async () => {
+  test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async ({
+    world,
+  }) => {
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
     const cancel = { kind: 'cancel', commandId: 'cancel:1', reason: 'cancelled' } as const;
@@ -240,7 +246,7 @@ describe('a stalled workflow run', () => {
     expect(await subscription.newEventTypes()).toEqual(['subscription.ended']);
   });
 
-  test('makes no look-up when a later run owns the unknown attempt [D-32]', async () => {
+  test('makes no look-up when a later run owns the unknown attempt [D-32]', async ({ world }) => {
     // Given an attempt whose outcome is unknown; recording this made a new version of the state
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
@@ -274,7 +280,9 @@ describe('a stalled workflow run', () => {
 });
 
 describe('a lock timeout when the outcome is recorded', () => {
-  test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async () => {
+  test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async ({
+    world,
+  }) => {
     // Given another session that locks the subscription's row once the charge is sent
     const subscription = await paidForJanuary(world);
     const input = await februaryInput(world, subscription);
@@ -312,7 +320,7 @@ describe('the database', () => {
     const { code, constraint_name } = (error as Error).cause as postgres.PostgresError;
     return { code, constraint_name };
   };
-  const attemptOf = async (subscription: PaidSubscription) => {
+  const attemptOf = async (world: World, subscription: PaidSubscription) => {
     const { intentId } = (await februaryInput(world, subscription)).state.owed ?? {};
     const [january] = await world.db
       .select()
@@ -332,8 +340,10 @@ describe('the database', () => {
     return { intent, attempt };
   };
 
-  test('refuses a second open attempt and a second success of one intent [D-32, D-40]', async () => {
-    const { intent, attempt } = await attemptOf(await paidForJanuary(world));
+  test('refuses a second open attempt and a second success of one intent [D-32, D-40]', async ({
+    world,
+  }) => {
+    const { intent, attempt } = await attemptOf(world, await paidForJanuary(world));
     const insert = (row: ReturnType<typeof attempt>) =>
       world.db.insert(paymentAttempts).values(row);
     await world.db.insert(paymentIntents).values(intent);
@@ -350,8 +360,10 @@ describe('the database', () => {
     await insert(attempt(5, 'DECLINED'));
   });
 
-  test('refuses a gateway key used before and a second intent of one cycle [D-40]', async () => {
-    const { intent, attempt } = await attemptOf(await paidForJanuary(world));
+  test('refuses a gateway key used before and a second intent of one cycle [D-40]', async ({
+    world,
+  }) => {
+    const { intent, attempt } = await attemptOf(world, await paidForJanuary(world));
     await world.db.insert(paymentIntents).values(intent);
     await world.db.insert(paymentAttempts).values(attempt(1, 'DECLINED'));
     const again = { ...attempt(2, 'DECLINED'), gatewayKey: attempt(1, 'DECLINED').gatewayKey };

@@ -1,16 +1,15 @@
 import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
-import { paymentsIn } from '../support/payments.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { BUDGET_FOR_LATE_ARRIVALS, createWorld } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Longer than the gateway client's timeout in this environment, 2 s. */
@@ -18,27 +17,14 @@ const TOO_LATE_MS = 2_600;
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let payments: Payments;
-
 /** How many of the next charge activities fail, before their work or after it. */
 const crashes = { before: 0, after: 0 };
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server, { wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
-  payments = paymentsIn(world);
-});
+const test = onDevServer({ wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
-afterEach(async () => {
+test.afterEach(async ({ world }) => {
   Object.assign(crashes, { before: 0, after: 0 });
   await world.control('DELETE', '/control/faults');
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
 });
 
 function crashing(activities: Activities): Activities {
@@ -59,16 +45,20 @@ function crashing(activities: Activities): Activities {
   };
 }
 
-const fault = (what: object) =>
+const fault = (world: World, what: object) =>
   world.control('POST', '/control/faults', { operation: 'charge', count: 1, match: {}, ...what });
 
 const direct = (ref: IntentRef) => ({ ...ref, token: null });
-const handleOf = (ref: IntentRef) =>
+const handleOf = (world: World, ref: IntentRef) =>
   world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
 
 const PAID_ONCE = ['intent.created CREATED', 'intent.success SUCCESS'];
 
-async function expectPaidOnce(ref: IntentRef, book = ['succeeded 5000 x1']): Promise<void> {
+async function expectPaidOnce(
+  payments: Payments,
+  ref: IntentRef,
+  book = ['succeeded 5000 x1'],
+): Promise<void> {
   expect(await payments.book(ref)).toEqual(book);
   expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS', errorCode: null });
@@ -76,16 +66,22 @@ async function expectPaidOnce(ref: IntentRef, book = ['succeeded 5000 x1']): Pro
 }
 
 describe('concurrent requests', () => {
-  test('lead to one charge and one answer when 100 ask for the same charge [D-36, D-40]', async () => {
+  test('lead to one charge and one answer when 100 ask for the same charge [D-36, D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, () => world.payments.pay(direct(ref))),
     );
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   });
 
-  test('charge exactly one card, once, when 100 requests pay one hosted page with ten cards [D-40]', async () => {
+  test('charge exactly one card, once, when 100 requests pay one hosted page with ten cards [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
     const cards = await Promise.all(Array.from({ length: 10 }, () => payments.card()));
     const outcomes = await Promise.all(
@@ -100,12 +96,15 @@ describe('concurrent requests', () => {
     expect(successful).toHaveLength(10);
     const others = outcomes.filter(({ outcome }) => outcome.kind !== 'succeeded');
     expect(new Set(others.map(({ outcome }) => outcome.kind))).toEqual(new Set(['refused']));
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   }, 60_000);
 
-  test('make one charge when ten activities of one attempt run without a workflow [D-40]', async () => {
+  test('make one charge when ten activities of one attempt run without a workflow [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
-    await fault({ fault: 'delay', delayMs: 300, count: 10 });
+    await fault(world, { fault: 'delay', delayMs: 300, count: 10 });
     const input = { ...direct(ref), nowAt: Date.now() };
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, () => world.activities.chargePayment(input)),
@@ -113,39 +112,45 @@ describe('concurrent requests', () => {
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
     const [line] = await payments.book(ref);
     expect(line).toMatch(/^succeeded 5000 x\d+$/);
-    await expectPaidOnce(ref, [String(line)]);
+    await expectPaidOnce(payments, ref, [String(line)]);
   });
 });
 
 describe('a lost answer of the gateway', () => {
-  test.each([
+  test.for([
     ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
     ['the gateway charged and answered 500', { fault: 'error_500' }],
     ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
-  ])('leads to one charge when %s [D-40]', async (_, what) => {
+  ] as const)('leads to one charge when %s [D-40]', async ([, what], { world, payments }) => {
     const ref = await payments.tokenised();
-    await fault(what);
+    await fault(world, what);
     expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   });
 
-  test('leaves the card token usable when the exchange of the token was lost [D-40]', async () => {
+  test('leaves the card token usable when the exchange of the token was lost [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
-    await fault({ operation: 'methods', fault: 'lose_answer' });
+    await fault(world, { operation: 'methods', fault: 'lose_answer' });
     const order = { ...ref, token: await payments.card() };
     expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
     expect(await payments.methodsOf((await payments.intent(ref)).customerId)).toHaveLength(1);
   });
 });
 
 describe('an unknown outcome', () => {
-  test('blocks other cards until the gateway reports the success, which is recorded once [D-40]', async () => {
+  test('blocks other cards until the gateway reports the success, which is recorded once [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
-    await fault({ fault: 'lose_answer' });
-    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await fault(world, { fault: 'lose_answer' });
+    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const order = { ...ref, token: await payments.card() };
     const paying = world.payments.pay(order);
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
@@ -160,17 +165,20 @@ describe('an unknown outcome', () => {
       message: 'The outcome of another try is not known yet.',
     });
     // A request to cancel the workflow does not lose the charge that was sent.
-    await handleOf(ref).cancel();
+    await handleOf(world, ref).cancel();
     await world.control('DELETE', '/control/faults');
     expect(await paying).toEqual({ kind: 'succeeded' });
     expect(await world.payments.pay(other)).toMatchObject({ code: 'operation_not_allowed' });
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   }, 60_000);
 
-  test('is resolved by the sweep when the workflow was terminated [D-40]', async () => {
+  test('is resolved by the sweep when the workflow was terminated [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
-    await fault({ fault: 'lose_answer' });
-    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await fault(world, { fault: 'lose_answer' });
+    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const paying = world.payments.pay({ ...ref, token: await payments.card() });
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
       timeout: 20_000,
@@ -179,12 +187,12 @@ describe('an unknown outcome', () => {
     // The local activity timed out after 3 s; the activity on the queue must have ended, too.
     await vi.waitFor(
       async () => {
-        const { raw } = await handleOf(ref).describe();
+        const { raw } = await handleOf(world, ref).describe();
         expect([raw.pendingActivities, raw.pendingWorkflowTask ?? null]).toEqual([[], null]);
       },
       { timeout: 20_000, interval: 100 },
     );
-    await handleOf(ref).terminate('somebody clicked');
+    await handleOf(world, ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
     await world.control('DELETE', '/control/faults');
     const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
@@ -195,11 +203,14 @@ describe('an unknown outcome', () => {
       .where(eq(paymentIntents.id, ref.intentId));
     expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
-    expect(await handleOf(ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    await expectPaidOnce(ref);
+    expect(await handleOf(world, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+    await expectPaidOnce(payments, ref);
   }, 60_000);
 
-  test('goes to manual review when the key is too old to resend [D-40]', async () => {
+  test('goes to manual review when the key is too old to resend [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     const withShortKeyLifetime = createPaymentActivities({
       db: world.db,
@@ -212,8 +223,8 @@ describe('an unknown outcome', () => {
       // Longer than 0.8 of the key's lifetime.
       sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });
-    await fault({ fault: 'lose_answer', effect: 'none', count: 1_000 });
-    await fault({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await fault(world, { fault: 'lose_answer', effect: 'none', count: 1_000 });
+    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const input = { ...direct(ref), nowAt: Date.now() };
     expect(await withShortKeyLifetime.chargePayment(input)).toEqual({ kind: 'pending' });
     await world.control('DELETE', '/control/faults');
@@ -234,27 +245,30 @@ describe('an unknown outcome', () => {
 });
 
 describe('a crashed process', () => {
-  test.each([
+  test.for([
     ['before its work', 'before'],
     ['after its work', 'after'],
   ] as const)(
     'leads to one charge and one set of events when it crashed %s [D-40]',
-    async (_, when) => {
+    async ([, when], { world, payments }) => {
       const ref = await payments.payment('hosted');
       crashes[when] = 2;
       const order = { ...ref, token: await payments.card() };
       expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
       expect(crashes).toEqual({ before: 0, after: 0 });
-      await expectPaidOnce(ref);
+      await expectPaidOnce(payments, ref);
       // A repeated call changes nothing.
       expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
-      await expectPaidOnce(ref);
+      await expectPaidOnce(payments, ref);
     },
   );
 
-  test('does not repeat the charge when it crashed before the charge was recorded [D-40]', async () => {
+  test('does not repeat the charge when it crashed before the charge was recorded [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
-    await fault({ fault: 'delay', delayMs: 800 });
+    await fault(world, { fault: 'delay', delayMs: 800 });
     const sql = postgres(world.databaseUrl, { max: 1 });
     const input = { ...direct(ref), nowAt: Date.now() };
     try {
@@ -271,17 +285,20 @@ describe('a crashed process', () => {
     } finally {
       await sql.end();
     }
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   });
 
-  test('leads to one charge when every worker stops in the middle of it [D-40]', async () => {
+  test('leads to one charge when every worker stops in the middle of it [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
-    await fault({ fault: 'delay', delayMs: 1_000 });
+    await fault(world, { fault: 'delay', delayMs: 1_000 });
     const paying = world.payments.pay(direct(ref));
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
     await world.stopWorkers();
     await world.startWorkers();
     expect(await paying).toEqual({ kind: 'succeeded' });
-    await expectPaidOnce(ref);
+    await expectPaidOnce(payments, ref);
   });
 });

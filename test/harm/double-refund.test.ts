@@ -1,38 +1,22 @@
 import { eq, sql as raw } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { createRefundActivities } from '../../activities/refunds.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
-import { paymentsIn } from '../support/payments.ts';
-import type { Payments } from '../support/payments.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
-
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let payments: Payments;
 
 /** How many of the next refund activities fail after their work. */
 const crashes = { after: 0 };
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server, { wrap: crashing });
-  payments = paymentsIn(world);
-});
+const test = onDevServer({ wrap: crashing });
 
-afterEach(async () => {
+test.afterEach(async ({ world }) => {
   crashes.after = 0;
   await world.control('DELETE', '/control/faults');
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
 });
 
 function crashing(activities: Activities): Activities {
@@ -49,7 +33,7 @@ function crashing(activities: Activities): Activities {
   };
 }
 
-const fault = (what: object) =>
+const fault = (world: World, what: object) =>
   world.control('POST', '/control/faults', { operation: 'refund', count: 1, match: {}, ...what });
 
 const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_allowed', message });
@@ -57,7 +41,10 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('refunds the whole payment once when three calls name no amount [D-40, D-§7]', async () => {
+  test('refunds the whole payment once when three calls name no amount [D-40, D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid({ receiptId: 'order-7', metadata: { shoe: 'left' } });
     const { ref, kind } = await payments.refund(paid);
     expect(kind).toBe('inserted');
@@ -81,7 +68,10 @@ describe('a refund', () => {
     expect(events[1]).not.toHaveProperty('refundId');
   });
 
-  test('is refused when the parts would exceed the paid amount [D-40, D-§7]', async () => {
+  test('is refused when the parts would exceed the paid amount [D-40, D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     expect(await world.payments.refund(first.ref)).toEqual({ kind: 'refunded' });
@@ -113,7 +103,10 @@ describe('a refund', () => {
     ]);
   });
 
-  test('happens once when two full refunds are requested at once [D-40]', async () => {
+  test('happens once when two full refunds are requested at once [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const both = await Promise.all([payments.refund(paid), payments.refund(paid)]);
     expect(both.map(({ kind }) => kind).toSorted()).toEqual(['inserted', 'refused']);
@@ -123,7 +116,10 @@ describe('a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('is refused for an unpaid and for an unknown payment [D-21, D-§7]', async () => {
+  test('is refused for an unpaid and for an unknown payment [D-21, D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const unpaid = await payments.payment('hosted');
     expect(await payments.refund(unpaid)).toMatchObject(
       refused('Only a payment that was made is refunded.'),
@@ -132,14 +128,17 @@ describe('a refund', () => {
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
-  test('is not created again when its id is sent again [D-17]', async () => {
+  test('is not created again when its id is sent again [D-17]', async ({ payments }) => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     const again = await payments.refund(paid, 2_000, first.ref.refundId);
     expect(again).toEqual(first);
   });
 
-  test('on a test clock has the clock’s time and the subscription’s sequence [D-52, D-60]', async () => {
+  test('on a test clock has the clock’s time and the subscription’s sequence [D-52, D-60]', async ({
+    world,
+    payments,
+  }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const subscription = await world.create({ createdAt, testClockId: clock });
@@ -174,14 +173,14 @@ describe('a refund', () => {
 });
 
 describe('a lost answer to a refund', () => {
-  test.each([
+  test.for([
     ['the gateway refunded and the connection broke', { fault: 'lose_answer' }],
     ['the gateway refunded and answered 500', { fault: 'error_500' }],
     ['the connection broke before it refunded', { fault: 'lose_answer', effect: 'none' }],
-  ])('leads to one refund when %s [D-40]', async (_, what) => {
+  ] as const)('leads to one refund when %s [D-40]', async ([, what], { world, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 2_000);
-    await fault(what);
+    await fault(world, what);
     expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 2000']);
     expect(await payments.story(paid.intentId)).toEqual([
@@ -190,7 +189,10 @@ describe('a lost answer to a refund', () => {
     ]);
   });
 
-  test('leads to one event when our process crashed after its record [D-40]', async () => {
+  test('leads to one event when our process crashed after its record [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     crashes.after = 2;
@@ -200,10 +202,13 @@ describe('a lost answer to a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('keeps the refund open until the sweep completes it when the workflow is gone [D-40]', async () => {
+  test('keeps the refund open until the sweep completes it when the workflow is gone [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    await fault({ fault: 'lose_answer', count: 1_000 });
+    await fault(world, { fault: 'lose_answer', count: 1_000 });
     const refunding = world.payments.refund(ref);
     await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('UNKNOWN'), {
       timeout: 20_000,
@@ -226,7 +231,10 @@ describe('a lost answer to a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   }, 60_000);
 
-  test('sends the refund to manual review when the key is too old to resend [D-40]', async () => {
+  test('sends the refund to manual review when the key is too old to resend [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     const old = Date.now() - 600_000;
@@ -255,7 +263,10 @@ describe('a lost answer to a refund', () => {
 });
 
 describe('a refund that did not happen', () => {
-  test('frees its amount and emits no event when the gateway refuses it [D-§7]', async () => {
+  test('frees its amount and emits no event when the gateway refuses it [D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     await world.db
@@ -272,7 +283,7 @@ describe('a refund that did not happen', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
   });
 
-  test('is not sent after it was voided [D-17]', async () => {
+  test('is not sent after it was voided [D-17]', async ({ world, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     expect(await withdrawRefund(world.db, ref)).toBe(true);

@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.close();
+  await server.teardown();
 });
 
 type Json = Record<string, unknown>;

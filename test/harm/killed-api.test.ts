@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
-import { paymentsIn } from '../support/payments.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
@@ -23,24 +21,18 @@ import type { World } from '../support/world.ts';
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let payments: Payments;
 let processes: Awaited<ReturnType<typeof apiProcesses>>;
 let running: ApiProcess;
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  payments = paymentsIn(world);
+const test = onDevServer();
+
+test.beforeAll(async ({ world }) => {
   processes = await apiProcesses(world);
   running = await processes.start();
 });
 
 afterAll(async () => {
   await running.stop();
-  await world.close();
-  await server.close();
 });
 
 interface Request {
@@ -84,7 +76,7 @@ async function answerOf(request: Request): Promise<{ text: string; isReplayed: b
 }
 
 /** The key is in use until the killed process's lease expires; this expires it. */
-async function expireLease(request: Request): Promise<void> {
+async function expireLease(world: World, request: Request): Promise<void> {
   expect(await send(running, request)).toMatchObject({
     status: 409,
     text: expect.stringContaining('idempotency_key_in_use') as string,
@@ -95,15 +87,13 @@ async function expireLease(request: Request): Promise<void> {
     .where(eq(idempotencyKeys.key, request.key));
 }
 
-const stateOfKey = async ({ key }: Request) => {
+const stateOfKey = async (world: World, { key }: Request) => {
   const [row] = await world.db
     .select({ state: idempotencyKeys.state })
     .from(idempotencyKeys)
     .where(eq(idempotencyKeys.key, key));
   return row?.state ?? null;
 };
-
-const sweep = () => repairsOf(world);
 
 describe('an API that crashes while it creates a subscription', () => {
   const createRequest = (receiptId: string): Request => ({
@@ -120,37 +110,43 @@ describe('an API that crashes while it creates a subscription', () => {
     },
     key: randomUUID(),
   });
-  const created = (receiptId: string) =>
+  const created = (world: World, receiptId: string) =>
     world.db
       .select({ id: subscriptions.id, workflowStartedAt: subscriptions.workflowStartedAt })
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
-  test('has no effect before its commit, and the repeat has one [D-17]', async () => {
+  test('has no effect before its commit, and the repeat has one [D-17]', async ({
+    world,
+    payments,
+  }) => {
     const request = createRequest('before-commit');
     await crashAt('before_claim_commits', request);
-    expect(await created('before-commit')).toEqual([]);
-    expect(await stateOfKey(request)).toBeNull();
+    expect(await created(world, 'before-commit')).toEqual([]);
+    expect(await stateOfKey(world, request)).toBeNull();
 
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(false);
-    const [subscription, ...others] = await created('before-commit');
+    const [subscription, ...others] = await created(world, 'before-commit');
     expect(others).toEqual([]);
     expect(JSON.parse(text)).toMatchObject({ subscriptionId: subscription?.id });
     expect(await payments.story(subscription?.id ?? '')).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
     ]);
-    expect(await sweep()).toEqual({});
+    expect(await repairsOf(world)).toEqual({});
   });
 
-  test('after its commit leaves the workflow’s start to the sweep, and the repeat is answered [D-17]', async () => {
+  test('after its commit leaves the workflow’s start to the sweep, and the repeat is answered [D-17]', async ({
+    world,
+    payments,
+  }) => {
     const request = createRequest('after-commit');
     await crashAt('after_commit', request);
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
     const subscriptionId = String((JSON.parse(text) as Record<string, unknown>)['subscriptionId']);
-    expect(await created('after-commit')).toEqual([
+    expect(await created(world, 'after-commit')).toEqual([
       { id: subscriptionId, workflowStartedAt: null },
     ]);
 
@@ -158,10 +154,10 @@ describe('an API that crashes while it creates a subscription', () => {
       .update(subscriptions)
       .set({ insertedAt: sql`now() - interval '11 seconds'` })
       .where(eq(subscriptions.id, subscriptionId));
-    expect(await sweep()).toEqual({ neverStarted: 1 });
+    expect(await repairsOf(world)).toEqual({ neverStarted: 1 });
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     expect((await handle.describe()).status.name).toBe('RUNNING');
-    expect(await sweep()).toEqual({});
+    expect(await repairsOf(world)).toEqual({});
     expect(await payments.story(subscriptionId)).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
@@ -170,25 +166,33 @@ describe('an API that crashes while it creates a subscription', () => {
 });
 
 describe('an API that crashes while it charges a saved card', () => {
-  const chargeRequest = async (): Promise<Request & { customerId: string }> => {
+  const chargeRequest = async (
+    world: World,
+    payments: Payments,
+  ): Promise<Request & { customerId: string }> => {
     const { customerId, ...session } = await payments.setup();
     const saved = await world.payments.saveMethod({ ...session, ...(await payments.card()) });
     if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
     const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
     return { path: '/payments/charge-tokenised-pm', body, key: randomUUID(), customerId };
   };
-  const intentsOf = async ({ customerId }: { customerId: string }) =>
+  const intentsOf = async (world: World, { customerId }: { customerId: string }) =>
     world.db
       .select({ intentId: paymentIntents.id, status: paymentIntents.status })
       .from(paymentIntents)
       .where(eq(paymentIntents.customerId, customerId));
 
   /** One intent, one attempt, one charge and one set of events, also after a sweep. */
-  async function expectChargedOnce(request: Request & { customerId: string }, text: string) {
+  async function expectChargedOnce(
+    world: World,
+    payments: Payments,
+    request: Request & { customerId: string },
+    text: string,
+  ) {
     const { intentId } = JSON.parse(text) as { intentId: string };
     expect(JSON.parse(text)).toEqual({ intentId, status: 'SUCCESS' });
-    expect(await sweep()).toEqual({});
-    expect(await intentsOf(request)).toEqual([{ intentId, status: 'SUCCESS' }]);
+    expect(await repairsOf(world)).toEqual({});
+    expect(await intentsOf(world, request)).toEqual([{ intentId, status: 'SUCCESS' }]);
     const ref = { merchantId: world.merchantId, intentId };
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
     expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
@@ -198,41 +202,44 @@ describe('an API that crashes while it charges a saved card', () => {
     ]);
   }
 
-  test.each([
+  test.for([
     ['after_claim', 'nothing is written', []],
     ['before_hand_over', 'its intent is written', ['CREATED']],
     ['before_answer_stored', 'it was paid', ['SUCCESS']],
   ] as const)(
     'at %s leaves the key in use for 45 s when %s, and the repeat charges once [D-17, D-40]',
-    async (point, _, left) => {
-      const request = await chargeRequest();
+    async ([point, , left], { world, payments }) => {
+      const request = await chargeRequest(world, payments);
       await crashAt(point, request);
-      expect((await intentsOf(request)).map(({ status }) => status)).toEqual(left);
-      expect(await stateOfKey(request)).toBe('IN_FLIGHT');
-      await expireLease(request);
+      expect((await intentsOf(world, request)).map(({ status }) => status)).toEqual(left);
+      expect(await stateOfKey(world, request)).toBe('IN_FLIGHT');
+      await expireLease(world, request);
       const { text, isReplayed } = await answerOf(request);
       expect(isReplayed).toBe(false);
-      await expectChargedOnce(request, text);
+      await expectChargedOnce(world, payments, request, text);
     },
   );
 
-  test('after it stored the answer has the repeat answered at once [D-17]', async () => {
-    const request = await chargeRequest();
+  test('after it stored the answer has the repeat answered at once [D-17]', async ({
+    world,
+    payments,
+  }) => {
+    const request = await chargeRequest(world, payments);
     await crashAt('after_answer_stored', request);
-    expect(await stateOfKey(request)).toBe('DONE');
+    expect(await stateOfKey(world, request)).toBe('DONE');
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
-    await expectChargedOnce(request, text);
+    await expectChargedOnce(world, payments, request, text);
   });
 });
 
 describe('an API that crashes while it passes a command to the workflow', () => {
-  test.each([
+  test.for([
     ['before_hand_over', 'ACTIVE'],
     ['before_answer_stored', 'ENDED'],
   ] as const)(
     'at %s leaves the subscription %s, and the repeat cancels once [D-16, D-17]',
-    async (point, left) => {
+    async ([point, left], { world, payments }) => {
       const ref = await world.create({ createdAt: Date.now() });
       await world.workflows.execute(ref, checkoutCommand(await world.token()));
       const { subscriptionId } = ref;
@@ -240,7 +247,7 @@ describe('an API that crashes while it passes a command to the workflow', () => 
       const request = { path, body: { subscriptionId }, key: randomUUID() };
       await crashAt(point, request);
       expect((await world.state(ref)).status).toBe(left);
-      await expireLease(request);
+      await expireLease(world, request);
       expect((await answerOf(request)).isReplayed).toBe(false);
       expect((await world.state(ref)).status).toBe('ENDED');
       expect(await payments.story(subscriptionId)).toEqual([
@@ -252,7 +259,7 @@ describe('an API that crashes while it passes a command to the workflow', () => 
         'subscription.ended ENDED',
       ]);
       expect(await world.book(ref)).toHaveLength(1);
-      expect(await sweep()).toEqual({});
+      expect(await repairsOf(world)).toEqual({});
     },
   );
 });

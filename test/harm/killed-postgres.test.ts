@@ -3,16 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../embedded/postgres.ts';
 import { supervise } from '../../embedded/services.ts';
-import type { SupervisedService } from '../../embedded/services.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
 import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -31,12 +30,9 @@ const HELD_OPEN_MS = 60;
 const NOTICED_WITHIN_S = 60;
 const TEMPLATE_DATABASE = 'perennial_template';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
 let folder: string;
-let postgresServer: SupervisedService;
-let world: World;
 
-beforeAll(async () => {
+const test = onDevServer().extend('world', { scope: 'file' }, async ({ server }, { onCleanup }) => {
   folder = mkdtempSync(join(tmpdir(), 'perennial-killed-postgres-'));
   const settings = {
     dataFolder: join(folder, 'postgres'),
@@ -45,22 +41,20 @@ beforeAll(async () => {
     password: 'test',
     isDurable: true,
   };
-  postgresServer = supervise(
+  const postgresServer = supervise(
     postgresService(settings, () => undefined),
     { report: () => undefined },
   );
   await postgresServer.start();
   await ensureDatabase(postgresUrl(settings, TEMPLATE_DATABASE));
   await migrate(postgresUrl(settings, TEMPLATE_DATABASE));
-  server = await connectDevServer();
-  world = await createWorld(server, { postgresUrl: postgresUrl(settings, 'postgres') });
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-  await postgresServer.stop();
-  rmSync(folder, { recursive: true, force: true });
+  const world = await createWorld(server, { postgresUrl: postgresUrl(settings, 'postgres') });
+  onCleanup(async () => {
+    await world.close();
+    await postgresServer.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return world;
 });
 
 /** The tables in whose writes a charge's transactions are held open. */
@@ -79,15 +73,15 @@ const HOLD = `
 const RELEASE = 'drop function hold_open cascade';
 
 /** Kills backends at each table in turn, where one is writing; returns the number of kills. */
-async function killWhileCharging(): Promise<number> {
+async function killWhileCharging(world: World): Promise<number> {
   const until = performance.now() + KILLING_FOR_MS;
   let kills = 0;
   for (let round = 0; kills < KILLS && performance.now() < until; round += 1) {
     const table = TABLES[round % TABLES.length] ?? TABLES[0];
-    const isKilled = await killAt(table).catch(() => sleep(50, false));
+    const isKilled = await killAt(world, table).catch(() => sleep(50, false));
     if (!isKilled) continue;
     kills += 1;
-    await execute('select 1');
+    await execute(world, 'select 1');
   }
   return kills;
 }
@@ -96,7 +90,7 @@ async function killWhileCharging(): Promise<number> {
  * Kills a backend that is writing a row of that table, if there is one. Then waits until Postgres has
  * dropped our connection: it still serves for a moment after the kill.
  */
-async function killAt(table: string): Promise<boolean> {
+async function killAt(world: World, table: string): Promise<boolean> {
   const sql = postgres(world.databaseUrl, {
     max: 1,
     connect_timeout: 2,
@@ -126,12 +120,12 @@ async function killAt(table: string): Promise<boolean> {
   }
 }
 
-async function execute(statement: string): Promise<void> {
-  await retried((sql) => sql.unsafe(statement));
+async function execute(world: World, statement: string): Promise<void> {
+  await retried(world, (sql) => sql.unsafe(statement));
 }
 
 /** Repeats the work, each time on a new connection, until it succeeds. */
-async function retried(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+async function retried(world: World, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   await vi.waitFor(
     async () => {
       const sql = postgres(world.databaseUrl, {
@@ -151,7 +145,7 @@ async function retried(work: (sql: postgres.Sql) => Promise<unknown>): Promise<v
 
 test(
   `every cycle is charged once when Postgres is killed ${KILLS} times in the middle of charges [D-40]`,
-  async ({ onTestFailed }) => {
+  async ({ world, onTestFailed }) => {
     onTestFailed(() => {
       process.stderr.write(readFileSync(join(folder, 'postgres.log'), 'utf8').slice(-8_000));
     });
@@ -162,11 +156,11 @@ test(
       await world.workflows.execute(ref, checkoutCommand(await world.token()));
     }
     const targetAt = Date.parse('2028-01-15T00:00:00Z');
-    await execute(HOLD);
+    await execute(world, HOLD);
     await world.sendClock(clock, targetAt);
 
-    const killed = await killWhileCharging();
-    await execute(RELEASE);
+    const killed = await killWhileCharging(world);
+    await execute(world, RELEASE);
     expect(killed).toBe(KILLS);
 
     // Twice, Postgres refused a query after its recovery as if it still recovered; cause unknown.

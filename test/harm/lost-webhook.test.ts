@@ -1,7 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -10,22 +9,17 @@ import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 const SIGNER = 'whsec_bm90aGluZyBpcyBsb3N0IG9uIHRoZSB3YXkgdG8geW91';
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 let receiver: WebhookReceiver;
 let configId: string;
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
+const test = onDevServer();
 
-beforeEach(async () => {
+test.beforeEach(async ({ world }) => {
   receiver = await startWebhookReceiver({ secrets: [SIGNER] });
   configId = await world.subscribe(receiver.url, SIGNER);
 });
 
-afterEach(async () => {
+test.afterEach(async ({ world }) => {
   await world.startWorkers();
   await deleteWebhookConfig(world.db, {
     merchantId: world.merchantId,
@@ -35,18 +29,13 @@ afterEach(async () => {
   await receiver.close();
 });
 
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
 const received = () =>
   receiver.received.map(
     ({ event, answered }) => `${event.sequence} ${event.eventType} ${answered}`,
   );
 
 /** A subscription created and paid on a test clock: five events. */
-async function paidSubscription() {
+async function paidSubscription(world: World) {
   const clock = await world.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };
   const ref = await world.create({ createdAt: CREATED_AT, testClockId: clock, terms });
@@ -55,11 +44,13 @@ async function paidSubscription() {
 }
 
 describe('a webhook endpoint', () => {
-  test('gets the same bytes again when its acknowledgement was lost [D-52, D-54]', async () => {
+  test('gets the same bytes again when its acknowledgement was lost [D-52, D-54]', async ({
+    world,
+  }) => {
     // Given a receiver that takes the first event and closes the connection without an answer
     receiver.answerNext('close');
     // When
-    await paidSubscription();
+    await paidSubscription(world);
     await receiver.waitFor(6);
     // Then
     expect(received()).toEqual([
@@ -76,9 +67,11 @@ describe('a webhook endpoint', () => {
     expect(again?.isStandardSignatureValid && again.isXpaySignatureValid).toBe(true);
   });
 
-  test('delays no charge when it fails, and gets every event in order [D-54]', async () => {
+  test('delays no charge when it fails, and gets every event in order [D-54]', async ({
+    world,
+  }) => {
     receiver.answerNext({ status: 500 });
-    const { ref, clock } = await paidSubscription();
+    const { ref, clock } = await paidSubscription(world);
     await world.advance(clock, '2027-02-10T00:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     await receiver.waitFor(9);
@@ -97,7 +90,7 @@ describe('a webhook endpoint', () => {
 });
 
 describe('stopped workers', () => {
-  test('deliver the events of the pause when they start again', async () => {
+  test('deliver the events of the pause when they start again', async ({ world }) => {
     // Given a subscription created while no worker runs
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
@@ -113,7 +106,7 @@ describe('stopped workers', () => {
     expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
 
-  test('leave an unfinished delivery to the next workers [D-54]', async () => {
+  test('leave an unfinished delivery to the next workers [D-54]', async ({ world }) => {
     // Given workers that stop during the delivery of the first event
     const stopping: Promise<void>[] = [];
     receiver.onReceive(() => {
@@ -139,9 +132,9 @@ describe('stopped workers', () => {
 });
 
 describe('the events of a subscription', () => {
-  test('match its charges and changes of status one for one [D-51]', async () => {
+  test('match its charges and changes of status one for one [D-51]', async ({ world }) => {
     // Given a charge that is declined once, then paid
-    const { ref, clock } = await paidSubscription();
+    const { ref, clock } = await paidSubscription(world);
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
     await world.control('POST', '/control/declines', decline);

@@ -2,44 +2,39 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, vi } from 'vitest';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import type { CheckResult } from '../../proof/verify/invariants.ts';
+import { onDevServer } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Each case damages the database in one way; `npm run verify` must report it. */
 
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 let receiver: WebhookReceiver;
 let folder: string;
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
+const test = onDevServer();
+
+test.beforeAll(async ({ world }) => {
   receiver = await startWebhookReceiver({ secrets: [SECRET] });
   await world.subscribe(receiver.url, SECRET);
   folder = mkdtempSync(join(tmpdir(), 'perennial-verify-'));
-  await runTwoSubscriptions();
+  await runTwoSubscriptions(world);
 });
 
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
   await receiver.close();
-  await world.close();
-  await server.close();
 });
 
 /** Two subscriptions until 1 April 2027: one pays every month; the other's charges fail from 1 March. */
-async function runTwoSubscriptions(): Promise<void> {
+async function runTwoSubscriptions(world: World): Promise<void> {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const refs = [];
@@ -56,19 +51,24 @@ async function runTwoSubscriptions(): Promise<void> {
     count: 9,
   });
   await world.advance(clock, '2027-04-01T00:00:00Z');
-  await receiver.waitFor(Number((await rows('select count(*) as n from outbox_event'))[0]!['n']));
+  await receiver.waitFor(
+    Number((await rows(world, 'select count(*) as n from outbox_event'))[0]!['n']),
+  );
   await vi.waitFor(
     async () =>
-      expect(await rows(`select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
+      expect(await rows(world, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual(
+        [],
+      ),
     { timeout: 30_000 },
   );
 }
 
-async function rows(query: string): Promise<Record<string, unknown>[]> {
+async function rows(world: World, query: string): Promise<Record<string, unknown>[]> {
   return [...(await world.db.execute(sql.raw(query)))];
 }
 
 async function checkAll(
+  world: World,
   books: { receiver?: string; client?: string } = {},
 ): Promise<CheckResult[]> {
   const opened = await openBooks({
@@ -101,8 +101,10 @@ const receivedLines = () =>
     isSignatureValid: isStandardSignatureValid && isXpaySignatureValid,
   }));
 
-test('the verifier checks every invariant and finds nothing wrong in correct books', async () => {
-  const results = await checkAll({
+test('the verifier checks every invariant and finds nothing wrong in correct books', async ({
+  world,
+}) => {
+  const results = await checkAll(world, {
     receiver: book('right-webhooks', receivedLines()),
     client: book('right-answers', [
       { key: 'a', status: 200, body: '{}' },
@@ -115,8 +117,8 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips the invariant of a book that is not given', async () => {
-  const results = await checkAll();
+test('the verifier skips the invariant of a book that is not given', async ({ world }) => {
+  const results = await checkAll(world);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
   ).toEqual([6]);
@@ -361,19 +363,21 @@ const DAMAGES: Damage[] = [
 ];
 
 describe('the verifier reports', () => {
-  test.each(DAMAGES)('$name', async ({ damage, undo, found }) => {
-    await rows(damage);
+  test.for(DAMAGES)('$name', async ({ damage, undo, found }, { world }) => {
+    await rows(world, damage);
     try {
-      const wrong = wrongOf(await checkAll());
+      const wrong = wrongOf(await checkAll(world));
       expect(wrong).toHaveLength(found.length);
       for (const [index, line] of wrong.entries()) expect(line).toMatch(found[index]!);
     } finally {
-      await rows(undo);
+      await rows(world, undo);
     }
-    expect(wrongOf(await checkAll())).toEqual([]);
+    expect(wrongOf(await checkAll(world))).toEqual([]);
   });
 
-  test('an event the receiver did not accept, an unknown event and a bad signature', async () => {
+  test('an event the receiver did not accept, an unknown event and a bad signature', async ({
+    world,
+  }) => {
     const [first, second, ...rest] = receivedLines();
     const lines = [
       { ...first!, isAcknowledged: false },
@@ -381,7 +385,7 @@ describe('the verifier reports', () => {
       ...rest,
       { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
     ];
-    expect(wrongOf(await checkAll({ receiver: book('wrong-webhooks', lines) }))).toEqual([
+    expect(wrongOf(await checkAll(world, { receiver: book('wrong-webhooks', lines) }))).toEqual([
       `5: ${first!.eventId} (${first!.eventType}) is DELIVERED but not in the receiver's book`,
       ...[
         `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature is invalid`,
@@ -390,11 +394,13 @@ describe('the verifier reports', () => {
     ]);
   });
 
-  test('an idempotency key that got two different answers', async () => {
+  test('an idempotency key that got two different answers', async ({ world }) => {
     const client = book('wrong-answers', [
       { key: 'a', status: 200, body: '{"n":1}' },
       { key: 'a', status: 200, body: '{"n":2}' },
     ]);
-    expect(wrongOf(await checkAll({ client }))).toEqual(['6: key a has 2 different answers']);
+    expect(wrongOf(await checkAll(world, { client }))).toEqual([
+      '6: key a has 2 different answers',
+    ]);
   });
 });

@@ -1,30 +1,12 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
-import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
 /** The hosted pages with a card form, with the real tokeniser and workflows. */
 
-let env: TestWorkflowEnvironment;
-let world: World;
-let shop: Shop;
-
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await env.teardown();
-});
+const test = onTimeSkippingServer();
 
 const DAY_MS = 86_400_000;
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
@@ -38,7 +20,7 @@ interface Read {
 }
 
 /** A subscription with a free trial, whose payer saved `card`. */
-async function subscribe(card = cardOf('4242 4242 4242 4242')) {
+async function subscribe(shop: Shop, card = cardOf('4242 4242 4242 4242')) {
   const { subscriptionId, fwdUrl } = await shop.merchant.post<{
     subscriptionId: string;
     fwdUrl: string;
@@ -58,7 +40,9 @@ async function subscribe(card = cardOf('4242 4242 4242 4242')) {
   return { subscriptionId, read };
 }
 
-test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]', async () => {
+test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]', async ({
+  shop,
+}) => {
   const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
     '/payments/create-intent',
     {
@@ -83,7 +67,9 @@ test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]'
   });
 });
 
-test('a setup session saves a card after it declined another one [IF-4.13, D-44]', async () => {
+test('a setup session saves a card after it declined another one [IF-4.13, D-44]', async ({
+  shop,
+}) => {
   const { setupMethodId, fwdUrl } = await shop.merchant.post<{
     setupMethodId: string;
     fwdUrl: string;
@@ -101,8 +87,11 @@ test('a setup session saves a card after it declined another one [IF-4.13, D-44]
   expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
 });
 
-test('a new card replaces the first one without a charge during the trial [D-33]', async () => {
-  const { subscriptionId, read } = await subscribe();
+test('a new card replaces the first one without a charge during the trial [D-33]', async ({
+  world,
+  shop,
+}) => {
+  const { subscriptionId, read } = await subscribe(shop);
   const { updatePaymentMethodLink } = await read();
   const refused = await payOnPage(updatePaymentMethodLink, cardOf('4000 0000 0000 0002'));
   expect(refused.alert).toContain('Your card was declined and was not saved.');
@@ -119,10 +108,14 @@ test('a new card replaces the first one without a charge during the trial [D-33]
   expect((await openPage(updatePaymentMethodLink)).title).toBe('Your card was replaced');
 });
 
-test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]', async () => {
-  const { subscriptionId, read } = await subscribe(LATER_DECLINED);
+test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]', async ({
+  server,
+  world,
+  shop,
+}) => {
+  const { subscriptionId, read } = await subscribe(shop, LATER_DECLINED);
   const ref = { merchantId: world.merchantId, subscriptionId };
-  await env.sleep(7 * DAY_MS + 60_000);
+  await server.sleep(7 * DAY_MS + 60_000);
   await expect.poll(async () => (await read()).status, { timeout: 30_000 }).toBe('UNPAID');
 
   const { updatePaymentMethodLink } = await read();

@@ -1,31 +1,15 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { openShop } from '../support/shop.ts';
+import { expect, vi } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 /** ACTIVE since 10 January 2027, 19.99 USD a month. */
-async function active() {
+async function active(world: World, shop: Shop) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock });
@@ -40,8 +24,11 @@ async function active() {
   };
 }
 
-test('an edit changes only the next charge when a charge is in flight [D-15, D-32]', async () => {
-  const subscription = await active();
+test('an edit changes only the next charge when a charge is in flight [D-15, D-32]', async ({
+  world,
+  shop,
+}) => {
+  const subscription = await active(world, shop);
   await world.control('POST', '/control/faults', {
     operation: 'charge',
     fault: 'delay',
@@ -85,8 +72,11 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
   });
 });
 
-test('a month is charged once, at its intent’s amount, when edits come too [D-15, D-32]', async () => {
-  const subscription = await active();
+test('a month is charged once, at its intent’s amount, when edits come too [D-15, D-32]', async ({
+  world,
+  shop,
+}) => {
+  const subscription = await active(world, shop);
   for (const day of ['2027-02-10', '2027-03-10', '2027-04-10', '2027-05-10']) {
     await Promise.all([
       subscription.goTo(day),

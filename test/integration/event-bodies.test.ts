@@ -1,30 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
-import { openShop } from '../support/shop.ts';
-import type { Shop } from '../support/shop.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
-});
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await server.close();
-});
-
-test('the events of a payment carry every field of their type and no other [D-45, D-52]', async () => {
+test('the events of a payment carry every field of their type and no other [D-45, D-52]', async ({
+  shop,
+}) => {
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: NOW,
   });

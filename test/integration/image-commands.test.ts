@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { freePort } from '../../embedded/ports.ts';
+import { onDevServer } from '../support/environment.ts';
 import { startNode } from '../support/our-process.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
 /**
  * The image runs TypeScript files through tsx. Other tests and `npm start` run bundled programs;
@@ -16,22 +14,11 @@ const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: 
   services: Record<string, { readonly command?: readonly string[] }>;
 };
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer({ runsActivities: false });
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server, { runsActivities: false });
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-test.concurrent.each(['sandbox-gateway', 'api', 'worker'])(
+test.concurrent.for(['sandbox-gateway', 'api', 'worker'])(
   'the command of the service %s in docker-compose.yml becomes ready and stops on SIGTERM',
-  async (service) => {
+  async (service, { world }) => {
     const [node, ...args] = services[service]?.command ?? [];
     expect(node).toBe('node');
     const program = await startNode(args, {

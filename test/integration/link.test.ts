@@ -1,38 +1,21 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
 import { cardOf, payOn } from '../support/payer.ts';
-import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Links from the API to the gateway; checkouts expire in the time of a time-skipping Temporal. */
 
 const DAY = 86_400_000;
 
-let env: TestWorkflowEnvironment;
-let world: World;
-let shop: Shop;
+const test = onTimeSkippingServer();
 
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await env.teardown();
-});
-
-async function makeLink(changes: object = {}) {
+async function makeLink(shop: Shop, changes: object = {}) {
   const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
     '/subscription/link/merchant/generate-link',
     {
@@ -49,7 +32,7 @@ async function makeLink(changes: object = {}) {
   return shortUrl;
 }
 
-async function rowOf(shortUrl: string) {
+async function rowOf(world: World, shortUrl: string) {
   const [row] = await world.db
     .select()
     .from(subscriptionLinks)
@@ -67,8 +50,8 @@ async function begin(shortUrl: string): Promise<Page> {
 }
 
 /** The newest subscription of a link. */
-async function lastSoldBy(shortUrl: string) {
-  const { id } = await rowOf(shortUrl);
+async function lastSoldBy(world: World, shortUrl: string) {
+  const { id } = await rowOf(world, shortUrl);
   const sold = await world.db.select().from(subscriptions).where(eq(subscriptions.linkId, id));
   const { merchantId, id: subscriptionId } = sold
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -76,12 +59,18 @@ async function lastSoldBy(shortUrl: string) {
   return { merchantId, subscriptionId };
 }
 
-test('a link creates and charges a subscription when its payer pays [IF-4.4, D-37, D-44]', async () => {
-  const shortUrl = await makeLink({ callbackUrl: 'https://shop.example/thanks', receiptId: 'r-7' });
+test('a link creates and charges a subscription when its payer pays [IF-4.4, D-37, D-44]', async ({
+  world,
+  shop,
+}) => {
+  const shortUrl = await makeLink(shop, {
+    callbackUrl: 'https://shop.example/thanks',
+    receiptId: 'r-7',
+  });
   const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
   expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
   const result = await payOn(declined);
-  const ref = await lastSoldBy(shortUrl);
+  const ref = await lastSoldBy(world, shortUrl);
   expect(result.title).toBe('Thank you: your payment was received');
   expect(result.links.map(({ url }) => url)).toEqual([
     `https://shop.example/thanks?subscription_id=${ref.subscriptionId}&status=ACTIVE&receipt_id=r-7`,
@@ -102,14 +91,18 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
     'subscription.cycle_charged ACTIVE',
     'subscription.active ACTIVE',
   ]);
-  expect((await rowOf(shortUrl)).uses).toBe(1);
+  expect((await rowOf(world, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
-test('a link’s use is released when its cancelled checkout is not paid [D-37, D-§4]', async () => {
-  const shortUrl = await makeLink();
+test('a link’s use is released when its cancelled checkout is not paid [D-37, D-§4]', async ({
+  server,
+  world,
+  shop,
+}) => {
+  const shortUrl = await makeLink(shop);
   const form = await begin(shortUrl);
-  const ref = await lastSoldBy(shortUrl);
+  const ref = await lastSoldBy(world, shortUrl);
   const { subscriptionId } = ref;
   const match = { subscriptionId };
   const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
@@ -119,27 +112,35 @@ test('a link’s use is released when its cancelled checkout is not paid [D-37, 
   const waiting = await payOn(form, cardOf('4000 0000 0000 0002'));
   expect(waiting.title).toBe('Your payment is being processed');
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
-  expect((await rowOf(shortUrl)).uses).toBe(1);
+  expect((await rowOf(world, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 
   await world.control('DELETE', '/control/faults');
-  await env.sleep('10 minutes');
-  await vi.waitFor(async () => expect((await rowOf(shortUrl)).uses).toBe(0), { timeout: 30_000 });
+  await server.sleep('10 minutes');
+  await vi.waitFor(async () => expect((await rowOf(world, shortUrl)).uses).toBe(0), {
+    timeout: 30_000,
+  });
   expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
   const result = await payOn(await begin(shortUrl));
   expect(result.title).toBe('Thank you: your payment was received');
-  expect((await rowOf(shortUrl)).uses).toBe(1);
+  expect((await rowOf(world, shortUrl)).uses).toBe(1);
 });
 
-test('a link’s use is released when its checkout expires after a day [D-37]', async () => {
-  const shortUrl = await makeLink();
+test('a link’s use is released when its checkout expires after a day [D-37]', async ({
+  server,
+  world,
+  shop,
+}) => {
+  const shortUrl = await makeLink(shop);
   const left = await begin(shortUrl);
   expect(left.forms.map(({ button }) => button)).toEqual(['Pay 19.99 USD']);
-  const ref = await lastSoldBy(shortUrl);
+  const ref = await lastSoldBy(world, shortUrl);
   expect((await openPage(shortUrl)).status).toBe(410);
 
-  await env.sleep(DAY);
-  await vi.waitFor(async () => expect((await rowOf(shortUrl)).uses).toBe(0), { timeout: 30_000 });
+  await server.sleep(DAY);
+  await vi.waitFor(async () => expect((await rowOf(world, shortUrl)).uses).toBe(0), {
+    timeout: 30_000,
+  });
   expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
   expect((await openPage(left.url)).title).toBe('This checkout has expired');
 

@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
@@ -21,13 +21,11 @@ import {
 } from '../../workflows/one-off-orders/messages.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
-import { paymentsIn } from '../support/payments.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /**
@@ -38,54 +36,41 @@ import type { World } from '../support/world.ts';
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 20_000, interval: 50 };
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let payments: Payments;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  payments = paymentsIn(world);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
 
-async function counts(): Promise<Record<string, number>> {
+async function counts(world: World): Promise<Record<string, number>> {
   const rows = await world.db.select().from(sweepCounts);
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
 }
 
 /** The repairs that one sweep reports; they must equal the growth of the stored counts. */
-async function sweep(): Promise<Record<string, number>> {
-  const before = await counts();
+async function sweep(world: World): Promise<Record<string, number>> {
+  const before = await counts(world);
   const repaired = await repairsOf(world);
-  const increases = Object.entries(await counts())
+  const increases = Object.entries(await counts(world))
     .map(([kind, count]): [string, number] => [kind, count - (before[kind] ?? 0)])
     .filter(([, count]) => count > 0);
   expect(Object.fromEntries(increases)).toEqual(repaired);
   return repaired;
 }
 
-const subscriptionHandle = ({ subscriptionId }: SubscriptionRef) =>
+const subscriptionHandle = (world: World, { subscriptionId }: SubscriptionRef) =>
   world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
 
-const statusOf = async (workflowId: string) =>
+const statusOf = async (world: World, workflowId: string) =>
   (await world.client.workflow.getHandle(workflowId).describe()).status.name;
 
-const charges = async (ref: SubscriptionRef) =>
+const charges = async (world: World, ref: SubscriptionRef) =>
   (await world.book(ref)).map(
     ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
   );
 
-const eventTypes = async (ref: SubscriptionRef) =>
+const eventTypes = async (world: World, ref: SubscriptionRef) =>
   (await world.events(ref)).map((event) => event['eventType']);
 
-const attemptOf = async (intentId: string) => {
+const attemptOf = async (world: World, intentId: string) => {
   const [attempt] = await world.db
     .select()
     .from(paymentAttempts)
@@ -95,7 +80,11 @@ const attemptOf = async (intentId: string) => {
 };
 
 /** Charges an attempt's amount at the gateway, outside the attempt's own call. */
-async function chargeOutside(attempt: Awaited<ReturnType<typeof attemptOf>>, key: string) {
+async function chargeOutside(
+  world: World,
+  attempt: Awaited<ReturnType<typeof attemptOf>>,
+  key: string,
+) {
   const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
   const { merchantId } = world;
   const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
@@ -114,7 +103,9 @@ const SUBSCRIBED = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-test('the sweep charges a due cycle once when its workflow missed a signal [D-40]', async () => {
+test('the sweep charges a due cycle once when its workflow missed a signal [D-40]', async ({
+  world,
+}) => {
   const ref = await world.create({ createdAt: Date.now() });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const state = await world.state(ref);
@@ -129,36 +120,39 @@ test('the sweep charges a due cycle once when its workflow missed a signal [D-40
       updatedAt: minutesAgo(2),
     })
     .where(eq(subscriptions.id, ref.subscriptionId));
-  expect(await subscriptionHandle(ref).query(stateQuery)).toMatchObject({
+  expect(await subscriptionHandle(world, ref).query(stateQuery)).toMatchObject({
     version: state.version,
     cyclesCharged: 1,
   });
 
-  expect(await sweep()).toEqual({ overdue: 1 });
+  expect(await sweep(world)).toEqual({ overdue: 1 });
   await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), SOON);
-  expect(await charges(ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
-  expect(await eventTypes(ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
+  expect(await charges(world, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect(await eventTypes(world, ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
 
-  expect(await sweep()).toEqual({});
-  expect(await statusOf(subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
-  expect(await charges(ref)).toHaveLength(2);
+  expect(await sweep(world)).toEqual({});
+  expect(await statusOf(world, subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
+  expect(await charges(world, ref)).toHaveLength(2);
 });
 
-test('the sweep refunds a late charge when the subscription’s workflow missed it', async () => {
+test('the sweep refunds a late charge when the subscription’s workflow missed it', async ({
+  world,
+  payments,
+}) => {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const [{ intentId }] = (await world.events(ref)) as [{ intentId: string }];
-  const attempt = await attemptOf(intentId);
-  const gatewayChargeId = await chargeOutside(attempt, `${attempt.gatewayKey}:late`);
+  const attempt = await attemptOf(world, intentId);
+  const gatewayChargeId = await chargeOutside(world, attempt, `${attempt.gatewayKey}:late`);
   const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
   await world.db
     .update(refunds)
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(refunds.id, refundId));
 
-  expect(await sweep()).toEqual({ openRefunds: 1 });
+  expect(await sweep(world)).toEqual({ openRefunds: 1 });
   const refunding = world.client.workflow.getHandle(refundWorkflowId(refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   expect((await payments.book({ ...ref, intentId })).toSorted()).toEqual([
@@ -168,29 +162,29 @@ test('the sweep refunds a late charge when the subscription’s workflow missed 
 
   // The workflow has not read the row since; it must read the row before it charges the next cycle.
   await world.advance(clock, '2027-02-10T00:00:00Z');
-  expect(await charges(ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect(await charges(world, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
   expect((await world.state(ref)).log.map(({ what }) => what)).toContain(
     'a late charge came to light, 19.99 USD',
   );
-  expect(await sweep()).toEqual({});
+  expect(await sweep(world)).toEqual({});
 });
 
 const BY_ADA = { code: null, by: 'Ada', note: 'asked the gateway on the phone' };
 
 /** Records a decision without a signal to the workflow; a minute passes. */
-async function decide(id: string, decision: Pick<Decision, 'outcome' | 'gatewayId'>) {
+async function decide(world: World, id: string, decision: Pick<Decision, 'outcome' | 'gatewayId'>) {
   expect(await decideReview(world.db, id, { ...BY_ADA, ...decision })).toMatchObject({ ok: true });
-  await passMinute(id);
+  await passMinute(world, id);
 }
 
-const passMinute = (id: string) =>
+const passMinute = (world: World, id: string) =>
   world.db
     .update(paymentReviews)
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(paymentReviews.subjectId, id));
 
 /** A payment in manual review, because the gateway rejected the request. */
-async function paymentInReview() {
+async function paymentInReview(world: World, payments: Payments) {
   const saved = await payments.saved();
   const setMethod = (gatewayMethodId: string) =>
     world.db
@@ -206,19 +200,22 @@ async function paymentInReview() {
   await world.payments.resumePayment(ref);
   await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 REVIEW']), SOON);
   await setMethod(method?.gatewayMethodId ?? '');
-  const attempt = await attemptOf(ref.intentId);
+  const attempt = await attemptOf(world, ref.intentId);
   const gatewayMethodId = method?.gatewayMethodId ?? '';
   return { ref, attempt: { ...attempt, gatewayMethodId } };
 }
 
-test('the sweep books a payment once when a review found it paid and no signal was sent', async () => {
-  const { ref, attempt } = await paymentInReview();
-  const gatewayId = await chargeOutside(attempt, `${attempt.gatewayKey}:by-phone`);
-  await decide(attempt.id, { outcome: 'paid', gatewayId });
+test('the sweep books a payment once when a review found it paid and no signal was sent', async ({
+  world,
+  payments,
+}) => {
+  const { ref, attempt } = await paymentInReview(world, payments);
+  const gatewayId = await chargeOutside(world, attempt, `${attempt.gatewayKey}:by-phone`);
+  await decide(world, attempt.id, { outcome: 'paid', gatewayId });
   expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
-  expect(await statusOf(paymentWorkflowId(ref.intentId))).toBe('RUNNING');
+  expect(await statusOf(world, paymentWorkflowId(ref.intentId))).toBe('RUNNING');
 
-  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
   const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
   expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
@@ -227,31 +224,34 @@ test('the sweep books a payment once when a review found it paid and no signal w
     'intent.success SUCCESS',
   ]);
 
-  await passMinute(attempt.id);
-  expect(await sweep()).toEqual({});
+  await passMinute(world, attempt.id);
+  expect(await sweep(world)).toEqual({});
   expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   expect(await payments.story(ref.intentId)).toHaveLength(2);
 });
 
-test('the sweep books a decline and starts a late-charge watch when a review found no charge', async () => {
-  const { ref, attempt } = await paymentInReview();
-  await decide(attempt.id, { outcome: 'not_charged', gatewayId: null });
+test('the sweep books a decline and starts a late-charge watch when a review found no charge', async ({
+  world,
+  payments,
+}) => {
+  const { ref, attempt } = await paymentInReview(world, payments);
+  await decide(world, attempt.id, { outcome: 'not_charged', gatewayId: null });
 
-  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
   const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'declined' } });
   const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
   expect((await watch.describe()).status.name).toBe('RUNNING');
-  await passMinute(attempt.id);
-  expect(await sweep()).toEqual({});
+  await passMinute(world, attempt.id);
+  expect(await sweep(world)).toEqual({});
   // The watch is terminated; the next sweep starts it again.
   await watch.terminate('lost');
-  await passMinute(attempt.id);
-  expect(await sweep()).toEqual({ decidedReviews: 1 });
-  await passMinute(attempt.id);
-  expect(await sweep()).toEqual({});
+  await passMinute(world, attempt.id);
+  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
+  await passMinute(world, attempt.id);
+  expect(await sweep(world)).toEqual({});
 
-  await chargeOutside(attempt, attempt.gatewayKey);
+  await chargeOutside(world, attempt, attempt.gatewayKey);
   await watch.signal(poke);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await vi.waitFor(
@@ -259,11 +259,14 @@ test('the sweep books a decline and starts a late-charge watch when a review fou
     SOON,
   );
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
-  await passMinute(attempt.id);
-  expect(await sweep()).toEqual({});
+  await passMinute(world, attempt.id);
+  expect(await sweep(world)).toEqual({});
 });
 
-test('the sweep books a refund once when a review found it made and no signal was sent', async () => {
+test('the sweep books a refund once when a review found it made and no signal was sent', async ({
+  world,
+  payments,
+}) => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 1_200);
   // First sent 366 days ago: the gateway does not honour its key any more.
@@ -273,9 +276,9 @@ test('the sweep books a refund once when a review found it made and no signal wa
     .where(eq(refunds.id, ref.refundId));
   await world.payments.resumeRefund(ref);
   await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'), SOON);
-  await decide(ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
+  await decide(world, ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
 
-  expect(await sweep()).toEqual({ decidedReviews: 1 });
+  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
   const refunding = world.client.workflow.getHandle(refundWorkflowId(ref.refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   const expectedEvents = [
@@ -285,14 +288,17 @@ test('the sweep books a refund once when a review found it made and no signal wa
   ];
   expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 
-  await passMinute(ref.refundId);
-  expect(await sweep()).toEqual({});
+  await passMinute(world, ref.refundId);
+  expect(await sweep(world)).toEqual({});
   expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 });
 
-test('the sweep wakes an endpoint queue once when the signal for a new event was lost [D-54]', async () => {
+test('the sweep wakes an endpoint queue once when the signal for a new event was lost [D-54]', async ({
+  world,
+  payments,
+}) => {
   const secret = 'whsec_YWxpdmU=';
   const receiver = await startWebhookReceiver({ secrets: [secret] });
   const received = () =>
@@ -325,12 +331,12 @@ test('the sweep wakes an endpoint queue once when the signal for a new event was
   await next(ref.intentId, minutesAgo(1), 0);
   expect(received()).toEqual([]);
 
-  expect(await sweep()).toEqual({ stalledStreams: 1 });
+  expect(await sweep(world)).toEqual({ stalledStreams: 1 });
   await vi.waitFor(
     () => expect(received()).toEqual(['1 intent.created', '2 intent.success']),
     SOON,
   );
-  expect(await sweep()).toEqual({});
+  expect(await sweep(world)).toEqual({});
   expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   expect((await queue.describe()).status.name).toBe('RUNNING');
   expect(received()).toHaveLength(2);

@@ -3,43 +3,38 @@ import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
+import { beforeEach, expect, inject, vi } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { World } from '../support/world.ts';
 
 const CHECK_EVERY_MS = 300;
 const SOON = { timeout: 20_000, interval: 50 };
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 let ends: (() => Promise<void>)[];
 let failures: string[];
 
-beforeEach(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
+const test = onDevServer({}, 'test');
+
+beforeEach(() => {
   ends = [];
   failures = [];
 });
 
-afterEach(async () => {
+test.afterEach(async ({ world }) => {
   await Promise.all(ends.map((end) => end()));
-  await maintenance().terminate('the test is over');
-  await world.close();
-  await server.close();
+  await maintenance(world).terminate('the test is over');
 });
 
-const maintenance = () =>
+const maintenance = (world: World) =>
   world.client.workflow.getHandle(maintenanceWorkflowId(world.taskQueuePrefix));
 
 /** Runs a worker's check. `checks` counts how often it found or started the workflow. */
-function keepRunning(connection = world.client.connection) {
+function keepRunning(world: World, connection = world.client.connection) {
   let checks = 0;
   let isChecking = false;
   const client = new Client({
@@ -68,7 +63,7 @@ function keepRunning(connection = world.client.connection) {
 }
 
 /** A subscription that a sweep has to start. */
-async function neverStarted(): Promise<string> {
+async function neverStarted(world: World): Promise<string> {
   const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
   await world.db
     .update(subscriptions)
@@ -77,17 +72,17 @@ async function neverStarted(): Promise<string> {
   return subscriptionId;
 }
 
-const repairs = () =>
+const repairs = (world: World) =>
   world.db
     .select({ kind: sweepCounts.kind, repaired: sweepCounts.repaired })
     .from(sweepCounts)
     .orderBy(sweepCounts.kind);
 
-const statusOf = async (workflowId: string) =>
+const statusOf = async (world: World, workflowId: string) =>
   (await world.client.workflow.getHandle(workflowId).describe()).status.name;
 
 /** The statuses of all runs, oldest first. */
-async function runs(): Promise<string[]> {
+async function runs(world: World): Promise<string[]> {
   const found: { at: number; status: string }[] = [];
   const query = `WorkflowId = '${maintenanceWorkflowId(world.taskQueuePrefix)}'`;
   for await (const { startTime, status } of world.client.workflow.list({ query })) {
@@ -96,41 +91,43 @@ async function runs(): Promise<string[]> {
   return found.toSorted((a, b) => a.at - b.at).map(({ status }) => status);
 }
 
-test('the maintenance workflow runs once when several workers ensure it', async () => {
-  const subscriptionId = await neverStarted();
-  const [first, second] = [keepRunning(), keepRunning()];
+test('the maintenance workflow runs once when several workers ensure it', async ({ world }) => {
+  const subscriptionId = await neverStarted(world);
+  const [first, second] = [keepRunning(world), keepRunning(world)];
   await vi.waitFor(
-    async () => expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    async () => expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
     SOON,
   );
-  expect(await statusOf(subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+  expect(await statusOf(world, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
   await vi.waitFor(
     () => expect(Math.min(first.checks(), second.checks())).toBeGreaterThan(3),
     SOON,
   );
-  await vi.waitFor(async () => expect(await runs()).toEqual(['RUNNING']), SOON);
+  await vi.waitFor(async () => expect(await runs(world)).toEqual(['RUNNING']), SOON);
   expect(failures).toEqual([]);
 });
 
-test('the maintenance workflow is started again once when an operator terminated it', async () => {
-  const keepers = [keepRunning(), keepRunning()];
+test('the maintenance workflow is started again once when an operator terminated it', async ({
+  world,
+}) => {
+  const keepers = [keepRunning(world), keepRunning(world)];
   await vi.waitFor(() => expect(keepers[0]?.checks()).toBeGreaterThan(0), SOON);
-  const { runId } = await maintenance().describe();
+  const { runId } = await maintenance(world).describe();
   // Without workers no sweep can run: the repair below must come from the second run.
   await world.stopWorkers();
-  await maintenance().terminate('terminated by an operator');
-  const subscriptionId = await neverStarted();
+  await maintenance(world).terminate('terminated by an operator');
+  const subscriptionId = await neverStarted(world);
   await vi.waitFor(async () => {
-    const { status, runId: nextRunId } = await maintenance().describe();
+    const { status, runId: nextRunId } = await maintenance(world).describe();
     expect(status.name).toBe('RUNNING');
     expect(nextRunId).not.toBe(runId);
   }, SOON);
   await world.startWorkers();
   await vi.waitFor(
-    async () => expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    async () => expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
     SOON,
   );
-  expect(await statusOf(subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+  expect(await statusOf(world, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
 
   // Further checks start nothing.
   const before = keepers.map(({ checks }) => checks());
@@ -139,8 +136,8 @@ test('the maintenance workflow is started again once when an operator terminated
       keepers.forEach(({ checks }, n) => expect(checks()).toBeGreaterThan((before[n] ?? 0) + 2)),
     SOON,
   );
-  await vi.waitFor(async () => expect(await runs()).toEqual(['TERMINATED', 'RUNNING']), SOON);
-  expect(await repairs()).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
+  await vi.waitFor(async () => expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
   expect(failures).toEqual([]);
 });
 
@@ -172,11 +169,13 @@ async function openRelay() {
   };
 }
 
-test('a failed start of the maintenance workflow is logged and repeated when Temporal is back', async () => {
+test('a failed start of the maintenance workflow is logged and repeated when Temporal is back', async ({
+  world,
+}) => {
   const relay = await openRelay();
   const [first, second] = [relay.address, relay.address].map((address) => {
     const connection = Connection.lazy({ address });
-    return { connection, ...keepRunning(connection) };
+    return { connection, ...keepRunning(world, connection) };
   });
   if (!first || !second) throw new Error('two were started');
   await vi.waitFor(
@@ -184,7 +183,7 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
     SOON,
   );
   relay.cut();
-  await maintenance().terminate('terminated by an operator');
+  await maintenance(world).terminate('terminated by an operator');
   await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
   expect(failures[0]).toBe('the maintenance workflow was not started');
 
@@ -194,10 +193,10 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
   await first.connection.close();
 
   relay.mend();
-  await vi.waitFor(async () => expect(await runs()).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  await vi.waitFor(async () => expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']), SOON);
   const made = second.checks();
   await vi.waitFor(() => expect(second.checks()).toBeGreaterThan(made + 1), SOON);
-  expect(await runs()).toEqual(['TERMINATED', 'RUNNING']);
+  expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']);
   await second.end();
   await second.connection.close();
   relay.close();

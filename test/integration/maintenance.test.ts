@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
@@ -11,29 +11,17 @@ import { testClocks } from '../../db/schema/test-clocks.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
 const HOUR = 3_600_000;
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: HOUR });
+const sweep = (world: World) => world.activities.sweep({ nowAt: Date.now(), lookBackMs: HOUR });
 
 const NOTHING = {
   neverStarted: 0,
@@ -48,13 +36,13 @@ const NOTHING = {
   failed: 0,
 };
 
-const handleOf = (ref: SubscriptionRef) =>
+const handleOf = (world: World, ref: SubscriptionRef) =>
   world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
 
-const isRunning = async (ref: SubscriptionRef) =>
-  (await handleOf(ref).describe()).status.name === 'RUNNING';
+const isRunning = async (world: World, ref: SubscriptionRef) =>
+  (await handleOf(world, ref).describe()).status.name === 'RUNNING';
 
-async function change(ref: SubscriptionRef, set: object): Promise<void> {
+async function change(world: World, ref: SubscriptionRef, set: object): Promise<void> {
   await world.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
 }
 
@@ -63,67 +51,75 @@ const justNow = sql`now() + interval '1 minute'`;
 const longAgo = sql`now() - interval '10 minutes'`;
 
 describe('a sweep', () => {
-  test('repairs nothing when nothing is wrong', async () => {
+  test('repairs nothing when nothing is wrong', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now() });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await sweep(world)).toEqual(NOTHING);
   });
 
-  test('starts the workflow of a subscription that has none', async () => {
+  test('starts the workflow of a subscription that has none', async ({ world }) => {
     const ref = await world.createRowOnly({ createdAt: Date.now() });
-    await change(ref, { insertedAt: justNow });
-    expect(await sweep()).toEqual(NOTHING);
-    await change(ref, { insertedAt: longAgo });
-    expect(await sweep()).toEqual({ ...NOTHING, neverStarted: 1 });
-    expect(await isRunning(ref)).toBe(true);
-    expect(await sweep()).toEqual(NOTHING);
+    await change(world, ref, { insertedAt: justNow });
+    expect(await sweep(world)).toEqual(NOTHING);
+    await change(world, ref, { insertedAt: longAgo });
+    expect(await sweep(world)).toEqual({ ...NOTHING, neverStarted: 1 });
+    expect(await isRunning(world, ref)).toBe(true);
+    expect(await sweep(world)).toEqual(NOTHING);
   });
 
-  test('starts a workflow again from its row when it was terminated', async () => {
+  test('starts a workflow again from its row when it was terminated', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now() });
-    await handleOf(ref).terminate('terminated by an operator');
-    await vi.waitFor(async () => expect((await sweep()).lost).toBe(1), {
+    await handleOf(world, ref).terminate('terminated by an operator');
+    await vi.waitFor(async () => expect((await sweep(world)).lost).toBe(1), {
       timeout: 20_000,
       interval: 200,
     });
-    expect(await isRunning(ref)).toBe(true);
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await isRunning(world, ref)).toBe(true);
+    expect(await sweep(world)).toEqual(NOTHING);
   });
 
-  test('wakes a subscription whose next step is overdue', async () => {
+  test('wakes a subscription whose next step is overdue', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now() });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
     // The workflow is terminated outside the sweep's look-back of 0 ms, and a cycle is due.
-    await handleOf(ref).terminate('lost');
+    await handleOf(world, ref).terminate('lost');
     const state = await world.state(ref);
     const anchorAt = Number(state.anchorAt) - 40 * 24 * HOUR;
-    await change(ref, { state: { ...state, anchorAt }, wakeAt: longAgo, updatedAt: longAgo });
+    await change(world, ref, {
+      state: { ...state, anchorAt },
+      wakeAt: longAgo,
+      updatedAt: longAgo,
+    });
     const { overdue } = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(overdue).toBe(1);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('leaves a subscription alone that was served after the sweep had found it', async () => {
+  test('leaves a subscription alone that was served after the sweep had found it', async ({
+    world,
+  }) => {
     const ref = await world.create({ createdAt: Date.now() });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await change(ref, { wakeAt: longAgo, updatedAt: longAgo });
+    await change(world, ref, { wakeAt: longAgo, updatedAt: longAgo });
     expect(await isOverdue(world.db, ref)).toBe(true);
-    const historyLength = async () => (await handleOf(ref).describe()).historyLength;
+    const historyLength = async () => (await handleOf(world, ref).describe()).historyLength;
     const before = await historyLength();
 
     const isServed = async () => {
-      await change(ref, { updatedAt: sql`now()` });
+      await change(world, ref, { updatedAt: sql`now()` });
       return isOverdue(world.db, ref);
     };
     expect(await world.workflows.recheckUnlessBusy(ref, isServed)).toBe(false);
     expect(await historyLength()).toBe(before);
     expect(await world.workflows.recheckUnlessBusy(ref, async () => true)).toBe(true);
     expect(await historyLength()).toBeGreaterThan(before);
-    await change(ref, { wakeAt: null });
+    await change(world, ref, { wakeAt: null });
   });
 
-  test('sends a subscription the target of its test clock again when it lags behind [D-60]', async () => {
+  test('sends a subscription the target of its test clock again when it lags behind [D-60]', async ({
+    world,
+  }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock });
@@ -132,26 +128,26 @@ describe('a sweep', () => {
     // The target is committed without a signal to the workflow.
     const { merchantId } = world;
     await sendTestClock(world.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
-    await change(ref, { updatedAt: longAgo });
+    await change(world, ref, { updatedAt: longAgo });
     // The signal may still be in flight.
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await sweep(world)).toEqual(NOTHING);
     await world.db.update(testClocks).set({ sentAt: longAgo });
-    expect(await sweep()).toEqual({ ...NOTHING, behindTheirClock: 1 });
+    expect(await sweep(world)).toEqual({ ...NOTHING, behindTheirClock: 1 });
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 20_000);
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('wakes the queue of an endpoint whose deliveries are overdue [D-54]', async () => {
+  test('wakes the queue of an endpoint whose deliveries are overdue [D-54]', async ({ world }) => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
     // The events are committed, and no process delivers them.
     const ref = await world.createRowOnly({ createdAt: Date.now() });
-    await change(ref, { insertedAt: justNow });
+    await change(world, ref, { insertedAt: justNow });
     await world.db
       .update(webhookDeliveries)
       .set({ nextAttemptAt: Date.now() - 60_000 })
       .where(eq(webhookDeliveries.streamId, ref.subscriptionId));
-    expect(await sweep()).toEqual({ ...NOTHING, stalledStreams: 1 });
+    expect(await sweep(world)).toEqual({ ...NOTHING, stalledStreams: 1 });
     await receiver.waitFor(2);
     expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
       [1, 'intent.created'],
@@ -162,21 +158,23 @@ describe('a sweep', () => {
     expect(await world.workflows.start(ref)).toBe(true);
   });
 
-  test('wakes the queue when a crashed worker’s lease on deliveries expired [D-54]', async () => {
+  test('wakes the queue when a crashed worker’s lease on deliveries expired [D-54]', async ({
+    world,
+  }) => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
     const ref = await world.createRowOnly({ createdAt: Date.now() });
-    await change(ref, { insertedAt: justNow });
+    await change(world, ref, { insertedAt: justNow });
     const claim = (claimedUntil: number) =>
       world.db
         .update(webhookDeliveries)
         .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil })
         .where(eq(webhookDeliveries.streamId, ref.subscriptionId));
     await claim(Date.now() + 40_000);
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await sweep(world)).toEqual(NOTHING);
     expect(receiver.received).toEqual([]);
     await claim(Date.now() - 1);
-    expect(await sweep()).toEqual({ ...NOTHING, stalledStreams: 1 });
+    expect(await sweep(world)).toEqual({ ...NOTHING, stalledStreams: 1 });
     await receiver.waitFor(2);
     expect(receiver.received.map(({ event }) => [event.sequence, event.eventType])).toEqual([
       [1, 'intent.created'],
@@ -187,7 +185,9 @@ describe('a sweep', () => {
     expect(await world.workflows.start(ref)).toBe(true);
   });
 
-  test('voids an unsent refund without an idempotency key when its caller crashed [D-17]', async () => {
+  test('voids an unsent refund without an idempotency key when its caller crashed [D-17]', async ({
+    world,
+  }) => {
     const payments = paymentsIn(world);
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 700);
@@ -196,10 +196,10 @@ describe('a sweep', () => {
     await world.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await sweep(world)).toEqual(NOTHING);
     await world.db.update(refunds).set({ updatedAt: longAgo }).where(eq(refunds.id, refundId));
-    expect(await sweep()).toEqual({ ...NOTHING, withdrawn: 1 });
-    expect(await sweep()).toEqual(NOTHING);
+    expect(await sweep(world)).toEqual({ ...NOTHING, withdrawn: 1 });
+    expect(await sweep(world)).toEqual(NOTHING);
     expect(await world.payments.refund(ref)).toEqual({
       kind: 'refused',
       message: 'It was withdrawn before it was sent.',
@@ -207,28 +207,30 @@ describe('a sweep', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('makes the other repairs, and counts a failure, when one repair fails', async () => {
+  test('makes the other repairs, and counts a failure, when one repair fails', async ({
+    world,
+  }) => {
     const unstartable = await world.createRowOnly({ createdAt: Date.now() });
     const other = await world.createRowOnly({ createdAt: Date.now() });
     const state = await world.state(unstartable);
     // Its workflow cannot start: the payload exceeds the Temporal server's limit.
     const log = [{ at: 0, what: 'x'.repeat(3_000_000), why: '' }];
-    await change(unstartable, { insertedAt: longAgo, state: { ...state, log } });
-    await change(other, { insertedAt: longAgo });
-    const report = await sweep();
+    await change(world, unstartable, { insertedAt: longAgo, state: { ...state, log } });
+    await change(world, other, { insertedAt: longAgo });
+    const report = await sweep(world);
     expect({ neverStarted: report.neverStarted, failed: report.failed }).toEqual({
       neverStarted: 1,
       failed: 1,
     });
-    expect(await isRunning(other)).toBe(true);
-    await change(unstartable, { state });
-    await sweep();
-    expect(await isRunning(unstartable)).toBe(true);
+    expect(await isRunning(world, other)).toBe(true);
+    await change(world, unstartable, { state });
+    await sweep(world);
+    expect(await isRunning(world, unstartable)).toBe(true);
   });
 });
 
 describe('an Idempotency-Key', () => {
-  test('is deleted when its 45 days are over, and not before [D-17]', async () => {
+  test('is deleted when its 45 days are over, and not before [D-17]', async ({ world }) => {
     const row = (key: string, expiresAt: number) => ({
       merchantId: world.merchantId,
       route: 'POST /customer/create',

@@ -1,34 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { openShop } from '../support/shop.ts';
+import { describe, expect, vi } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 /**
  * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
  * row; the charge of that day is the first of them.
  */
-async function unpaid(code: string, declines: number, cycleCount = 3) {
+async function unpaid(world: World, shop: Shop, code: string, declines: number, cycleCount = 3) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount } });
@@ -62,9 +46,12 @@ const declinedUntil = (time: string, errorCode: string) => ({
 });
 
 describe('a manual retry', () => {
-  test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31]', async () => {
+  test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31]', async ({
+    world,
+    shop,
+  }) => {
     // stolen_card is a hard decline: there are no automatic retries in between.
-    const subscription = await unpaid('stolen_card', 3);
+    const subscription = await unpaid(world, shop, 'stolen_card', 3);
     expect(await subscription.retry()).toEqual(declinedUntil('04:00:00.000', 'stolen_card'));
     await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
     await world.stopWorkers();
@@ -83,8 +70,11 @@ describe('a manual retry', () => {
     ]);
   });
 
-  test('has the same cooldown when an automatic retry comes in between [D-31, D-30]', async () => {
-    const subscription = await unpaid('card_declined', 3);
+  test('has the same cooldown when an automatic retry comes in between [D-31, D-30]', async ({
+    world,
+    shop,
+  }) => {
+    const subscription = await unpaid(world, shop, 'card_declined', 3);
     await subscription.goTo('02:00:00');
     expect(await subscription.retry()).toEqual(declinedUntil('06:00:00.000', 'card_declined'));
     await subscription.goTo('05:59:00');
@@ -112,25 +102,33 @@ describe('a manual retry', () => {
 });
 
 describe('five concurrent manual retries with different keys', () => {
-  test.each([
+  test.for([
     ['the charge is declined', 10, { success: false, status: 'UNPAID' }],
     ['the charge succeeds', 1, { success: true, status: 'ACTIVE' }],
-  ])('make one attempt when %s [D-31, D-32]', async (_, declines, outcome) => {
-    const subscription = await unpaid('card_declined', declines);
-    const answers = await Promise.allSettled(Array.from({ length: 5 }, () => subscription.retry()));
-    const done = answers.filter((answer) => answer.status === 'fulfilled');
-    expect(done.map(({ value }) => value)).toEqual([expect.objectContaining(outcome)]);
-    const refused = answers.filter((answer) => answer.status === 'rejected');
-    expect(refused.map(({ reason }) => (reason as { status: number }).status)).toEqual([
-      400, 400, 400, 400,
-    ]);
-    expect(await subscription.outcomes()).toHaveLength(3);
-  });
+  ] as const)(
+    'make one attempt when %s [D-31, D-32]',
+    async ([, declines, outcome], { world, shop }) => {
+      const subscription = await unpaid(world, shop, 'card_declined', declines);
+      const answers = await Promise.allSettled(
+        Array.from({ length: 5 }, () => subscription.retry()),
+      );
+      const done = answers.filter((answer) => answer.status === 'fulfilled');
+      expect(done.map(({ value }) => value)).toEqual([expect.objectContaining(outcome)]);
+      const refused = answers.filter((answer) => answer.status === 'rejected');
+      expect(refused.map(({ reason }) => (reason as { status: number }).status)).toEqual([
+        400, 400, 400, 400,
+      ]);
+      expect(await subscription.outcomes()).toHaveLength(3);
+    },
+  );
 });
 
 describe('the answer to a manual retry', () => {
-  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17]', async () => {
-    const subscription = await unpaid('card_declined', 1, 2);
+  test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17]', async ({
+    world,
+    shop,
+  }) => {
+    const subscription = await unpaid(world, shop, 'card_declined', 1, 2);
     const ended = {
       success: true,
       minManualRetryDate: null,
@@ -150,8 +148,11 @@ describe('the answer to a manual retry', () => {
     expect(await subscription.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
   });
 
-  test('is payment_outcome_pending, also for its key, until the outcome is known [D-31, D-17]', async () => {
-    const subscription = await unpaid('card_declined', 1);
+  test('is payment_outcome_pending, also for its key, until the outcome is known [D-31, D-17]', async ({
+    world,
+    shop,
+  }) => {
+    const subscription = await unpaid(world, shop, 'card_declined', 1);
     const match = { subscriptionId: subscription.ref.subscriptionId };
     const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
     await world.control('POST', '/control/faults', lose);

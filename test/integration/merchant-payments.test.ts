@@ -1,35 +1,19 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import { cardOf, payOnPage } from '../support/payer.ts';
-import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 type Json = Record<string, unknown>;
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
 /** An intent's charges at the gateway. */
-async function booked(intentId: string): Promise<string[]> {
+async function booked(world: World, intentId: string): Promise<string[]> {
   const { charges } = await world.control('GET', '/control/charges');
   return charges
     .filter(({ key }) => key.includes(intentId))
@@ -37,7 +21,10 @@ async function booked(intentId: string): Promise<string[]> {
 }
 
 /** A customer's card, saved on the hosted page of a setup session. */
-async function savedCard(number: string): Promise<{ customerId: string; pmId: string }> {
+async function savedCard(
+  shop: Shop,
+  number: string,
+): Promise<{ customerId: string; pmId: string }> {
   const { merchant } = shop;
   const made = await merchant.post<{ setupMethodId: string; fwdUrl: string }>(
     '/setup-method/create',
@@ -52,7 +39,7 @@ async function savedCard(number: string): Promise<{ customerId: string; pmId: st
 const statusOf = (reason: unknown): string =>
   /status \d+$/.exec(String(reason))?.[0] ?? String(reason);
 
-async function activeSubscription(): Promise<string> {
+async function activeSubscription(shop: Shop): Promise<string> {
   const { merchant } = shop;
   const made = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
     '/subscription/create',
@@ -70,9 +57,12 @@ async function activeSubscription(): Promise<string> {
   return made.subscriptionId;
 }
 
-test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7]', async () => {
+test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7]', async ({
+  world,
+  shop,
+}) => {
   const { merchant } = shop;
-  const method = await savedCard('4242 4242 4242 4242');
+  const method = await savedCard(shop, '4242 4242 4242 4242');
   const tokens = await merchant.get<{ data: Json[] }>(
     `/customer/${method.customerId}/payment-method-tokens`,
   );
@@ -100,11 +90,14 @@ test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-
   expect(await merchant.get<Json>(`/payments/v2/get-intent/${intentId}`)).toMatchObject({
     status: 'REFUNDED',
   });
-  expect(await booked(intentId)).toEqual(['succeeded 2500 x1']);
+  expect(await booked(world, intentId)).toEqual(['succeeded 2500 x1']);
 });
 
-test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42]', async () => {
-  const method = await savedCard('4000 0000 0000 0341');
+test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42]', async ({
+  world,
+  shop,
+}) => {
+  const method = await savedCard(shop, '4000 0000 0000 0341');
   const charged = await shop.merchant.post<Json>('/payments/charge-tokenised-pm', {
     ...method,
     currency: 'USD',
@@ -115,12 +108,15 @@ test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42
     status: 'FAILED',
     errorCode: 'card_declined',
   });
-  expect(await booked(String(charged['intentId']))).toEqual(['declined 2500 x1']);
+  expect(await booked(world, String(charged['intentId']))).toEqual(['declined 2500 x1']);
 });
 
-test('a one-time charge is made once when 20 requests have the same key [IF-4.10, D-17]', async () => {
+test('a one-time charge is made once when 20 requests have the same key [IF-4.10, D-17]', async ({
+  world,
+  shop,
+}) => {
   const { merchant } = shop;
-  const subscriptionId = await activeSubscription();
+  const subscriptionId = await activeSubscription(shop);
   const before = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
   const charge = () =>
     merchant.post<Json>(
@@ -143,7 +139,7 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
   expect(new Set([...outcomes, 'status 409'])).toEqual(
     new Set([JSON.stringify(last), 'status 409']),
   );
-  expect(await booked(String(last['intentId']))).toEqual(['succeeded 700 x1']);
+  expect(await booked(world, String(last['intentId']))).toEqual(['succeeded 700 x1']);
   const after = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
   const { updatePaymentMethodLink: _, ...rest } = before;
   expect(after).toMatchObject(rest);
@@ -157,7 +153,10 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
   ]);
 });
 
-test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41]', async () => {
+test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41]', async ({
+  world,
+  shop,
+}) => {
   const { merchant } = shop;
   const { subscriptionId, fwdUrl } = await merchant.post<{
     subscriptionId: string;
@@ -184,5 +183,5 @@ test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41
   expect(
     await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`),
   ).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
-  expect(await booked(intentId)).toEqual([]);
+  expect(await booked(world, intentId)).toEqual([]);
 });

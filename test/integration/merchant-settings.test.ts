@@ -1,56 +1,47 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const MINUTE_MS = 60_000;
 const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 /** A paid subscription on its own test clock, with the times of its declined attempts. */
-async function subscribed() {
+async function subscribed(world: World) {
   const clock = await world.createClock(CREATED_AT);
   const ref = await world.create({ createdAt: CREATED_AT, testClockId: clock });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  return { ref, clock, failedAt: () => failuresOf(ref) };
+  return { ref, clock, failedAt: () => failuresOf(world, ref) };
 }
 
-async function failuresOf(ref: SubscriptionRef): Promise<string[]> {
+async function failuresOf(world: World, ref: SubscriptionRef): Promise<string[]> {
   const events = await world.events(ref);
   return events
     .filter(({ eventType }) => eventType === 'intent.failed')
     .map(({ eventTime }) => new Date(eventTime as number).toISOString().slice(0, 16));
 }
 
-const declineAll = ({ subscriptionId }: SubscriptionRef) =>
+const declineAll = (world: World, { subscriptionId }: SubscriptionRef) =>
   world.control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count: 20 });
 
-test('a new retry plan applies to the next dunning when one runs already [D-30]', async () => {
+test('a new retry plan applies to the next dunning when one runs already [D-30]', async ({
+  world,
+}) => {
   const { merchantId } = world;
-  const first = await subscribed();
-  await declineAll(first.ref);
+  const first = await subscribed(world);
+  await declineAll(world, first.ref);
   await world.advance(first.clock, '2026-02-28T13:00:00Z');
 
   await changeSettings(world.db, merchantId, {
     retryPlan: { delaysMs: [90 * MINUTE_MS, 45 * MINUTE_MS], afterExhausted: 'end' },
   });
-  const second = await subscribed();
-  await declineAll(second.ref);
+  const second = await subscribed(world);
+  await declineAll(world, second.ref);
   await world.advance(first.clock, '2026-03-10T00:00:00Z');
   await world.advance(second.clock, '2026-03-10T00:00:00Z');
 
@@ -73,11 +64,13 @@ test('a new retry plan applies to the next dunning when one runs already [D-30]'
   });
 });
 
-test('a renewal is charged at its share of the jitter when its merchant has set one [D-05]', async () => {
+test('a renewal is charged at its share of the jitter when its merchant has set one [D-05]', async ({
+  world,
+}) => {
   const { merchantId } = world;
-  const before = await subscribed();
+  const before = await subscribed(world);
   await changeSettings(world.db, merchantId, { jitterMs: 30 * MINUTE_MS });
-  const after = await subscribed();
+  const after = await subscribed(world);
   const shareMs = jitterOf(after.ref.subscriptionId, 30 * MINUTE_MS);
   expect(await world.state(before.ref)).not.toHaveProperty('jitterMs');
 

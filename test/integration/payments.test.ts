@@ -1,37 +1,24 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
-import { paymentsIn } from '../support/payments.ts';
-import type { Payments } from '../support/payments.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let payments: Payments;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  payments = paymentsIn(world);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 const DECLINED_LATER = '4000000000000341';
 
 const refused = (code: string, message: string) => ({ kind: 'refused', code, message });
 
 describe('a charge of a saved method', () => {
-  test('is made once when the same request is repeated [D-36, D-40]', async () => {
+  test('is made once when the same request is repeated [D-36, D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     const order = { ...ref, token: null };
     expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
@@ -44,7 +31,10 @@ describe('a charge of a saved method', () => {
     ]);
   });
 
-  test('stays declined when the same request is repeated [D-36, D-40]', async () => {
+  test('stays declined when the same request is repeated [D-36, D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised(DECLINED_LATER);
     const declined = { kind: 'declined', errorCode: 'card_declined' };
     expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
@@ -74,7 +64,7 @@ describe('a charge of a saved method', () => {
     });
   });
 
-  test('is never sent when it was voided before [D-40]', async () => {
+  test('is never sent when it was voided before [D-40]', async ({ world, payments }) => {
     const ref = await payments.tokenised();
     expect(await withdrawPayment(world.db, ref)).toBe(true);
     expect(await withdrawPayment(world.db, ref)).toBe(true);
@@ -84,14 +74,17 @@ describe('a charge of a saved method', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('cannot be voided when it was made [D-40]', async () => {
+  test('cannot be voided when it was made [D-40]', async ({ world, payments }) => {
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });
     expect(await withdrawPayment(world.db, ref)).toBe(false);
     expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('stays settled when a stalled worker reports another outcome later [D-40]', async () => {
+  test('stays settled when a stalled worker reports another outcome later [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });
     const { ref: refund } = await payments.refund(ref, 700);
@@ -114,7 +107,7 @@ describe('a charge of a saved method', () => {
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   });
 
-  test('is unknown to another merchant [D-21]', async () => {
+  test('is unknown to another merchant [D-21]', async ({ world, payments }) => {
     const { intentId } = await payments.tokenised();
     const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
     expect(await world.payments.pay(theirs)).toEqual(
@@ -124,7 +117,10 @@ describe('a charge of a saved method', () => {
 });
 
 describe('a one-time charge of a subscription on a test clock', () => {
-  test('has the clock’s time and the subscription’s sequence [D-35, D-52, D-60]', async () => {
+  test('has the clock’s time and the subscription’s sequence [D-35, D-52, D-60]', async ({
+    world,
+    payments,
+  }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
     const clock = await world.createClock(createdAt);
@@ -163,10 +159,10 @@ describe('a one-time charge of a subscription on a test clock', () => {
 });
 
 describe('a hosted payment', () => {
-  test.each([
+  test.for([
     ['saves the method for the customer when tokenise is true', true, 'LIVE'],
     ['does not list the method when tokenise is false', false, 'PENDING'],
-  ])('%s [D-§7]', async (_, tokenise, status) => {
+  ] as const)('%s [D-§7]', async ([, tokenise, status], { world, payments }) => {
     const ref = await payments.payment('hosted', { tokenise });
     const order = { ...ref, token: await payments.card() };
     expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
@@ -174,7 +170,10 @@ describe('a hosted payment', () => {
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
 
-  test('takes another card, and each token once, when the first was declined [D-40]', async () => {
+  test('takes another card, and each token once, when the first was declined [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
     const first = { ...ref, token: await payments.card(DECLINED_LATER) };
     const second = { ...ref, token: await payments.card() };
@@ -202,7 +201,7 @@ describe('a hosted payment', () => {
     ]);
   });
 
-  test('takes no card when its page has expired [D-40]', async () => {
+  test('takes no card when its page has expired [D-40]', async ({ world, payments }) => {
     const nowAt = Date.now();
     const checkout = { id: 'cs_expired', token: 'of an expired page', expiresAt: nowAt };
     const ref = await payments.payment('hosted', { checkout });
@@ -212,7 +211,10 @@ describe('a hosted payment', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('is refused without a card token until its payer pays [D-40]', async () => {
+  test('is refused without a card token until its payer pays [D-40]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.payment('hosted');
     expect(await world.payments.pay({ ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment waits for its payer.'),
@@ -221,31 +223,37 @@ describe('a hosted payment', () => {
 });
 
 describe('the cancellation of a hosted payment', () => {
-  const cancel = (ref: { merchantId: string; intentId: string }, nowAt = Date.now()) =>
-    world.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
+  const cancel = (
+    world: World,
+    ref: { merchantId: string; intentId: string },
+    nowAt = Date.now(),
+  ) => world.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
 
-  test('refuses every later card [D-41]', async () => {
+  test('refuses every later card [D-41]', async ({ world, payments }) => {
     const ref = await payments.payment('hosted');
-    expect(await cancel(ref)).toEqual({ ok: true });
+    expect(await cancel(world, ref)).toEqual({ ok: true });
     expect(await world.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
       code: 'operation_not_allowed',
     });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await cancel(ref)).toEqual({
+    expect(await cancel(world, ref)).toEqual({
       ok: false,
       message: 'The payment is cancelled, or its page has expired.',
     });
   });
 
-  test('is refused when it was paid, when it expired, and for a saved-card charge [D-41]', async () => {
+  test('is refused when it was paid, when it expired, and for a saved-card charge [D-41]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
-    expect(await cancel(paid)).toEqual({ ok: false, message: 'The payment was made.' });
+    expect(await cancel(world, paid)).toEqual({ ok: false, message: 'The payment was made.' });
     const expired = await payments.payment('hosted');
-    expect(await cancel(expired, Date.now() + 3_600_000)).toEqual({
+    expect(await cancel(world, expired, Date.now() + 3_600_000)).toEqual({
       ok: false,
       message: 'The payment is cancelled, or its page has expired.',
     });
-    expect(await cancel(await payments.tokenised())).toEqual({
+    expect(await cancel(world, await payments.tokenised())).toEqual({
       ok: false,
       message: 'Only a payment whose page is open can be cancelled.',
     });
@@ -253,7 +261,10 @@ describe('the cancellation of a hosted payment', () => {
 });
 
 describe('a setup session', () => {
-  test('saves the next card once when the first was declined [D-50, D-§7]', async () => {
+  test('saves the next card once when the first was declined [D-50, D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const session = await payments.setup();
     const { merchantId, setupMethodId, customerId } = session;
     const order = { merchantId, setupMethodId };
@@ -292,7 +303,7 @@ describe('a setup session', () => {
     ]);
   });
 
-  test('takes no card when it has expired [D-§7]', async () => {
+  test('takes no card when it has expired [D-§7]', async ({ world, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup(Date.now());
     const order = { merchantId, setupMethodId, ...(await payments.card()) };
     expect(await world.payments.saveMethod(order)).toEqual(
@@ -301,7 +312,7 @@ describe('a setup session', () => {
     expect(await payments.methodsOf(customerId)).toEqual([]);
   });
 
-  test('saves one card when two come at once [D-50]', async () => {
+  test('saves one card when two come at once [D-50]', async ({ world, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup();
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];

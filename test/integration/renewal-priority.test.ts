@@ -1,26 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { countEarlier } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { World } from '../support/world.ts';
 
 const CREATED_AT = Date.parse('2027-01-01T00:00:00Z');
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-async function priorityOf(subscriptionId: string) {
+async function priorityOf(world: World, subscriptionId: string) {
   const { workflowExecutionInfo } = await world.client.workflowService.describeWorkflowExecution({
     namespace: 'default',
     execution: { workflowId: subscriptionWorkflowId(subscriptionId) },
@@ -29,7 +17,9 @@ async function priorityOf(subscriptionId: string) {
   return { priorityKey, fairnessKey };
 }
 
-test('a merchant’s first 50 subscriptions run with priority key 1, the next ones with 2', async () => {
+test('a merchant’s first 50 subscriptions run with priority key 1, the next ones with 2', async ({
+  world,
+}) => {
   const rows = [];
   for (let index = 0; index < 49; index += 1) {
     rows.push(await world.createRowOnly({ createdAt: CREATED_AT + index }));
@@ -37,8 +27,8 @@ test('a merchant’s first 50 subscriptions run with priority key 1, the next on
   const fiftieth = await world.create({ createdAt: CREATED_AT + 49 });
   const next = await world.create({ createdAt: CREATED_AT + 50 });
   const { merchantId: fairnessKey } = world;
-  expect(await priorityOf(fiftieth.subscriptionId)).toEqual({ priorityKey: 1, fairnessKey });
-  expect(await priorityOf(next.subscriptionId)).toEqual({ priorityKey: 2, fairnessKey });
+  expect(await priorityOf(world, fiftieth.subscriptionId)).toEqual({ priorityKey: 1, fairnessKey });
+  expect(await priorityOf(world, next.subscriptionId)).toEqual({ priorityKey: 2, fairnessKey });
   const counted = [...rows.slice(0, 2), fiftieth, next].map((ref) =>
     countEarlier(world.db, ref, 5_000),
   );

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/charging.ts';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
@@ -11,28 +11,18 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import { applyCancel } from '../../domain/subscription/apply-command.ts';
+import { onDevServer } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
+const test = onDevServer();
 
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async () => {
+test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   let sent = 0;
@@ -74,7 +64,9 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
 });
 
-test('an attempt goes to review when the gateway charged another amount [D-32]', async () => {
+test('an attempt goes to review when the gateway charged another amount [D-32]', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
@@ -102,7 +94,9 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
 });
 
-test('a voided attempt is watched for a late charge when it was sent before, else not', async () => {
+test('a voided attempt is watched for a late charge when it was sent before, else not', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const nowAt = Date.now();
   const voidAttempt = async (isSent: boolean) => {
@@ -127,7 +121,9 @@ test('a voided attempt is watched for a late charge when it was sent before, els
   expect(await voidAttempt(false)).toEqual([]);
 });
 
-test('a gateway charge settles one attempt only, also when its review is not booked yet', async () => {
+test('a gateway charge settles one attempt only, also when its review is not booked yet', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const nowAt = Date.now();
   const openReview = async () => {
@@ -158,7 +154,9 @@ test('a gateway charge settles one attempt only, also when its review is not boo
   });
 });
 
-test('a stalled run settles nothing when its subscription was cancelled meanwhile [D-32]', async () => {
+test('a stalled run settles nothing when its subscription was cancelled meanwhile [D-32]', async ({
+  world,
+}) => {
   const { ref } = await unpaidIn(world);
   const state = await world.state(ref);
   const nowAt = Date.parse('2027-02-10T00:30:00Z');

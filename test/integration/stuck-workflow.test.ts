@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
@@ -8,29 +8,18 @@ import {
   stateQuery,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 20_000, interval: 100 };
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async () => {
+test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async ({
+  world,
+}) => {
   const ref = await world.create({ createdAt: Date.now() });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const { client, taskQueuePrefix } = world;

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
+import { onDevServer } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
@@ -15,27 +14,18 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const HOUR = 3_600_000;
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-const handleOf = (ref: SubscriptionRef) =>
+const handleOf = (world: World, ref: SubscriptionRef) =>
   world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
 
-const eventTypes = async (ref: SubscriptionRef) =>
+const eventTypes = async (world: World, ref: SubscriptionRef) =>
   (await world.events(ref)).map((event) => event['eventType']);
 
 describe('concurrent manual retries', () => {
-  test('make one attempt, and do not charge the next cycle, when two come at once [D-31, D-32]', async () => {
+  test('make one attempt, and do not charge the next cycle, when two come at once [D-31, D-32]', async ({
+    world,
+  }) => {
     const { ref } = await unpaidIn(world);
     const retry = async () => {
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
@@ -61,7 +51,9 @@ describe('concurrent manual retries', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('have one effect when they share a command id, also after the end [D-32]', async () => {
+  test('have one effect when they share a command id, also after the end [D-32]', async ({
+    world,
+  }) => {
     const { ref } = await unpaidIn(world);
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answers = await Promise.all([1, 2, 3].map(() => world.workflows.execute(ref, command)));
@@ -73,7 +65,9 @@ describe('concurrent manual retries', () => {
 });
 
 describe('a command', () => {
-  test('is recorded once when a run records it again at a later version [D-32]', async () => {
+  test('is recorded once when a run records it again at a later version [D-32]', async ({
+    world,
+  }) => {
     const { ref } = await unpaidIn(world);
     const commandId = `edit:${randomUUID()}`;
     const nowAt = Date.now();
@@ -89,7 +83,7 @@ describe('a command', () => {
     expect(await world.state(ref)).toEqual(state);
   });
 
-  test('is not recorded when its events cannot be stored [D-50]', async () => {
+  test('is not recorded when its events cannot be stored [D-50]', async ({ world }) => {
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     const before = await world.state(ref);
     const commandId = `cancel:${randomUUID()}`;
@@ -112,16 +106,16 @@ describe('a command', () => {
     await expect(record()).rejects.toThrow('insert into outbox_event');
     expect(await world.state(ref)).toEqual(before);
     await moveCounter(1);
-    expect(await eventTypes(ref)).toEqual(['intent.created', 'subscription.created']);
+    expect(await eventTypes(world, ref)).toEqual(['intent.created', 'subscription.created']);
     expect(await record()).toEqual({ kind: 'recorded' });
-    expect(await eventTypes(ref)).toEqual([
+    expect(await eventTypes(world, ref)).toEqual([
       'intent.created',
       'subscription.created',
       'subscription.ended',
     ]);
   });
 
-  test('waits for a charge in flight and does not change it [D-15]', async () => {
+  test('waits for a charge in flight and does not change it [D-15]', async ({ world }) => {
     const { ref } = await unpaidIn(world);
     await world.control('POST', '/control/faults', {
       operation: 'charge',
@@ -146,7 +140,7 @@ describe('a command', () => {
     expect((await world.state(ref)).terms.amountMinor).toBe(9_900);
   });
 
-  test('does not wait when a webhook delivery hangs', async () => {
+  test('does not wait when a webhook delivery hangs', async ({ world }) => {
     const { ref } = await unpaidIn(world);
     const receiver = await startWebhookReceiver({ secrets: ['whsec_c2VjcmV0'] });
     receiver.answerWith('hang');
@@ -164,9 +158,9 @@ describe('a command', () => {
     await receiver.close();
   });
 
-  test('is executed as a signal after signals with invalid arguments [D-32]', async () => {
+  test('is executed as a signal after signals with invalid arguments [D-32]', async ({ world }) => {
     const { ref } = await unpaidIn(world);
-    const handle = handleOf(ref);
+    const handle = handleOf(world, ref);
     await handle.signal('edit', 'not an object');
     await handle.signal('edit', { newAmountMinor: 'much' });
     await handle.signal('unpause', null);
@@ -176,9 +170,11 @@ describe('a command', () => {
     expect((await handle.describe()).status.name).toBe('RUNNING');
   });
 
-  test('from the Web UI leaves the workflow running when its arguments are invalid', async () => {
+  test('from the Web UI leaves the workflow running when its arguments are invalid', async ({
+    world,
+  }) => {
     const { ref, clock } = await unpaidIn(world);
-    const handle = handleOf(ref);
+    const handle = handleOf(world, ref);
     await handle.signal('advanceClock');
     await handle.signal('advanceClock', null);
     await handle.signal('advanceClock', { targetAt: 1e300 });
@@ -199,7 +195,7 @@ describe('a command', () => {
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
-  test('is never lost when continue-as-new is delayed to one run a second', async () => {
+  test('is never lost when continue-as-new is delayed to one run a second', async ({ world }) => {
     const { ref } = await unpaidIn(world);
     for (let amount = 201; amount <= 212; amount += 1) {
       const answer = await world.workflows.execute(ref, {
@@ -212,7 +208,9 @@ describe('a command', () => {
     expect((await world.state(ref)).terms.amountMinor).toBe(212);
   });
 
-  test('is refused with operation_not_allowed when the subscription has ended [D-§4]', async () => {
+  test('is refused with operation_not_allowed when the subscription has ended [D-§4]', async ({
+    world,
+  }) => {
     const { ref } = await unpaidIn(world);
     const cancel = {
       kind: 'cancel',
@@ -220,7 +218,7 @@ describe('a command', () => {
       reason: 'cancelled',
     } as const;
     expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
-    await handleOf(ref).result();
+    await handleOf(world, ref).result();
     expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
     expect(
       await world.workflows.execute(ref, { ...cancel, commandId: `cancel:${randomUUID()}` }),
@@ -233,33 +231,33 @@ describe('a command', () => {
 });
 
 describe('a subscription workflow', () => {
-  test('ends its subscription when it is cancelled in the Web UI [D-§4]', async () => {
+  test('ends its subscription when it is cancelled in the Web UI [D-§4]', async ({ world }) => {
     const { ref } = await unpaidIn(world);
-    const handle = handleOf(ref);
+    const handle = handleOf(world, ref);
     await handle.cancel();
     await handle.result();
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-    expect((await eventTypes(ref)).at(-1)).toBe('subscription.ended');
+    expect((await eventTypes(world, ref)).at(-1)).toBe('subscription.ended');
   });
 
-  test('ends as cancelled when its cancel signal has an argument', async () => {
+  test('ends as cancelled when its cancel signal has an argument', async ({ world }) => {
     const { ref } = await unpaidIn(world);
-    const handle = handleOf(ref);
+    const handle = handleOf(world, ref);
     await handle.signal('cancel', { reason: 'checkout_cancelled' });
     await handle.result();
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-    expect((await eventTypes(ref)).at(-1)).toBe('subscription.ended');
+    expect((await eventTypes(world, ref)).at(-1)).toBe('subscription.ended');
   });
 
-  test('continues from its row when it was terminated in the Web UI', async () => {
+  test('continues from its row when it was terminated in the Web UI', async ({ world }) => {
     const { ref, clock } = await unpaidIn(world);
-    await handleOf(ref).terminate('terminated by an operator');
+    await handleOf(world, ref).terminate('terminated by an operator');
     await vi.waitFor(
       async () => expect(await world.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
       { timeout: 20_000, interval: 200 },
     );
     await world.workflows.ensureRunning(ref);
-    expect(await handleOf(ref).query(stateQuery)).toEqual(await world.state(ref));
+    expect(await handleOf(world, ref).query(stateQuery)).toEqual(await world.state(ref));
     await world.advance(clock, '2027-02-10T04:00:00Z');
     expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
@@ -269,7 +267,7 @@ describe('a subscription workflow', () => {
     ]);
   });
 
-  test('charges once when it is terminated in the middle of a charge [D-32]', async () => {
+  test('charges once when it is terminated in the middle of a charge [D-32]', async ({ world }) => {
     const { ref } = await unpaidIn(world);
     await world.control('POST', '/control/faults', {
       operation: 'charge',
@@ -281,7 +279,7 @@ describe('a subscription workflow', () => {
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
     const answer = world.workflows.execute(ref, command).catch((error: unknown) => error);
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).not.toBeNull());
-    await handleOf(ref).terminate('terminated by an operator');
+    await handleOf(world, ref).terminate('terminated by an operator');
     await answer;
     await world.workflows.ensureRunning(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 30_000);
@@ -294,7 +292,7 @@ describe('a subscription workflow', () => {
       kind: 'result',
       result: { success: true, status: 'ACTIVE' },
     });
-    expect((await eventTypes(ref)).slice(-3)).toEqual([
+    expect((await eventTypes(world, ref)).slice(-3)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
@@ -10,36 +10,24 @@ import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const HOUR = 3_600_000;
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const test = onDevServer();
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-const handleOf = (ref: SubscriptionRef) =>
+const handleOf = (world: World, ref: SubscriptionRef) =>
   world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
 
-const eventTypes = async (ref: SubscriptionRef) =>
+const eventTypes = async (world: World, ref: SubscriptionRef) =>
   (await world.events(ref)).map((event) => event['eventType']);
 
 describe('a charge', () => {
-  test('is made once when the gateway’s answer is lost [D-40]', async () => {
+  test('is made once when the gateway’s answer is lost [D-40]', async ({ world }) => {
     const { ref } = await unpaidIn(world);
     const match = { subscriptionId: ref.subscriptionId };
     const lose = { operation: 'charge', fault: 'lose_answer', count: 1, match };
@@ -57,7 +45,7 @@ describe('a charge', () => {
     ]);
   });
 
-  test.each([
+  test.for([
     [
       'is booked as paid when cancelled meanwhile and the gateway had made it',
       {
@@ -99,9 +87,12 @@ describe('a charge', () => {
         booked: ['succeeded', 'declined'],
       },
     ],
-  ])(
+  ] as const)(
     'lets commands through while its outcome is unknown, and %s [D-31, D-§4]',
-    async (_what, { order, status, effect, cyclesCharged, lastEvents, result, booked }) => {
+    async (
+      [_what, { order, status, effect, cyclesCharged, lastEvents, result, booked }],
+      { world },
+    ) => {
       const { ref, clock } = await unpaidIn(world);
       const match = { subscriptionId: ref.subscriptionId };
       for (const operation of ['charge', 'lookup']) {
@@ -133,7 +124,7 @@ describe('a charge', () => {
         interval: 100,
       });
       expect(await world.state(ref)).toMatchObject({ status, cyclesCharged });
-      expect((await eventTypes(ref)).slice(-3)).toEqual(lastEvents);
+      expect((await eventTypes(world, ref)).slice(-3)).toEqual(lastEvents);
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
       // A request that the gateway has not received may still arrive: a late-charge watch covers it.
       const watched = await world.db
@@ -155,13 +146,15 @@ describe('a charge', () => {
       }
       await world.advance(clock, '2027-04-10T00:00:00Z');
       expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(booked);
-      expect((await eventTypes(ref)).slice(-3)).toEqual(lastEvents);
+      expect((await eventTypes(world, ref)).slice(-3)).toEqual(lastEvents);
     },
   );
 });
 
 describe('a card token', () => {
-  test('pays no other subscription when one checkout has used it [D-21, D-36]', async () => {
+  test('pays no other subscription when one checkout has used it [D-21, D-36]', async ({
+    world,
+  }) => {
     const payment = checkoutCommand(await world.token());
     const first = await world.create({ createdAt: Date.now() });
     expect(await world.workflows.execute(first, payment)).toMatchObject({
@@ -181,7 +174,9 @@ describe('a card token', () => {
 });
 
 describe('a new payment method', () => {
-  test('charges the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async () => {
+  test('charges the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async ({
+    world,
+  }) => {
     const { ref } = await unpaidIn(world, 'stolen_card');
     expect((await world.state(ref)).owed?.retriesStopped).toBe(true);
     const declined = await world.token('4000000000000341');
@@ -205,7 +200,7 @@ describe('a new payment method', () => {
 });
 
 describe('a subscription', () => {
-  test('is billed when workers start after its creation', async () => {
+  test('is billed when workers start after its creation', async ({ world }) => {
     await world.stopWorkers();
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());
@@ -218,19 +213,19 @@ describe('a subscription', () => {
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('gets its workflow from any command when none was started', async () => {
+  test('gets its workflow from any command when none was started', async ({ world }) => {
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    await handleOf(ref).signal(poke);
-    expect((await handleOf(ref).describe()).status.name).toBe('RUNNING');
+    await handleOf(world, ref).signal(poke);
+    expect((await handleOf(world, ref).describe()).status.name).toBe('RUNNING');
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('is charged two cycles in order after two months of outage [D-05]', async () => {
+  test('is charged two cycles in order after two months of outage [D-05]', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await handleOf(ref).terminate('everything is down');
+    await handleOf(world, ref).terminate('everything is down');
     // Everything was down for 65 days: the same row, with its anchor that much earlier.
     const state = await world.state(ref);
     const anchorAt = Number(state.anchorAt) - 65 * 24 * HOUR;
@@ -255,7 +250,7 @@ describe('a subscription', () => {
       'succeeded',
     ]);
     await vi.waitFor(async () => {
-      const { cyclesCharged, openAttempt } = await handleOf(ref).query(stateQuery);
+      const { cyclesCharged, openAttempt } = await handleOf(world, ref).query(stateQuery);
       expect({ cyclesCharged, openAttempt }).toEqual({ cyclesCharged: 3, openAttempt: null });
     });
     expect(await world.book(ref)).toHaveLength(3);

@@ -1,30 +1,23 @@
 import { createServer } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { openShop } from '../support/shop.ts';
+import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 /** The next charges and the timeline, from workflows on a real Temporal server. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
 /** Accepts connections and never answers. */
 const silent = createServer();
 
+const test = onDevServer();
 beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
   await new Promise<void>((resolve) => {
     silent.listen(0, '127.0.0.1', resolve);
   });
@@ -32,15 +25,12 @@ beforeAll(async () => {
 
 afterAll(async () => {
   silent.close();
-  await shop.close();
-  await world.close();
-  await server.close();
 });
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 
 /** ACTIVE since 10 January 2027, three cycles of which one is paid. */
-async function active() {
+async function active(world: World, shop: Shop) {
   const clock = await world.createClock(JAN_10);
   const ref = await world.create({
     createdAt: JAN_10,
@@ -76,8 +66,11 @@ const HISTORY = {
   ],
 };
 
-test('the next charges and the timeline show an edit once it is answered [D-§7]', async () => {
-  const subscription = await active();
+test('the next charges and the timeline show an edit once it is answered [D-§7]', async ({
+  world,
+  shop,
+}) => {
+  const subscription = await active(world, shop);
   expect(await subscription.upcoming()).toEqual(CHARGES);
   expect(await subscription.timeline()).toEqual(HISTORY);
   const { subscriptionId } = subscription;
@@ -94,9 +87,12 @@ test('the next charges and the timeline show an edit once it is answered [D-§7]
 });
 
 describe('the next charges and the timeline', () => {
-  test('are 503 without a worker unless the subscription has ended [D-§7, D-§8]', async () => {
-    const running = await active();
-    const ended = await active();
+  test('are 503 without a worker unless the subscription has ended [D-§7, D-§8]', async ({
+    world,
+    shop,
+  }) => {
+    const running = await active(world, shop);
+    const ended = await active(world, shop);
     await world.advance(ended.clock, '2027-04-01T00:00:00Z');
     await ended.workflow.result();
     await world.stopWorkers();
@@ -126,7 +122,10 @@ describe('the next charges and the timeline', () => {
   });
 });
 
-test('the next charges and the timeline come from the row when there is no workflow [D-§7]', async () => {
+test('the next charges and the timeline come from the row when there is no workflow [D-§7]', async ({
+  world,
+  shop,
+}) => {
   const ref = await world.createRowOnly({ createdAt: JAN_10 });
   const { subscriptionId } = ref;
   expect(await world.workflows.timeline(ref)).toBeNull();
@@ -137,19 +136,20 @@ test('the next charges and the timeline come from the row when there is no workf
   expect(await shop.merchant.get(`/subscription/upcoming/${subscriptionId}`)).toEqual({ data: [] });
 });
 
-test.each([
+function silentAddress(): string {
+  const address = silent.address();
+  return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+}
+
+const AWAY: [string, () => string][] = [
   ['refuses connections', () => '127.0.0.1:1'],
-  [
-    'accepts connections and never answers',
-    () => {
-      const address = silent.address();
-      return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
-    },
-  ],
-])(
+  ['accepts connections and never answers', silentAddress],
+];
+
+test.for(AWAY)(
   'the next charges and the timeline are service_unavailable when Temporal %s [D-§8]',
-  async (_, address) => {
-    const subscription = await active();
+  async ([, address], { world, shop }) => {
+    const subscription = await active(world, shop);
     const connection = Connection.lazy({ address: address() });
     const away = createSubscriptionWorkflows({
       client: new Client({ connection }),

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
@@ -7,28 +7,16 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { testClocks } from '../../db/schema/test-clocks.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { readRepairs } from '../../proof/verify/repairs.ts';
+import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 /** The counts that `npm run verify` shows. */
-async function counted(): Promise<Record<string, number>> {
+async function counted(world: World): Promise<Record<string, number>> {
   const { databaseUrl } = world;
   const books = await openBooks({
     databaseUrl,
@@ -44,14 +32,14 @@ async function counted(): Promise<Record<string, number>> {
   }
 }
 
-test('the counts of repairs stay empty when nothing needs a repair', async () => {
+test('the counts of repairs stay empty when nothing needs a repair', async ({ world }) => {
   const ref = await world.create({ createdAt: Date.now() });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   expect(await repairsOf(world)).toEqual({});
-  expect(await counted()).toEqual({});
+  expect(await counted(world)).toEqual({});
 });
 
-test('the counts of repairs grow by one for each repair over several sweeps', async () => {
+test('the counts of repairs grow by one for each repair over several sweeps', async ({ world }) => {
   const startLost = async () => {
     const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
     await world.db
@@ -65,15 +53,17 @@ test('the counts of repairs grow by one for each repair over several sweeps', as
   await startLost();
   expect(await repairsOf(world)).toEqual({ neverStarted: 2 });
   expect(await repairsOf(world)).toEqual({});
-  expect(await counted()).toEqual({ neverStarted: 3 });
+  expect(await counted(world)).toEqual({ neverStarted: 3 });
 });
 
-test('a lagging test clock counts as a repair only when its unknown payment is overdue [D-60]', async () => {
+test('a lagging test clock counts as a repair only when its unknown payment is overdue [D-60]', async ({
+  world,
+}) => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await world.createClock(createdAt);
   const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const before = await counted();
+  const before = await counted(world);
   const faults = { match: {}, count: 100 };
   await world.control('POST', '/control/faults', {
     ...faults,
@@ -105,14 +95,16 @@ test('a lagging test clock counts as a repair only when its unknown payment is o
   await world.startWorkers();
   await world.advance(clock, targetAt);
   expect(await repairsOf(world)).toEqual({});
-  expect(await counted()).toEqual({ ...before, behindTheirClock: 1 });
+  expect(await counted(world)).toEqual({ ...before, behindTheirClock: 1 });
   expect((await world.book(ref)).map(({ key, outcome }) => [key.slice(-2), outcome])).toEqual([
     [':1', 'succeeded'],
     [':1', 'succeeded'],
   ]);
 });
 
-test('a refund is made and counted once by the sweep when its workflow never started [D-40]', async () => {
+test('a refund is made and counted once by the sweep when its workflow never started [D-40]', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 700);
@@ -124,10 +116,12 @@ test('a refund is made and counted once by the sweep when its workflow never sta
   expect(await repairsOf(world)).toEqual({ openRefunds: 1 });
   expect(await world.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
-  expect(await counted()).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
+  expect(await counted(world)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
 });
 
-test('a late charge is refunded by the sweep when its refund’s workflow never started', async () => {
+test('a late charge is refunded by the sweep when its refund’s workflow never started', async ({
+  world,
+}) => {
   const payments = paymentsIn(world);
   const { customerId, paymentMethodId } = await payments.saved();
   const paid = await payments.payment('tokenised', { customerId, paymentMethodId });

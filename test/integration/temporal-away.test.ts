@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { createServer } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
 import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
@@ -15,20 +15,16 @@ import { createSubscriptionWorkflows } from '../../temporal/subscription-workflo
 import type { SubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { WebhookQueues } from '../../temporal/webhook-queues.ts';
+import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 /** Accepts connections and never answers. */
 const silent = createServer();
 
+const test = onDevServer();
 beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
   await new Promise<void>((resolve) => {
     silent.listen(0, '127.0.0.1', resolve);
   });
@@ -36,8 +32,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   silent.close();
-  await world.close();
-  await server.close();
 });
 
 function silentPort(): number {
@@ -46,7 +40,10 @@ function silentPort(): number {
 }
 
 /** The API's clients of workflows, connected to this address. */
-function clientsOf(address: string): {
+function clientsOf(
+  world: World,
+  address: string,
+): {
   workflows: SubscriptionWorkflows;
   payments: PaymentWorkflows;
   webhooks: WebhookQueues;
@@ -76,8 +73,10 @@ describe.each([
   ['refuses connections', () => '127.0.0.1:1'],
   ['accepts connections and never answers', () => `127.0.0.1:${silentPort()}`],
 ])('a Temporal that %s', (_, address) => {
-  test('does not delay a create, and the subscription’s workflow starts when it is back', async () => {
-    const away = clientsOf(address());
+  test('does not delay a create, and the subscription’s workflow starts when it is back', async ({
+    world,
+  }) => {
+    const away = clientsOf(world, address());
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
@@ -88,8 +87,8 @@ describe.each([
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('makes a command a 503, and its repeat is executed once [D-17]', async () => {
-    const away = clientsOf(address());
+  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ world }) => {
+    const away = clientsOf(world, address());
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
@@ -102,8 +101,10 @@ describe.each([
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async () => {
-    const away = clientsOf(address());
+  test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async ({
+    world,
+  }) => {
+    const away = clientsOf(world, address());
     const payments = paymentsIn(world);
     const repeated = await payments.tokenised();
     const swept = await payments.tokenised();
@@ -126,8 +127,8 @@ describe.each([
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('leaves a charge to no sweep when it was voided [D-17]', async () => {
-    const away = clientsOf(address());
+  test('leaves a charge to no sweep when it was voided [D-17]', async ({ world }) => {
+    const away = clientsOf(world, address());
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
@@ -145,7 +146,7 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('has the sweep void a charge without an idempotency key [D-17]', async () => {
+  test('has the sweep void a charge without an idempotency key [D-17]', async ({ world }) => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     // The request had no idempotency key, so no client can repeat it.
@@ -165,7 +166,9 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async () => {
+  test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async ({
+    world,
+  }) => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.db
@@ -187,8 +190,10 @@ describe.each([
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async () => {
-    const away = clientsOf(address());
+  test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async ({
+    world,
+  }) => {
+    const away = clientsOf(world, address());
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });

@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
-  test('wakes a subscription that continued as new while it slept [D-60]', async () => {
+  test('wakes a subscription that continued as new while it slept [D-60]', async ({ world }) => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
@@ -48,7 +35,9 @@ describe('a test clock', () => {
     ]);
   });
 
-  test('goes through every due instant in order when it advances a year [D-60]', async () => {
+  test('goes through every due instant in order when it advances a year [D-60]', async ({
+    world,
+  }) => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({
@@ -109,7 +98,9 @@ describe('a test clock', () => {
     expect(await world.events(ref)).toHaveLength(events.length);
   });
 
-  test('stands still between advances, also when a subscription continues as new [D-60]', async () => {
+  test('stands still between advances, also when a subscription continues as new [D-60]', async ({
+    world,
+  }) => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
@@ -127,7 +118,7 @@ describe('a test clock', () => {
     expect(await world.book(ref)).toHaveLength(100);
   });
 
-  test('is READY when a run continues as new exactly at its target [D-60]', async () => {
+  test('is READY when a run continues as new exactly at its target [D-60]', async ({ world }) => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
     const clock = await world.createClock(createdAt);
     const ref = await world.create({
@@ -144,7 +135,9 @@ describe('a test clock', () => {
     expect(await world.book(ref)).toHaveLength(77);
   });
 
-  test('continues from the time it reached when a subscription lost its workflow [D-60]', async () => {
+  test('continues from the time it reached when a subscription lost its workflow [D-60]', async ({
+    world,
+  }) => {
     const { ref, clock } = await unpaidIn(world);
     const { subscriptionId } = ref;
     for (const operation of ['charge', 'lookup']) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
@@ -10,11 +10,10 @@ import {
 } from '../../workflows/one-off-orders/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,
@@ -22,7 +21,7 @@ import {
   keep,
   keepSubscription,
   pay,
-  record,
+  recorderOn,
   send,
   sleeps,
   spoilMethod,
@@ -33,20 +32,9 @@ import {
 
 /** The paths of the first releases. The other `*.record.ts` files have newer paths. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const record = recorderOn(onDevServer());
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-async function inReview() {
+async function inReview(world: World) {
   return vi.waitFor(async () => {
     const [attempt] = await world.db
       .select()
@@ -57,7 +45,7 @@ async function inReview() {
   }, 10_000);
 }
 
-const settle = (attemptId: string) =>
+const settle = (world: World, attemptId: string) =>
   decideReview(world.db, attemptId, {
     outcome: 'not_charged',
     gatewayId: null,
@@ -67,20 +55,20 @@ const settle = (attemptId: string) =>
   });
 
 describe('record', () => {
-  record('checkout-then-sleep', async () => {
+  record('checkout-then-sleep', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
     await pay(world, ref);
     await sleeps(world, ref);
     expect(await keepSubscription(world, 'checkout-then-sleep', ref)).toBeGreaterThan(0);
   });
 
-  record('checkout-expired', async () => {
+  record('checkout-expired', async ({ world }) => {
     const { clock, ref } = await begin(world);
     await world.advance(clock, START + 25 * 3_600_000);
     expect(await keepSubscription(world, 'checkout-expired', ref)).toBeGreaterThan(0);
   });
 
-  record('trial-to-end', async () => {
+  record('trial-to-end', async ({ world }) => {
     const { clock, ref } = await begin(world, {
       cycleCount: 3,
       trial: { interval: 'DAY', count: 7 },
@@ -90,7 +78,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'trial-to-end', ref)).toBeGreaterThan(0);
   });
 
-  record('dunning-to-recovery', async () => {
+  record('dunning-to-recovery', async ({ world }) => {
     const { clock, ref } = await unpaid(world);
     await decline(world, ref, 2);
     await send(world, ref, { kind: 'manualRetry' });
@@ -100,7 +88,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'dunning-to-recovery', ref)).toBeGreaterThan(0);
   });
 
-  record('edit-pause-cancel', async () => {
+  record('edit-pause-cancel', async ({ world }) => {
     const { clock, ref } = await unpaid(world);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
     await send(world, ref, { kind: 'pause' });
@@ -111,7 +99,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'edit-pause-cancel', ref)).toBeGreaterThan(0);
   });
 
-  record('unknown-outcome', async () => {
+  record('unknown-outcome', async ({ world }) => {
     const { ref } = await unpaid(world);
     for (const fault of [
       { operation: 'charge', effect: 'none' },
@@ -130,13 +118,13 @@ describe('record', () => {
     expect(await keepSubscription(world, 'unknown-outcome', ref)).toBeGreaterThan(0);
   });
 
-  record('review', async () => {
+  record('review', async ({ world }) => {
     const { ref } = await unpaid(world);
     await spoilMethod(world, (await world.state(ref)).paymentMethodId);
     await send(world, ref, { kind: 'manualRetry' });
-    const attempt = await inReview();
+    const attempt = await inReview(world);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
-    await settle(attempt.id);
+    await settle(world, attempt.id);
     await world.workflows.recheck(ref);
     await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 10_000);
     expect(await keepSubscription(world, 'review', ref)).toBeGreaterThan(0);
@@ -168,19 +156,19 @@ describe('record', () => {
     expect(await keep(world, 'late-charge', workflowId)).toBe(1);
   });
 
-  record('payment-review', async () => {
+  record('payment-review', async ({ world }) => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await spoilMethod(world, (await payments.intent(ref)).paymentMethodId);
     const paying = world.payments.pay({ ...ref, token: null });
-    const attempt = await inReview();
-    await settle(attempt.id);
+    const attempt = await inReview(world);
+    await settle(world, attempt.id);
     await world.payments.wakePayment(ref);
     expect((await paying).kind).toBe('declined');
     expect(await keep(world, 'payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('operator', async () => {
+  record('operator', async ({ world }) => {
     const { ref } = await unpaid(world);
     const handle = workflowOf(world, ref);
     await handle.signal('edit', 'junk');
@@ -191,7 +179,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'operator', ref)).toBeGreaterThan(0);
   });
 
-  record('webhook-endpoint', async () => {
+  record('webhook-endpoint', async ({ world }) => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     receiver.answerNext({ status: 500 });
     const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
@@ -203,14 +191,14 @@ describe('record', () => {
     await receiver.close();
   });
 
-  record('payment', async () => {
+  record('payment', async ({ world }) => {
     const payments = paymentsIn(world);
     const ref = await payments.payment('hosted');
     await world.payments.pay({ ...ref, token: await payments.card() });
     expect(await keep(world, 'payment', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('payment-unknown', async () => {
+  record('payment-unknown', async ({ world }) => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     const fault = { match: {}, count: 1_000 };
@@ -234,21 +222,21 @@ describe('record', () => {
     expect(await keep(world, 'payment-unknown', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('refund', async () => {
+  record('refund', async ({ world }) => {
     const payments = paymentsIn(world);
     const { ref } = await payments.refund(await payments.paid());
     await world.payments.refund(ref);
     expect(await keep(world, 'refund', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('setup-method', async () => {
+  record('setup-method', async ({ world }) => {
     const payments = paymentsIn(world);
     const { customerId: _, ...ref } = await payments.setup();
     await world.payments.saveMethod({ ...ref, ...(await payments.card()) });
     expect(await keep(world, 'setup-method', setupMethodWorkflowId(ref.setupMethodId))).toBe(1);
   });
 
-  record('maintenance', async () => {
+  record('maintenance', async ({ world }) => {
     const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
     const handle = await world.client.workflow.start('maintenance', {
       workflowId,

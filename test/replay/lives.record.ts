@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { onDevServer } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,
   decline,
   keepSubscription,
   pay,
-  record,
+  recorderOn,
   send,
   sleeps,
   START,
@@ -21,80 +20,69 @@ import {
 
 /** Paths of subscriptions without failures of activities or of the gateway. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
+const record = recorderOn(onDevServer());
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
-
-const reaches = (ref: SubscriptionRef, status: string) =>
+const reaches = (world: World, ref: SubscriptionRef, status: string) =>
   vi.waitFor(async () => expect((await world.state(ref)).status).toBe(status), 20_000);
 
-async function keepEnded(path: string, ref: SubscriptionRef): Promise<number> {
+async function keepEnded(world: World, path: string, ref: SubscriptionRef): Promise<number> {
   await workflowOf(world, ref).result();
   return keepSubscription(world, path, ref);
 }
 
 describe('record', () => {
-  record('upfront', async () => {
+  record('upfront', async ({ world }) => {
     const { clock, ref } = await begin(world, { upfrontAmountMinor: 500, cycleCount: 2 });
     await pay(world, ref);
     await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepEnded('upfront', ref)).toBe(1);
+    expect(await keepEnded(world, 'upfront', ref)).toBe(1);
   });
 
-  record('jitter', async () => {
+  record('jitter', async ({ world }) => {
     await changeSettings(world.db, world.merchantId, { jitterMs: 6 * 3_600_000 });
     const { clock, ref } = await begin(world, { cycleCount: 2 });
     await changeSettings(world.db, world.merchantId, { jitterMs: 0 });
     await pay(world, ref);
     await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepEnded('jitter', ref)).toBe(1);
+    expect(await keepEnded(world, 'jitter', ref)).toBe(1);
   });
 
-  record('checkout-declined', async () => {
+  record('checkout-declined', async ({ world }) => {
     const { ref } = await begin(world, { cycleCount: 1 });
     await pay(world, ref, '4242424242424241');
     await pay(world, ref, '4000000000000002');
     await pay(world, ref);
-    expect(await keepEnded('checkout-declined', ref)).toBe(1);
+    expect(await keepEnded(world, 'checkout-declined', ref)).toBe(1);
   });
 
-  record('checkout-cancelled', async () => {
+  record('checkout-cancelled', async ({ world }) => {
     const { ref } = await begin(world);
     await send(world, ref, { kind: 'cancel', reason: 'checkout_cancelled' });
-    expect(await keepEnded('checkout-cancelled', ref)).toBe(1);
+    expect(await keepEnded(world, 'checkout-cancelled', ref)).toBe(1);
   });
 
-  record('checkout-expired-asleep', async () => {
+  record('checkout-expired-asleep', async ({ world }) => {
     const createdAt = Date.now();
     const ref = await world.create({ createdAt, checkoutExpiresAt: createdAt + 3_000 });
-    expect(await keepEnded('checkout-expired-asleep', ref)).toBe(1);
+    expect(await keepEnded(world, 'checkout-expired-asleep', ref)).toBe(1);
   });
 
-  record('trial-asleep', async () => {
+  record('trial-asleep', async ({ world }) => {
     const trial = { interval: 'DAY', count: 7 } as const;
     const ref = await world.create({ createdAt: Date.now(), terms: { trial, cycleCount: 1 } });
     await pay(world, ref);
     await sleeps(world, ref);
     await send(world, ref, { kind: 'edit', newNextPaymentAt: Date.now() + 3_000 });
-    expect(await keepEnded('trial-asleep', ref)).toBeGreaterThan(2);
+    expect(await keepEnded(world, 'trial-asleep', ref)).toBeGreaterThan(2);
   });
 
-  record('asleep', async () => {
+  record('asleep', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now() });
     await pay(world, ref);
     await sleeps(world, ref);
     await decline(world, ref, 2);
     await send(world, ref, { kind: 'edit', newNextPaymentAt: Date.now() + 3_000 });
-    await reaches(ref, 'UNPAID');
+    await reaches(world, ref, 'UNPAID');
     await sleeps(world, ref);
     await send(world, ref, { kind: 'manualRetry' });
     await sleeps(world, ref);
@@ -110,10 +98,10 @@ describe('record', () => {
     await world.workflows.execute(ref, newMethodCommand(await world.token()));
     await sleeps(world, ref);
     await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepEnded('asleep', ref)).toBeGreaterThan(6);
+    expect(await keepEnded(world, 'asleep', ref)).toBeGreaterThan(6);
   });
 
-  record('poked', async () => {
+  record('poked', async ({ world }) => {
     const { ref } = await begin(world);
     await pay(world, ref);
     await sleeps(world, ref);
@@ -123,37 +111,37 @@ describe('record', () => {
       expect(historyLength).toBeGreaterThan(12);
     }, 20_000);
     await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepEnded('poked', ref)).toBe(2);
+    expect(await keepEnded(world, 'poked', ref)).toBe(2);
   });
 
-  record('operator-signals', async () => {
+  record('operator-signals', async ({ world }) => {
     const { ref } = await unpaid(world);
     const handle = workflowOf(world, ref);
     await handle.signal('edit', { newAmountMinor: 2_500 });
     await handle.signal('manualRetry');
-    await reaches(ref, 'ACTIVE');
+    await reaches(world, ref, 'ACTIVE');
     await handle.signal('pause');
-    await reaches(ref, 'PAUSED');
+    await reaches(world, ref, 'PAUSED');
     await handle.signal('unpause', { newNextPaymentAt: START + 90 * 86_400_000 });
-    await reaches(ref, 'ACTIVE');
+    await reaches(world, ref, 'ACTIVE');
     await handle.signal('cancel');
-    expect(await keepEnded('operator-signals', ref)).toBe(1);
+    expect(await keepEnded(world, 'operator-signals', ref)).toBe(1);
   });
 
-  record('long-on-a-clock', async () => {
+  record('long-on-a-clock', async ({ world }) => {
     const { clock, ref } = await begin(world, { interval: 'DAY', cycleCount: 45 });
     await pay(world, ref);
     await world.advance(clock, START + 50 * 86_400_000);
-    expect(await keepEnded('long-on-a-clock', ref)).toBe(2);
+    expect(await keepEnded(world, 'long-on-a-clock', ref)).toBe(2);
   });
 
-  record('full-while-asleep', async () => {
+  record('full-while-asleep', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 2 });
     await pay(world, ref);
     await sleeps(world, ref);
     await lengthenHistory(workflowOf(world, ref), START, 400);
     await sleeps(world, ref);
     await world.advance(clock, START + 50 * 86_400_000);
-    expect(await keepEnded('full-while-asleep', ref)).toBe(3);
+    expect(await keepEnded(world, 'full-while-asleep', ref)).toBe(3);
   });
 });

@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
 import {
   begin,
   decline,
   keepSubscription,
   pay,
-  record,
+  recorderOn,
   send,
   START,
   unpaid,
@@ -18,21 +16,10 @@ import {
 
 /** Paths with local activities first, in which a run continues after a renewal. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const record = recorderOn(onDevServer());
 
 describe('record', () => {
-  record('second-shape-to-end', async () => {
+  record('second-shape-to-end', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 4 });
     await pay(world, ref);
     await world.advance(clock, '2027-04-01T00:00:00Z');
@@ -40,14 +27,14 @@ describe('record', () => {
     expect(await keepSubscription(world, 'second-shape-to-end', ref)).toBe(1);
   });
 
-  record('second-shape-asleep', async () => {
+  record('second-shape-asleep', async ({ world }) => {
     const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
     await pay(world, ref);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
     expect(await keepSubscription(world, 'second-shape-asleep', ref)).toBe(1);
   });
 
-  record('second-shape-trial', async () => {
+  record('second-shape-trial', async ({ world }) => {
     const { clock, ref } = await begin(world, {
       cycleCount: 2,
       trial: { interval: 'DAY', count: 7 },
@@ -57,7 +44,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'second-shape-trial', ref)).toBe(1);
   });
 
-  record('second-shape-dunning', async () => {
+  record('second-shape-dunning', async ({ world }) => {
     const { clock, ref } = await unpaid(world);
     await decline(world, ref, 2);
     await send(world, ref, { kind: 'manualRetry' });
@@ -67,7 +54,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'second-shape-dunning', ref)).toBe(1);
   });
 
-  record('second-shape-commands', async () => {
+  record('second-shape-commands', async ({ world }) => {
     const { clock, ref } = await unpaid(world);
     await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
     await send(world, ref, { kind: 'pause' });
@@ -78,7 +65,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'second-shape-commands', ref)).toBe(1);
   });
 
-  record('second-shape-over-budget', async () => {
+  record('second-shape-over-budget', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
     await world.control('POST', '/control/faults', {
@@ -92,7 +79,7 @@ describe('record', () => {
     expect(await keepSubscription(world, 'second-shape-over-budget', ref)).toBe(1);
   });
 
-  record('second-shape-continued', async () => {
+  record('second-shape-continued', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
     const workflow = workflowOf(world, ref);

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { eq } from 'drizzle-orm';
-import { expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
+import type { TestAPI, TestFunction } from 'vitest';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -17,9 +18,11 @@ const FOLDER = 'test/replay/histories';
  * Runs a path on real servers, unless it has a file: the history of an older release is never
  * overwritten. `npm run record-histories` thus records only the paths without files.
  */
-export function record(path: string, run: () => Promise<unknown>): void {
-  // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- the caller has both
-  test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, run);
+export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
+  return (path: string, run: TestFunction<Fixtures>): void => {
+    // oxlint-disable-next-line vitest/valid-title, vitest/expect-expect -- the caller has both
+    test.skipIf(existsSync(`${FOLDER}/${path}-1.json`))(path, run);
+  };
 }
 
 /** Writes the history of every run of a workflow to `<path>-<n>.json`. Returns their number. */

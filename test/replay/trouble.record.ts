@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { refunds } from '../../db/schema/refunds.ts';
@@ -8,16 +8,15 @@ import {
   refundWorkflowId,
   setupMethodWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
+import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 import {
   begin,
   keep,
   keepSubscription,
   pay,
-  record,
+  recorderOn,
   send,
   unpaid,
   workflowOf,
@@ -25,20 +24,10 @@ import {
 
 /** Paths with failures of activities, of the gateway or of a workflow. */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
 /** The number of failures that are left for each activity. */
 const failures: Partial<Record<keyof Activities, number>> = {};
 
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server, { wrap: withFailures });
-});
-
-afterAll(async () => {
-  await world.close();
-  await server.close();
-});
+const record = recorderOn(onDevServer({ wrap: withFailures }));
 
 function withFailures(activities: Activities): Activities {
   const entries = Object.entries(activities).map(([name, activity]) => [
@@ -53,7 +42,7 @@ function withFailures(activities: Activities): Activities {
   return Object.fromEntries(entries) as Activities;
 }
 
-const fault = (operation: string, effect = 'done') =>
+const fault = (world: World, operation: string, effect = 'done') =>
   world.control('POST', '/control/faults', {
     operation,
     effect,
@@ -62,13 +51,13 @@ const fault = (operation: string, effect = 'done') =>
     match: {},
   });
 
-const keepEnded = async (path: string, ref: SubscriptionRef): Promise<number> => {
+const keepEnded = async (world: World, path: string, ref: SubscriptionRef): Promise<number> => {
   await workflowOf(world, ref).result();
   return keepSubscription(world, path, ref);
 };
 
 describe('record', () => {
-  record('gave-up', async () => {
+  record('gave-up', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 3 });
     await pay(world, ref);
     // One more failure than the activity has attempts.
@@ -82,32 +71,32 @@ describe('record', () => {
     await send(world, ref, { kind: 'unpause', newNextPaymentAt });
     await world.advance(clock, '2027-02-21T00:00:00Z');
     await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepEnded('gave-up', ref)).toBeGreaterThan(0);
+    expect(await keepEnded(world, 'gave-up', ref)).toBeGreaterThan(0);
   });
 
-  record('restarted', async () => {
+  record('restarted', async ({ world }) => {
     const { clock, ref } = await begin(world, { cycleCount: 2 });
     await pay(world, ref);
     await workflowOf(world, ref).terminate('to be started again');
     await world.workflows.recheck(ref);
     await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepEnded('restarted', ref)).toBe(1);
+    expect(await keepEnded(world, 'restarted', ref)).toBe(1);
   });
 
-  record('cancelled-in-doubt', async () => {
+  record('cancelled-in-doubt', async ({ world }) => {
     const { ref } = await unpaid(world);
-    await fault('charge', 'none');
-    await fault('lookup');
+    await fault(world, 'charge', 'none');
+    await fault(world, 'lookup');
     await send(world, ref, { kind: 'manualRetry' });
     await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
     await world.control('DELETE', '/control/faults');
-    expect(await keepEnded('cancelled-in-doubt', ref)).toBeGreaterThan(0);
+    expect(await keepEnded(world, 'cancelled-in-doubt', ref)).toBeGreaterThan(0);
   });
 
-  record('refund-unknown', async () => {
+  record('refund-unknown', async ({ world }) => {
     const payments = paymentsIn(world);
     const { ref } = await payments.refund(await payments.paid());
-    await fault('refund');
+    await fault(world, 'refund');
     const refunding = world.payments.refund(ref);
     await vi.waitFor(async () => {
       expect((await payments.refundRow(ref)).state).toBe('UNKNOWN');
@@ -117,7 +106,7 @@ describe('record', () => {
     expect(await keep(world, 'refund-unknown', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('refund-review', async () => {
+  record('refund-review', async ({ world }) => {
     const payments = paymentsIn(world);
     const { ref } = await payments.refund(await payments.paid());
     await world.db.update(refunds).set({ gatewayChargeId: '' }).where(eq(refunds.id, ref.refundId));
@@ -137,10 +126,10 @@ describe('record', () => {
     expect(await keep(world, 'refund-review', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('setup-method-unknown', async () => {
+  record('setup-method-unknown', async ({ world }) => {
     const payments = paymentsIn(world);
     const { customerId: _, ...ref } = await payments.setup();
-    await fault('methods');
+    await fault(world, 'methods');
     const saving = world.payments.saveMethod({ ...ref, ...(await payments.card()) });
     const handle = world.client.workflow.getHandle(setupMethodWorkflowId(ref.setupMethodId));
     await vi.waitFor(async () => {

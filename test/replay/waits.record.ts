@@ -1,5 +1,5 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import {
@@ -18,29 +18,18 @@ import {
   WEBHOOK_ENDPOINT_WORKFLOW,
   webhookEndpointWorkflowId,
 } from '../../workflows/webhook-endpoint/messages.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import type { World } from '../support/world.ts';
-import { keep, record } from './recorder.ts';
+import { keep, recorderOn } from './recorder.ts';
 
 /** Paths that take days: workflows that retry until they continue as new, on a time-skipping server. */
 
-let env: TestWorkflowEnvironment;
-let world: World;
 /** The number of pending answers that are left. */
 const pendingLeft = { chargePayment: 60 };
 /** Drains of the endpoint queue so far. */
 let drained = 0;
 
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: withFakeAnswers });
-});
-
-afterAll(async () => {
-  await world.close();
-  await env.teardown();
-});
+const record = recorderOn(onTimeSkippingServer({ wrap: withFakeAnswers }));
 
 /** Replaces the activities, because these paths record only the waits of the workflows. */
 function withFakeAnswers(activities: Activities): Activities {
@@ -63,52 +52,58 @@ function withFakeAnswers(activities: Activities): Activities {
   };
 }
 
-async function startWorkflow(type: string, workflowId: string, input: object) {
+async function startWorkflow(
+  server: TestWorkflowEnvironment,
+  world: World,
+  type: string,
+  workflowId: string,
+  input: object,
+) {
   const taskQueue = `${world.taskQueuePrefix}billing`;
-  return env.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
+  return server.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
 }
 
 describe('record', () => {
-  record('payment-long', async () => {
+  record('payment-long', async ({ server, world }) => {
     const { merchantId } = world;
     const workflowId = paymentWorkflowId('in_that_waits');
     const input = { merchantId, intentId: 'in_that_waits', token: null, lookups: 0 };
-    await (await startWorkflow(PAYMENT_WORKFLOW, workflowId, input)).result();
-    expect(await keep(env, 'payment-long', workflowId)).toBe(2);
+    await (await startWorkflow(server, world, PAYMENT_WORKFLOW, workflowId, input)).result();
+    expect(await keep(server, 'payment-long', workflowId)).toBe(2);
   });
 
-  record('webhook-endpoint-long', async () => {
+  record('webhook-endpoint-long', async ({ server, world }) => {
     const { merchantId } = world;
     const workflowId = webhookEndpointWorkflowId('whc_that_waits');
     const input = { merchantId, configId: 'whc_that_waits' };
-    const handle = await startWorkflow(WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
+    const handle = await startWorkflow(server, world, WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
     // Wake-ups during a breaker pause, and during one that ends before the next attempt.
     for (const drains of [2, 3]) {
       await vi.waitFor(() => expect(drained).toBe(drains), 20_000);
       await handle.signal(wake);
-      await env.sleep(61_000);
+      await server.sleep(61_000);
     }
     await vi.waitFor(() => expect(drained).toBe(4), 20_000);
     await handle.signal(breakerClosed);
     await handle.result();
-    expect(await keep(env, 'webhook-endpoint-long', workflowId)).toBe(2);
+    expect(await keep(server, 'webhook-endpoint-long', workflowId)).toBe(2);
   });
 
-  record('late-charge-none', async () => {
+  record('late-charge-none', async ({ server, world }) => {
     const { merchantId } = world;
     const workflowId = lateChargeWorkflowId('att_that_waits');
     const input = { merchantId, attemptId: 'att_that_waits', lookups: 0 };
-    await (await startWorkflow(LATE_CHARGE_WORKFLOW, workflowId, input)).result();
-    expect(await keep(env, 'late-charge-none', workflowId)).toBe(1);
+    await (await startWorkflow(server, world, LATE_CHARGE_WORKFLOW, workflowId, input)).result();
+    expect(await keep(server, 'late-charge-none', workflowId)).toBe(1);
   });
 
-  record('maintenance-long', async () => {
+  record('maintenance-long', async ({ server, world }) => {
     const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
-    const handle = await startWorkflow(MAINTENANCE_WORKFLOW, workflowId, {});
-    await env.sleep(1_100_000);
+    const handle = await startWorkflow(server, world, MAINTENANCE_WORKFLOW, workflowId, {});
+    await server.sleep(1_100_000);
     await vi.waitFor(async () => {
       expect((await handle.describe()).runId).not.toBe(handle.firstExecutionRunId);
     }, 20_000);
-    expect(await keep(env, 'maintenance-long', workflowId)).toBe(2);
+    expect(await keep(server, 'maintenance-long', workflowId)).toBe(2);
   });
 });

@@ -1,27 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
+import { onDevServer } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
-import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-let world: World;
-let shop: Shop;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-  world = await createWorld(server);
-  shop = await openShop(world);
-});
-
-afterAll(async () => {
-  await shop.close();
-  await world.close();
-  await server.close();
-});
+const test = onDevServer();
 
 interface Created {
   subscriptionId: string;
@@ -29,7 +13,7 @@ interface Created {
 }
 
 /** Creates a subscription over HTTP, on its own test clock that starts at `startsAt`. */
-async function subscribe(startsAt: string, terms: object) {
+async function subscribe(world: World, shop: Shop, startsAt: string, terms: object) {
   const now = Date.parse(startsAt);
   const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
   const { testClockId } = clock;
@@ -79,9 +63,12 @@ async function subscribe(startsAt: string, terms: object) {
 }
 
 describe('a subscription in a leap year', () => {
-  test('is charged on each due day when one charge is declined [D-05, D-30, D-51]', async () => {
+  test('is charged on each due day when one charge is declined [D-05, D-30, D-51]', async ({
+    world,
+    shop,
+  }) => {
     // Given a trial that ends on the 31st, with a card from the hosted page
-    const subscription = await subscribe('2028-01-24T09:30:00Z', {
+    const subscription = await subscribe(world, shop, '2028-01-24T09:30:00Z', {
       cycleCount: 12,
       trialPeriodCount: 7,
       trialPeriodInterval: 'DAY',
@@ -195,9 +182,9 @@ describe('a subscription in a leap year', () => {
 });
 
 describe('an upfront amount', () => {
-  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async () => {
+  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async ({ world, shop }) => {
     // Given a payer whose first card is declined on the page and whose second is not
-    const subscription = await subscribe('2027-10-31T18:00:00Z', {
+    const subscription = await subscribe(world, shop, '2027-10-31T18:00:00Z', {
       amount: 2_500,
       currency: 'EUR',
       upfrontAmount: 9_900,

@@ -33,7 +33,7 @@ export function hostedWorld() {
     browser = await launchChromium();
     toClose.push(() => browser.close());
     const server = await connectDevServer();
-    toClose.push(() => server.close());
+    toClose.push(() => server.teardown());
     world = await createWorld(server);
     toClose.push(() => world.close());
     shop = await openShop(world);

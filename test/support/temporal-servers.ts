@@ -38,15 +38,15 @@ export interface TemporalPlace {
 }
 
 /** Connects to the test run's Temporal dev server, which runs in real time. */
-export async function connectDevServer(): Promise<TemporalPlace & { close(): Promise<void> }> {
+export async function connectDevServer(): Promise<TemporalPlace & { teardown(): Promise<void> }> {
   installRuntime();
   const address = inject('temporalAddress');
   const connection = await Connection.connect({ address });
   const nativeConnection = await NativeConnection.connect({ address });
   const client = new Client({ connection });
-  const close = async () => {
+  const teardown = async () => {
     await connection.close();
     await nativeConnection.close();
   };
-  return { client, nativeConnection, close };
+  return { client, nativeConnection, teardown };
 }

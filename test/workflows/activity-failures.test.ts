@@ -1,36 +1,24 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/lives.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const DAY = 86_400_000;
-
-let env: TestWorkflowEnvironment;
-let world: World;
 
 /** How often each activity fails, and whether it does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
 /** Runs once after the work of an activity, before its result is returned. */
 const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
 
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: withFaults });
-});
-
-afterAll(async () => {
-  await world.close();
-  await env.teardown();
-});
+const test = onTimeSkippingServer({ wrap: withFaults });
 
 beforeEach(() => {
   for (const made of [faults, meanwhile]) {
@@ -59,21 +47,21 @@ function withFaults(activities: Activities): Activities {
 }
 
 /** Sleeps in steps of 10 s until the answer is there, because the server skips time only in sleeps. */
-async function whileTimePasses<T>(answer: Promise<T>): Promise<T> {
+async function whileTimePasses<T>(server: TestWorkflowEnvironment, answer: Promise<T>): Promise<T> {
   const isAnswered = answer.then(
     () => true,
     () => true,
   );
   for (let slept = 0; slept < DAY; slept += 10_000) {
     if (await Promise.race([isAnswered, Promise.resolve(false)])) break;
-    await env.sleep(10_000);
+    await server.sleep(10_000);
   }
   return answer;
 }
 
-async function active() {
+async function active(server: TestWorkflowEnvironment, world: World) {
   const ref = await world.create({
-    createdAt: await env.currentTimeMs(),
+    createdAt: await server.currentTimeMs(),
     terms: { cycleCount: 2 },
   });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
@@ -81,61 +69,72 @@ async function active() {
 }
 
 /** The command answers 503 while the row cannot be read. A repeat succeeds after that. */
-async function isDoneWhenRowIsReadAgain(ref: SubscriptionRef, command: Command): Promise<void> {
-  const ask = () => whileTimePasses(world.workflows.execute(ref, command));
+async function isDoneWhenRowIsReadAgain(
+  server: TestWorkflowEnvironment,
+  world: World,
+  ref: SubscriptionRef,
+  command: Command,
+): Promise<void> {
+  const ask = () => whileTimePasses(server, world.workflows.execute(ref, command));
   await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
   faults.loadSubscription = { times: 0, effect: false };
-  await env.sleep(60_000);
+  await server.sleep(60_000);
   expect(await ask()).toEqual({ kind: 'result', result: { kind: 'done' } });
 }
 
 describe('a lasting activity failure', () => {
-  test.each([
+  test.for([
     ['before', false],
     ['after', true],
-  ])('%s the charge delays the cycle, which is charged once [D-32]', async (_, effect) => {
-    const ref = await active();
-    // More failures than attempts: the workflow sees the failure and tries again after its backoff.
-    faults.chargeAttempt = { times: 7, effect };
-    await env.sleep(31 * DAY + 120_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
-    // After six attempts, the first as a local activity, the workflow reads the row again. If the
-    // charge is done, it makes no further attempt.
-    expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
-    expect((await world.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
-      ['succeeded', 1],
-      ['succeeded', 1],
-    ]);
-    const events = await world.events(ref);
-    expect(events.map((event) => event['eventType'])).toEqual([
-      'intent.created',
-      'subscription.created',
-      'intent.success',
-      'subscription.cycle_charged',
-      'subscription.active',
-      'intent.created',
-      'intent.success',
-      'subscription.cycle_charged',
-      'subscription.ended',
-    ]);
-    await env.sleep(400 * DAY);
-    expect(await world.events(ref)).toHaveLength(events.length);
-  });
+  ] as const)(
+    '%s the charge delays the cycle, which is charged once [D-32]',
+    async ([, effect], { server, world }) => {
+      const ref = await active(server, world);
+      // More failures than attempts: the workflow sees the failure and tries again after its backoff.
+      faults.chargeAttempt = { times: 7, effect };
+      await server.sleep(31 * DAY + 120_000);
+      await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
+      // After six attempts, the first as a local activity, the workflow reads the row again. If the
+      // charge is done, it makes no further attempt.
+      expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
+      expect((await world.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
+        ['succeeded', 1],
+        ['succeeded', 1],
+      ]);
+      const events = await world.events(ref);
+      expect(events.map((event) => event['eventType'])).toEqual([
+        'intent.created',
+        'subscription.created',
+        'intent.success',
+        'subscription.cycle_charged',
+        'subscription.active',
+        'intent.created',
+        'intent.success',
+        'subscription.cycle_charged',
+        'subscription.ended',
+      ]);
+      await server.sleep(400 * DAY);
+      expect(await world.events(ref)).toHaveLength(events.length);
+    },
+  );
 
-  test.each([
+  test.for([
     ['before', false],
     ['after', true],
-  ])(
+  ] as const)(
     '%s the commit of a command is resolved by a repeat of the command [D-32]',
-    async (_, effect) => {
-      const ref = await active();
+    async ([, effect], { server, world }) => {
+      const ref = await active(server, world);
       faults.record = { times: 100, effect };
       const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-      await whileTimePasses(world.workflows.execute(ref, pause).catch((error: unknown) => error));
+      await whileTimePasses(
+        server,
+        world.workflows.execute(ref, pause).catch((error: unknown) => error),
+      );
       faults.record = { times: 0, effect };
       // Longer than the backoff before the last failing attempt.
-      await env.sleep(60_000);
-      expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
+      await server.sleep(60_000);
+      expect(await whileTimePasses(server, world.workflows.execute(ref, pause))).toEqual({
         kind: 'result',
         result: { kind: 'done' },
       });
@@ -147,9 +146,12 @@ describe('a lasting activity failure', () => {
     },
   );
 
-  test('after the commit of an edit does not lose the new date [D-15]', async () => {
-    const ref = await active();
-    const now = await env.currentTimeMs();
+  test('after the commit of an edit does not lose the new date [D-15]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await active(server, world);
+    const now = await server.currentTimeMs();
     const newNextPaymentAt = now + 5 * DAY;
     faults.record = { times: 7, effect: true };
     const edit = {
@@ -157,8 +159,11 @@ describe('a lasting activity failure', () => {
       commandId: `edit:${ref.subscriptionId}`,
       newNextPaymentAt,
     } as const;
-    await whileTimePasses(world.workflows.execute(ref, edit).catch((error: unknown) => error));
-    await env.sleep(5 * DAY);
+    await whileTimePasses(
+      server,
+      world.workflows.execute(ref, edit).catch((error: unknown) => error),
+    );
+    await server.sleep(5 * DAY);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
     const charged = (await world.events(ref)).filter(
       (event) => event['eventType'] === 'subscription.cycle_charged',
@@ -170,49 +175,61 @@ describe('a lasting activity failure', () => {
     expect(await world.book(ref)).toHaveLength(2);
   });
 
-  test('after the commit of a pause does not refuse a later unpause [D-17]', async () => {
-    const ref = await active();
+  test('after the commit of a pause does not refuse a later unpause [D-17]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await active(server, world);
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    expect(await whileTimePasses(world.workflows.execute(ref, pause))).toEqual({
+    expect(await whileTimePasses(server, world.workflows.execute(ref, pause))).toEqual({
       kind: 'result',
       result: { kind: 'done' },
     });
     const unpause = {
       kind: 'unpause',
       commandId: `unpause:${ref.subscriptionId}`,
-      newNextPaymentAt: (await env.currentTimeMs()) + 5 * DAY,
+      newNextPaymentAt: (await server.currentTimeMs()) + 5 * DAY,
     } as const;
-    await isDoneWhenRowIsReadAgain(ref, unpause);
+    await isDoneWhenRowIsReadAgain(server, world, ref, unpause);
     expect((await world.state(ref)).status).toBe('ACTIVE');
   });
 
-  test('during the read of the row lets a repeat of the command succeed later [D-17]', async () => {
-    const ref = await active();
+  test('during the read of the row lets a repeat of the command succeed later [D-17]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await active(server, world);
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    await env.sleep(60_000);
+    await server.sleep(60_000);
     faults.loadSubscription = { times: 1_000, effect: false };
     await handle.signal(poke);
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    await isDoneWhenRowIsReadAgain(ref, pause);
+    await isDoneWhenRowIsReadAgain(server, world, ref, pause);
     expect((await world.state(ref)).status).toBe('PAUSED');
   });
 
-  test('delays an operator’s cancel signal until the database is back [D-§4]', async () => {
-    const ref = await active();
+  test('delays an operator’s cancel signal until the database is back [D-§4]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await active(server, world);
     faults.record = { times: 14, effect: false };
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('cancel');
-    await env.sleep(300_000);
+    await server.sleep(300_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
     expect(faults.record.times).toBe(0);
-    await env.sleep(400 * DAY);
+    await server.sleep(400 * DAY);
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('delays an operator’s pause signal in a full run until the database is back', async () => {
-    const createdAt = await env.currentTimeMs();
+  test('delays an operator’s pause signal in a full run until the database is back', async ({
+    server,
+    world,
+  }) => {
+    const createdAt = await server.currentTimeMs();
     const clock = await world.createClock(createdAt);
     const ref = await world.create({ createdAt, testClockId: clock });
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
@@ -221,38 +238,41 @@ describe('a lasting activity failure', () => {
     await handle.signal('pause');
     await lengthenHistory(handle, createdAt, 450);
     await world.sendClock(clock, createdAt + DAY);
-    await env.sleep(300_000);
+    await server.sleep(300_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 30_000);
     expect(faults.record.times).toBe(0);
     await world.advance(clock, createdAt + 60 * DAY);
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('delays the expiry of a checkout and does not prevent it [D-§4]', async () => {
-    const ref = await world.create({ createdAt: await env.currentTimeMs() });
+  test('delays the expiry of a checkout and does not prevent it [D-§4]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await world.create({ createdAt: await server.currentTimeMs() });
     faults.record = { times: 8, effect: false };
-    await env.sleep(DAY + 120_000);
+    await server.sleep(DAY + 120_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
     expect((await world.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
   });
 
-  test('in webhook delivery does not affect the subscription', async () => {
+  test('in webhook delivery does not affect the subscription', async ({ server, world }) => {
     faults.deliverPending = { times: 1_000, effect: false };
-    const ref = await active();
-    await env.sleep(31 * DAY + 120_000);
+    const ref = await active(server, world);
+    await server.sleep(31 * DAY + 120_000);
     await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
     expect((await world.state(ref)).status).toBe('ENDED');
   });
 
-  test('in one webhook delivery is retried without a sweep [D-54]', async () => {
+  test('in one webhook delivery is retried without a sweep [D-54]', async ({ server, world }) => {
     const signer = 'a-secret-of-the-merchant';
     const receiver = await startWebhookReceiver({ secrets: [signer] });
     const configId = await world.subscribe(receiver.url, signer);
-    const ref = await world.create({ createdAt: await env.currentTimeMs() });
+    const ref = await world.create({ createdAt: await server.currentTimeMs() });
     await receiver.waitFor(2);
     faults.deliverPending = { times: 1, effect: false };
     await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await env.sleep(30_000);
+    await server.sleep(30_000);
     await receiver.waitFor(5);
     expect(receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`)).toEqual([
       '1 intent.created',
@@ -266,11 +286,14 @@ describe('a lasting activity failure', () => {
     await receiver.close();
   });
 
-  test('does not fail the workflow when it is permanent, and commands still work', async () => {
-    const ref = await active();
+  test('does not fail the workflow when it is permanent, and commands still work', async ({
+    server,
+    world,
+  }) => {
+    const ref = await active(server, world);
     faults.chargeAttempt = { times: 1_000_000, effect: false };
     const dueAt = Number((await world.events(ref)).at(-1)?.['nextPaymentDate']);
-    await env.sleep(dueAt - (await env.currentTimeMs()) + 600_000);
+    await server.sleep(dueAt - (await server.currentTimeMs()) + 600_000);
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     expect((await handle.describe()).status.name).toBe('RUNNING');
     const cancel = {
@@ -278,8 +301,11 @@ describe('a lasting activity failure', () => {
       commandId: `c:${ref.subscriptionId}`,
       reason: 'cancelled',
     } as const;
-    await whileTimePasses(world.workflows.execute(ref, cancel).catch((error: unknown) => error));
-    expect(await whileTimePasses(world.workflows.execute(ref, cancel))).toMatchObject({
+    await whileTimePasses(
+      server,
+      world.workflows.execute(ref, cancel).catch((error: unknown) => error),
+    );
+    expect(await whileTimePasses(server, world.workflows.execute(ref, cancel))).toMatchObject({
       kind: 'result',
     });
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
@@ -287,10 +313,13 @@ describe('a lasting activity failure', () => {
   });
 });
 
-test('a recheck signal during a read of the row causes a second read', async () => {
-  const ref = await active();
+test('a recheck signal during a read of the row causes a second read', async ({
+  server,
+  world,
+}) => {
+  const ref = await active(server, world);
   const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-  await env.sleep(60_000);
+  await server.sleep(60_000);
   const reads: string[] = [];
   meanwhile.loadSubscription = async () => {
     reads.push('first');

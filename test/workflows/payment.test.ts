@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import {
   PAYMENT_WORKFLOW,
@@ -8,15 +8,9 @@ import {
   REFUND_WORKFLOW,
   refundWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
-import { paymentsIn } from '../support/payments.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
-
-let env: TestWorkflowEnvironment;
-let world: World;
-let payments: Payments;
 
 /** Replaces the outcome of the next calls. Each is used once, in order. */
 type Fault = 'pending' | 'fails';
@@ -24,16 +18,7 @@ const faults: Fault[] = [];
 /** The number of calls so far. */
 let calls = 0;
 
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env, { wrap: withFaults });
-  payments = paymentsIn(world);
-});
-
-afterAll(async () => {
-  await world.close();
-  await env.teardown();
-});
+const test = onTimeSkippingServer({ wrap: withFaults });
 
 beforeEach(() => {
   faults.length = 0;
@@ -54,17 +39,23 @@ function withFaults(activities: Activities): Activities {
   };
 }
 
-const start = (type: string, workflowId: string, input: object) =>
-  env.client.workflow.start(type, {
+const start = (
+  server: TestWorkflowEnvironment,
+  world: World,
+  type: string,
+  workflowId: string,
+  input: object,
+) =>
+  server.client.workflow.start(type, {
     workflowId,
     taskQueue: `${world.taskQueuePrefix}billing`,
     args: [{ ...input, lookups: 0 }],
   });
 
-async function startCharge() {
+async function startCharge(server: TestWorkflowEnvironment, world: World, payments: Payments) {
   const ref = await payments.tokenised();
   const workflowId = paymentWorkflowId(ref.intentId);
-  const handle = await start(PAYMENT_WORKFLOW, workflowId, { ...ref, token: null });
+  const handle = await start(server, world, PAYMENT_WORKFLOW, workflowId, { ...ref, token: null });
   return { ref, handle };
 }
 
@@ -83,9 +74,13 @@ async function timers(handle: WorkflowHandle): Promise<string[]> {
 const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
 describe('a payment of unknown outcome', () => {
-  test('is looked up after 10 s, 30 s, 1, 5, 15 and then every 60 minutes', async () => {
+  test('is looked up after 10 s, 30 s, 1, 5, 15 and then every 60 minutes', async ({
+    server,
+    world,
+    payments,
+  }) => {
     faults.push(...times(8, 'pending'));
-    const { ref, handle } = await startCharge();
+    const { ref, handle } = await startCharge(server, world, payments);
     expect(await handle.result()).toEqual({
       paymentToken: null,
       outcome: { kind: 'succeeded' },
@@ -103,12 +98,16 @@ describe('a payment of unknown outcome', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('continues as new when its history is long, and keeps its backoff', async () => {
+  test('continues as new when its history is long, and keeps its backoff', async ({
+    server,
+    world,
+    payments,
+  }) => {
     faults.push(...times(60, 'pending'));
-    const { ref, handle } = await startCharge();
+    const { ref, handle } = await startCharge(server, world, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(calls).toBe(61);
-    const last = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+    const last = server.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
     expect(new Set(await timers(last))).toEqual(new Set(['3600 s ask the gateway again']));
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
@@ -116,19 +115,27 @@ describe('a payment of unknown outcome', () => {
 });
 
 describe('a payment with failing activities', () => {
-  test('is retried 10 s after an activity failure, and does not fail', async () => {
+  test('is retried 10 s after an activity failure, and does not fail', async ({
+    server,
+    world,
+    payments,
+  }) => {
     // An activity has five attempts before the workflow sees a failure.
     faults.push(...times(10, 'fails'));
-    const { ref, handle } = await startCharge();
+    const { ref, handle } = await startCharge(server, world, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(calls).toBe(11);
     expect(await timers(handle)).toEqual(['10 s try again', '10 s try again']);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('completes after a cancellation request to its workflow', async () => {
+  test('completes after a cancellation request to its workflow', async ({
+    server,
+    world,
+    payments,
+  }) => {
     faults.push('fails', 'pending');
-    const { ref, handle } = await startCharge();
+    const { ref, handle } = await startCharge(server, world, payments);
     await handle.cancel();
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
@@ -136,13 +143,17 @@ describe('a payment with failing activities', () => {
 });
 
 describe('a refund', () => {
-  test('is retried with the same backoff schedule while its outcome is unknown [D-§7]', async () => {
+  test('is retried with the same backoff schedule while its outcome is unknown [D-§7]', async ({
+    server,
+    world,
+    payments,
+  }) => {
     const paid = await payments.tokenised();
     const input = { ...paid, token: null, nowAt: Date.now() };
     expect(await world.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
     faults.push(...times(3, 'pending'));
     const { ref } = await payments.refund(paid, 1_200);
-    const handle = await start(REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
+    const handle = await start(server, world, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
     expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });
     expect(await timers(handle)).toEqual([
       '10 s ask the gateway again',

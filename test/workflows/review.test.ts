@@ -1,17 +1,16 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { eq } from 'drizzle-orm';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { decideReview, listReviews } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
 const HOUR = 3_600_000;
@@ -27,28 +26,17 @@ const LOOKUP_SECONDS = [
   ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
 ];
 
-let env: TestWorkflowEnvironment;
-let world: World;
-
 /** When the gateway was called, in workflow time, and which of the calls are really made. */
 const calledAt: number[] = [];
 let isMade: (call: number) => boolean = () => true;
 
-// Each test has its own world, because timers of an earlier test's subscription would fire in later
+// Each test has its own environment, because timers of an earlier test's subscription would fire in later
 // sleeps of days.
-beforeEach(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env, {
-    wrap: withCallLog,
-    // An outage lasts for hours of workflow time.
-    sendBudget: { newSendsForMs: 200, pauseMs: 100 },
-  });
-});
-
-afterEach(async () => {
-  await world.close();
-  await env.teardown();
-});
+const test = onTimeSkippingServer(
+  // An outage lasts for hours of workflow time.
+  { wrap: withCallLog, sendBudget: { newSendsForMs: 200, pauseMs: 100 } },
+  'test',
+);
 
 beforeEach(() => {
   calledAt.length = 0;
@@ -83,7 +71,7 @@ async function timers(handle: WorkflowHandle): Promise<number[]> {
  */
 const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
 
-async function gatewayIsAway(effect: 'done' | 'none'): Promise<void> {
+async function gatewayIsAway(world: World, effect: 'done' | 'none'): Promise<void> {
   const all = { match: {}, count: 1_000 };
   const charge = { ...all, operation: 'charge', fault: 'lose_answer', effect };
   await world.control('POST', '/control/faults', charge);
@@ -94,11 +82,11 @@ async function gatewayIsAway(effect: 'done' | 'none'): Promise<void> {
   });
 }
 
-const gatewayIsBack = () => world.control('DELETE', '/control/faults');
+const gatewayIsBack = (world: World) => world.control('DELETE', '/control/faults');
 
 /** A subscription whose second cycle is declined. The next retry is four hours later. */
-async function unpaid() {
-  const createdAt = await env.currentTimeMs();
+async function unpaid(server: TestWorkflowEnvironment, world: World) {
+  const createdAt = await server.currentTimeMs();
   const ref = await world.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
   await world.workflows.execute(ref, checkoutCommand(await world.token()));
   const { subscriptionId } = ref;
@@ -107,45 +95,48 @@ async function unpaid() {
     code: 'card_declined',
     count: 1,
   });
-  await env.sleep(DAY + HOUR);
+  await server.sleep(DAY + HOUR);
   await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'), 20_000);
   calledAt.length = 0;
   return ref;
 }
 
-const command = (ref: SubscriptionRef, kind: string, fields: object = {}) =>
+const command = (world: World, ref: SubscriptionRef, kind: string, fields: object = {}) =>
   world.workflows.execute(ref, {
     ...fields,
     kind,
     commandId: `${kind}:${Math.random()}`,
   } as Parameters<World['workflows']['execute']>[1]);
 
-const waitForState = (ref: SubscriptionRef, expected: object) =>
+const waitForState = (world: World, ref: SubscriptionRef, expected: object) =>
   vi.waitFor(async () => expect(await world.state(ref)).toMatchObject(expected), {
     timeout: 30_000,
     interval: 50,
   });
 
 describe('a gateway outage', () => {
-  test('lasting an hour blocks no command, and a late success is booked', async () => {
-    const ref = await unpaid();
-    await gatewayIsAway('done');
+  test('lasting an hour blocks no command, and a late success is booked', async ({
+    server,
+    world,
+  }) => {
+    const ref = await unpaid(server, world);
+    await gatewayIsAway(world, 'done');
     isMade = (call) => call === 0 || call > 5;
-    await env.sleep(3 * HOUR + 5 * 60_000);
-    await waitForState(ref, { openAttempt: { trigger: 'automatic_retry' } });
-    await env.sleep(10 * 60_000);
-    expect(await command(ref, 'manualRetry')).toMatchObject({
+    await server.sleep(3 * HOUR + 5 * 60_000);
+    await waitForState(world, ref, { openAttempt: { trigger: 'automatic_retry' } });
+    await server.sleep(10 * 60_000);
+    expect(await command(world, ref, 'manualRetry')).toMatchObject({
       kind: 'refused',
       code: 'payment_outcome_pending',
     });
     const done = { kind: 'result', result: { kind: 'done' } };
-    expect(await command(ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
-    expect(await command(ref, 'pause')).toEqual(done);
-    await env.sleep(50 * 60_000);
-    expect(await command(ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
-    await gatewayIsBack();
-    await env.sleep(HOUR);
-    await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    expect(await command(world, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
+    expect(await command(world, ref, 'pause')).toEqual(done);
+    await server.sleep(50 * 60_000);
+    expect(await command(world, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
+    await gatewayIsBack(world);
+    await server.sleep(HOUR);
+    await waitForState(world, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
     expect(seconds()).toEqual([0, 10, 40, 100, 400, 1_300, 4_900]);
     expect((await world.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
       ['succeeded', 1],
@@ -154,12 +145,17 @@ describe('a gateway outage', () => {
     ]);
   }, 90_000);
 
-  test('lasting a day puts the retry in review, with daily look-ups until it is settled', async () => {
-    const ref = await unpaid();
-    await gatewayIsAway('none');
+  test('lasting a day puts the retry in review, with daily look-ups until it is settled', async ({
+    server,
+    world,
+  }) => {
+    const ref = await unpaid(server, world);
+    await gatewayIsAway(world, 'none');
     isMade = (call) => call === 0 || call >= 29;
-    await env.sleep(3 * HOUR + 25 * HOUR);
-    await waitForState(ref, { openAttempt: { reviewReason: expect.stringMatching(/^asked for/) } });
+    await server.sleep(3 * HOUR + 25 * HOUR);
+    await waitForState(world, ref, {
+      openAttempt: { reviewReason: expect.stringMatching(/^asked for/) },
+    });
     expect(seconds()).toEqual(LOOKUP_SECONDS);
     const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({
@@ -169,7 +165,7 @@ describe('a gateway outage', () => {
       amountMinor: 1_999,
       reason: 'asked for 24 h: the gateway answered 500',
     });
-    await env.sleep(2 * DAY);
+    await server.sleep(2 * DAY);
     expect(seconds().slice(29)).toEqual([87_700, 87_700 + 86_400, 87_700 + 2 * 86_400]);
     expect((await world.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
 
@@ -177,10 +173,10 @@ describe('a gateway outage', () => {
     const id = waiting?.subjectId ?? '';
     const outcome = 'not_charged' as const;
     expect(await decideReview(world.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
-    await gatewayIsBack();
+    await gatewayIsBack(world);
     await world.workflows.recheck(ref);
     // The next date of the retry plan has passed, so the retry is made at once under a new key.
-    await waitForState(ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    await waitForState(world, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
     const emitted = (await world.events(ref)).map((event) => event['eventType']).slice(-4);
     expect(emitted).toEqual([
       'intent.failed',
@@ -190,30 +186,33 @@ describe('a gateway outage', () => {
     ]);
     expect((await world.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
     // Stops the watch for a late charge.
-    await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
+    await server.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
-  test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async () => {
+  test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async ({
+    server,
+    world,
+  }) => {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
-    await gatewayIsAway('none');
+    await gatewayIsAway(world, 'none');
     isMade = (call) => call === 0 || call >= 29;
     const input = { ...ref, token: null, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
     const taskQueue = `${world.taskQueuePrefix}billing`;
-    const handle = await env.client.workflow.start('payment', {
+    const handle = await server.client.workflow.start('payment', {
       workflowId,
       taskQueue,
       args: [input],
     });
-    await env.sleep(25 * HOUR + DAY);
+    await server.sleep(25 * HOUR + DAY);
     expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
     expect(await timers(handle)).toEqual([
       ...LOOKUP_SECONDS.slice(1).map((at, n) => at - (LOOKUP_SECONDS[n] ?? 0)),
       86_400,
       86_400,
     ]);
-    await gatewayIsBack();
+    await gatewayIsBack(world);
     const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({ ...ref, subscriptionId: null, amountMinor: 5_000 });
     await decideReview(world.db, waiting?.subjectId ?? '', {
@@ -234,10 +233,10 @@ describe('a gateway outage', () => {
 });
 
 describe('a payment settled as not charged', () => {
-  async function settledAsNotCharged() {
+  async function settledAsNotCharged(server: TestWorkflowEnvironment, world: World) {
     const payments = paymentsIn(world);
     const ref = await payments.tokenised();
-    await gatewayIsAway('none');
+    await gatewayIsAway(world, 'none');
     const input = { ...ref, token: null, nowAt: Date.now(), lookups: 29 };
     expect(await world.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
     const [attempt] = await world.db
@@ -247,28 +246,28 @@ describe('a payment settled as not charged', () => {
     if (!attempt) throw new Error('no attempt');
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
     await decideReview(world.db, attempt.id, { ...decision, outcome: 'not_charged' });
-    await gatewayIsBack();
+    await gatewayIsBack(world);
     calledAt.length = 0;
     expect(await world.activities.chargePayment(input)).toEqual({
       kind: 'declined',
       errorCode: 'processing_error',
     });
     // The activity that booked the decline has started the watch for a late charge.
-    const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+    const handle = server.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
     return { payments, ref, attempt, handle };
   }
 
-  test('is looked up at the gateway for a week and then no more', async () => {
-    const { payments, ref, handle } = await settledAsNotCharged();
+  test('is looked up at the gateway for a week and then no more', async ({ server, world }) => {
+    const { payments, ref, handle } = await settledAsNotCharged(server, world);
     expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
     expect(await payments.book(ref)).toEqual([]);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('keeps its decline and has a late charge booked and refunded', async () => {
-    const { payments, ref, attempt, handle } = await settledAsNotCharged();
-    await env.sleep(2 * HOUR);
+  test('keeps its decline and has a late charge booked and refunded', async ({ server, world }) => {
+    const { payments, ref, attempt, handle } = await settledAsNotCharged(server, world);
+    await server.sleep(2 * HOUR);
     // The request that seemed lost arrives.
     const arrived = await world.gateway.charge({
       key: attempt.gatewayKey,

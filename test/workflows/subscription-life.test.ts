@@ -1,58 +1,54 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
-import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
 import { lengthenHistory } from '../support/lives.ts';
 import type { NewSubscription } from '../support/lives.ts';
 import type { World } from '../support/world.ts';
 
 const DAY = 86_400_000;
 
-let env: TestWorkflowEnvironment;
-let world: World;
-
-beforeAll(async () => {
-  env = await startTimeSkippingServer();
-  world = await createWorld(env);
-});
-
-afterAll(async () => {
-  await world.close();
-  await env.teardown();
-});
+const test = onTimeSkippingServer();
 
 /** Sleeps to the next 31 January, 09:30, in server time. */
-async function sleepToJanuary31(): Promise<number> {
-  const now = await env.currentTimeMs();
+async function sleepToJanuary31(server: TestWorkflowEnvironment): Promise<number> {
+  const now = await server.currentTimeMs();
   const year = new Date(now).getUTCFullYear();
   const this31 = Date.UTC(year, 0, 31, 9, 30);
   const at = this31 > now ? this31 : Date.UTC(year + 1, 0, 31, 9, 30);
-  await env.sleep(at - now);
+  await server.sleep(at - now);
   return at;
 }
 
 async function subscribe(
+  server: TestWorkflowEnvironment,
+  world: World,
   options: Omit<NewSubscription, 'createdAt'> = {},
 ): Promise<SubscriptionRef> {
-  const ref = await world.create({ ...options, createdAt: await env.currentTimeMs() });
+  const ref = await world.create({ ...options, createdAt: await server.currentTimeMs() });
   const answer = await world.workflows.execute(ref, checkoutCommand(await world.token()));
   expect(answer.kind).toBe('result');
   return ref;
 }
 
-const paid = async (ref: SubscriptionRef) => (await world.state(ref)).cyclesCharged;
+const paid = async (world: World, ref: SubscriptionRef) => (await world.state(ref)).cyclesCharged;
 
 /** Sleeps for `ms` and expects exactly `cycles` paid cycles. */
-async function sleepUntilPaid(ref: SubscriptionRef, ms: number, cycles: number): Promise<void> {
-  await env.sleep(ms);
-  await vi.waitFor(async () => expect(await paid(ref)).toBe(cycles), { timeout: 30_000 });
+async function sleepUntilPaid(
+  server: TestWorkflowEnvironment,
+  world: World,
+  ref: SubscriptionRef,
+  ms: number,
+  cycles: number,
+): Promise<void> {
+  await server.sleep(ms);
+  await vi.waitFor(async () => expect(await paid(world, ref)).toBe(cycles), { timeout: 30_000 });
 }
 
 /** [month-day, event type, amount] of every emitted event, from index `from` on. */
-async function story(ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
+async function story(world: World, ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
   const events = await world.events(ref);
   return events
     .slice(from)
@@ -63,21 +59,29 @@ async function story(ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
     ]);
 }
 
-async function expectNothingFurther(ref: SubscriptionRef): Promise<void> {
+async function expectNothingFurther(
+  server: TestWorkflowEnvironment,
+  world: World,
+  ref: SubscriptionRef,
+): Promise<void> {
   const before = [(await world.events(ref)).length, (await world.book(ref)).length];
-  await env.sleep(400 * DAY);
+  await server.sleep(400 * DAY);
   expect([(await world.events(ref)).length, (await world.book(ref)).length]).toEqual(before);
 }
 
 describe('a subscription in Temporal', () => {
-  test('is charged on the last day of short months when its anchor is 31 January [D-05]', async () => {
-    await sleepToJanuary31();
-    const ref = await subscribe({ terms: { cycleCount: 4 } });
-    await sleepUntilPaid(ref, 30 * DAY, 2);
-    await sleepUntilPaid(ref, 31 * DAY, 3);
-    await sleepUntilPaid(ref, 31 * DAY, 4);
-    const told = await story(ref);
-    const february = new Date(await env.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
+  test('is charged on the last day of short months when its anchor is 31 January [D-05]', async ({
+    server,
+    world,
+  }) => {
+    await sleepToJanuary31(server);
+    const ref = await subscribe(server, world, { terms: { cycleCount: 4 } });
+    await sleepUntilPaid(server, world, ref, 30 * DAY, 2);
+    await sleepUntilPaid(server, world, ref, 31 * DAY, 3);
+    await sleepUntilPaid(server, world, ref, 31 * DAY, 4);
+    const told = await story(world, ref);
+    const february =
+      new Date(await server.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
     expect(told.filter((line) => line[1] === 'subscription.cycle_charged')).toEqual([
       ['01-31', 'subscription.cycle_charged', 1_999],
       [`02-${february}`, 'subscription.cycle_charged', 1_999],
@@ -92,42 +96,54 @@ describe('a subscription in Temporal', () => {
       'subscription.active',
     ]);
     expect(told.at(-1)?.[1]).toBe('subscription.ended');
-    await expectNothingFurther(ref);
+    await expectNothingFurther(server, world, ref);
   });
 
-  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async () => {
-    const ref = await subscribe({ terms: { cycleCount: 36, amountMinor: 500 } });
-    for (let cycles = 2; cycles <= 36; cycles += 1) await sleepUntilPaid(ref, 31 * DAY, cycles);
+  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await subscribe(server, world, { terms: { cycleCount: 36, amountMinor: 500 } });
+    for (let cycles = 2; cycles <= 36; cycles += 1)
+      await sleepUntilPaid(server, world, ref, 31 * DAY, cycles);
     const book = await world.book(ref);
     expect(book.map((charge) => [charge.amountMinor, charge.outcome, charge.sentCount])).toEqual(
       Array.from({ length: 36 }, () => [500, 'succeeded', 1]),
     );
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
-    await expectNothingFurther(ref);
+    await expectNothingFurther(server, world, ref);
   });
 
-  test('is charged at a trial’s end, and upfrontAmount only for the first cycle [IF-2.3]', async () => {
-    const trial = await subscribe({
+  test('is charged at a trial’s end, and upfrontAmount only for the first cycle [IF-2.3]', async ({
+    server,
+    world,
+  }) => {
+    const trial = await subscribe(server, world, {
       terms: { cycleCount: 2, trial: { interval: 'DAY', count: 7 } },
     });
-    const upfront = await subscribe({ terms: { cycleCount: 2, upfrontAmountMinor: 9_900 } });
+    const upfront = await subscribe(server, world, {
+      terms: { cycleCount: 2, upfrontAmountMinor: 9_900 },
+    });
     expect(await world.state(trial)).toMatchObject({ status: 'TRIALING', cyclesCharged: 0 });
     expect(await world.book(trial)).toEqual([]);
-    await sleepUntilPaid(trial, 7 * DAY + 1_000, 1);
-    await sleepUntilPaid(trial, 31 * DAY, 2);
+    await sleepUntilPaid(server, world, trial, 7 * DAY + 1_000, 1);
+    await sleepUntilPaid(server, world, trial, 31 * DAY, 2);
     expect((await world.book(trial)).map((charge) => charge.amountMinor)).toEqual([1_999, 1_999]);
     expect((await world.book(upfront)).map((charge) => charge.amountMinor)).toEqual([9_900, 1_999]);
-    await expectNothingFurther(trial);
+    await expectNothingFurther(server, world, trial);
   });
 
-  test('is retried 4 and 12 hours after a declined due date, and then goes on [D-30]', async () => {
-    const ref = await subscribe({ terms: { cycleCount: 3 } });
+  test('is retried 4 and 12 hours after a declined due date, and then goes on [D-30]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await subscribe(server, world, { terms: { cycleCount: 3 } });
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
     await world.control('POST', '/control/declines', decline);
     const before = (await world.events(ref)).length;
     const dueAt = (await world.events(ref)).at(-1)?.['nextPaymentDate'];
-    await sleepUntilPaid(ref, 31 * DAY + 14 * 3_600_000, 2);
+    await sleepUntilPaid(server, world, ref, 31 * DAY + 14 * 3_600_000, 2);
     const told = (await world.events(ref)).slice(before);
     const hoursLate = (at: unknown) => Math.round((Number(at) - Number(dueAt)) / 3_600_000);
     expect(told.map((event) => [hoursLate(event['eventTime']), event['eventType']])).toEqual([
@@ -140,20 +156,23 @@ describe('a subscription in Temporal', () => {
       [12, 'subscription.active'],
     ]);
     expect(told[1]).toMatchObject({ errorCode: 'insufficient_funds', status: 'FAILED' });
-    await sleepUntilPaid(ref, 31 * DAY, 3);
+    await sleepUntilPaid(server, world, ref, 31 * DAY, 3);
     expect((await world.state(ref)).status).toBe('ENDED');
-    await expectNothingFurther(ref);
+    await expectNothingFurther(server, world, ref);
   });
 
-  test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async () => {
-    const ref = await subscribe({ terms: { cycleCount: 2 } });
+  test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
+    server,
+    world,
+  }) => {
+    const ref = await subscribe(server, world, { terms: { cycleCount: 2 } });
     const { subscriptionId } = ref;
     await world.control('POST', '/control/declines', {
       subscriptionId,
       code: 'card_declined',
       count: 4,
     });
-    await env.sleep(31 * DAY + 3_600_000);
+    await server.sleep(31 * DAY + 3_600_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'));
     const retry = (n: number) =>
       world.workflows.execute(ref, {
@@ -169,15 +188,15 @@ describe('a subscription in Temporal', () => {
     const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     const { runId } = await handle.describe();
     await lengthenHistory(handle, 0, 400);
-    await env.sleep(60_000);
+    await server.sleep(60_000);
     expect((await handle.describe()).runId).not.toBe(runId);
-    await env.sleep(4 * 3_600_000 - 120_000);
+    await server.sleep(4 * 3_600_000 - 120_000);
     expect(await retry(2)).toEqual({
       kind: 'refused',
       code: 'bad_request',
       message: `Another manual retry is possible from ${new Date(until ?? 0).toISOString()}.`,
     });
-    await env.sleep(60_000);
+    await server.sleep(60_000);
     expect(await retry(3)).toMatchObject({ kind: 'result', result: { success: false } });
     // checkout, due date, manual, automatic (4 h after the due date), manual
     expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
@@ -193,19 +212,19 @@ describe('a subscription in Temporal', () => {
       },
     );
     expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    await expectNothingFurther(ref);
+    await expectNothingFurther(server, world, ref);
   });
 
-  test('ends when its checkout expires unpaid [D-§4]', async () => {
-    const ref = await world.create({ createdAt: await env.currentTimeMs() });
-    await env.sleep(DAY + 1_000);
+  test('ends when its checkout expires unpaid [D-§4]', async ({ server, world }) => {
+    const ref = await world.create({ createdAt: await server.currentTimeMs() });
+    await server.sleep(DAY + 1_000);
     await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'));
-    expect((await story(ref)).map((line) => line[1])).toEqual([
+    expect((await story(world, ref)).map((line) => line[1])).toEqual([
       'intent.created',
       'subscription.created',
       'subscription.ended',
     ]);
     expect((await world.state(ref)).endReason).toBe('checkout_expired');
-    await expectNothingFurther(ref);
+    await expectNothingFurther(server, world, ref);
   });
 });

@@ -1,0 +1,52 @@
+import { test } from 'vitest';
+import { paymentsIn } from './payments.ts';
+import { openShop } from './shop.ts';
+import { connectDevServer, startTimeSkippingServer } from './temporal-servers.ts';
+import type { TemporalPlace } from './temporal-servers.ts';
+import { createWorld } from './world.ts';
+
+type Options = Parameters<typeof createWorld>[1];
+
+/** The tests that share a test environment: those of the file, or none. */
+type Sharing = 'file' | 'test';
+
+/** The `test` function of one file, with a test environment on the test run's Temporal dev server. */
+export const onDevServer = (options?: Options, per?: Sharing) =>
+  testOn(connectDevServer, options, per);
+
+/** As {@link onDevServer}, on a time-skipping Temporal server of its own. */
+export const onTimeSkippingServer = (options?: Options, per?: Sharing) =>
+  testOn(startTimeSkippingServer, options, per);
+
+/**
+ * Each fixture starts when a test first uses it. Every test file must make its own call: with
+ * `isolate: false`, Vitest closes the file-scoped fixtures of a shared module only in its first file.
+ */
+function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
+  connect: () => Promise<Server>,
+  options: Options,
+  per: Sharing = 'file',
+) {
+  // `beforeAll` may use a fixture only with the scope `file`.
+  const scope = { scope: per as 'file' };
+  return (
+    test
+      // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+      .extend('server', scope, async ({}, { onCleanup }) => {
+        const server = await connect();
+        onCleanup(() => server.teardown());
+        return server;
+      })
+      .extend('world', scope, async ({ server }, { onCleanup }) => {
+        const world = await createWorld(server, options);
+        onCleanup(() => world.close());
+        return world;
+      })
+      .extend('payments', scope, async ({ world }) => paymentsIn(world))
+      .extend('shop', scope, async ({ world }, { onCleanup }) => {
+        const shop = await openShop(world);
+        onCleanup(() => shop.close());
+        return shop;
+      })
+  );
+}
