@@ -1,12 +1,13 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Db } from '../../db/client.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { webhookWorlds } from '../support/webhook-world.ts';
+import { onWebhookWorld } from '../support/webhook-world.ts';
+import type { WebhookWorld } from '../support/webhook-world.ts';
 
-const { startReceiver, world } = webhookWorlds();
+const it = onWebhookWorld();
 
 /** An upper bound for waits, not an expected duration. */
 const SOON = { timeout: 30_000, interval: 10 };
@@ -14,10 +15,10 @@ const SOON = { timeout: 30_000, interval: 10 };
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
-const submit = (streamId: string, { dispatcher } = world()) =>
-  dispatcher.submit({ merchantId: world().merchantId, streamId, nowAt: Date.now() });
-const pending = async () =>
-  (await world().db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING')
+const submit = (world: WebhookWorld, streamId: string, { dispatcher } = world) =>
+  dispatcher.submit({ merchantId: world.merchantId, streamId, nowAt: Date.now() });
+const pending = async (world: WebhookWorld) =>
+  (await world.db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING')
     .length;
 
 /** The database with a count of the statements sent to it. */
@@ -32,14 +33,14 @@ function counting(db: Db) {
 }
 
 describe('the first delivery of a stream', () => {
-  it('needs two SQL statements for all its events and endpoints [D-54]', async () => {
-    const [one, two] = [await startReceiver(), await startReceiver()];
-    await world().addConfig({ url: one.url });
-    await world().addConfig({ url: two.url });
-    await world().emit(1_000, 2_000, 3_000);
-    const { db, count } = counting(world().db);
-    const process = world().startProcess(db);
-    await world().dispatch(process);
+  it('needs two SQL statements for all its events and endpoints [D-54]', async ({ world }) => {
+    const [one, two] = [await world.startReceiver(), await world.startReceiver()];
+    await world.addConfig({ url: one.url });
+    await world.addConfig({ url: two.url });
+    await world.emit(1_000, 2_000, 3_000);
+    const { db, count } = counting(world.db);
+    const process = world.startProcess(db);
+    await world.dispatch(process);
     expect([sequences(one), sequences(two)]).toEqual([
       [1, 2, 3],
       [1, 2, 3],
@@ -48,106 +49,112 @@ describe('the first delivery of a stream', () => {
     expect(process.woken).toEqual([]);
   });
 
-  it('includes an event that is committed while it sends [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
-    await world().emit(1_000);
+  it('includes an event that is committed while it sends [D-54]', async ({ world }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
+    await world.emit(1_000);
     receiver.onReceive(async ({ event }) => {
-      if (event.sequence === 1) await world().emit(2_000);
+      if (event.sequence === 1) await world.emit(2_000);
     });
-    await world().dispatch();
+    await world.dispatch();
     expect(sequences(receiver)).toEqual([1, 2]);
-    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
-    expect(world().woken).toEqual([]);
+    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+    expect(world.woken).toEqual([]);
   });
 
-  it('leaves a failed event and later ones to the endpoint queue [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
-    await world().emit(1_000, 2_000);
+  it('leaves a failed event and later ones to the endpoint queue [D-54]', async ({ world }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
+    await world.emit(1_000, 2_000);
     receiver.answerNext({ status: 500 });
-    await world().dispatch();
-    await world().dispatch();
+    await world.dispatch();
+    await world.dispatch();
     expect(sequences(receiver)).toEqual([1]);
-    expect(await world().progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
-    expect(world().woken).toEqual([configId]);
-    expect(await world().deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
+    expect(await world.progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
+    expect(world.woken).toEqual([configId]);
+    expect(await world.deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
     expect(sequences(receiver)).toEqual([1, 1, 2]);
   });
 
-  it('does not wait for another endpoint that hangs, also when more events come [D-54]', async () => {
-    const [dead, alive] = [await startReceiver(), await startReceiver()];
+  it('does not wait for another endpoint that hangs, also when more events come [D-54]', async ({
+    world,
+  }) => {
+    const [dead, alive] = [await world.startReceiver(), await world.startReceiver()];
     dead.answerWith('hang');
-    const deadId = await world().addConfig({ url: dead.url });
-    const aliveId = await world().addConfig({ url: alive.url });
-    await world().emit(1_000);
-    const delivering = world().dispatch();
+    const deadId = await world.addConfig({ url: dead.url });
+    const aliveId = await world.addConfig({ url: alive.url });
+    await world.emit(1_000);
+    const delivering = world.dispatch();
     await dead.waitFor(1);
     for (const sequence of [2, 3]) {
-      await world().emit(1_000 * sequence);
-      submit(world().streamId);
+      await world.emit(1_000 * sequence);
+      submit(world, world.streamId);
       await alive.waitFor(sequence);
     }
     expect(dead.received).toHaveLength(1);
-    expect(world().woken).toEqual([]);
+    expect(world.woken).toEqual([]);
 
     await dead.close();
     await delivering;
     expect(sequences(alive)).toEqual([1, 2, 3]);
-    expect(await world().progress(aliveId)).toEqual([
+    expect(await world.progress(aliveId)).toEqual([
       '1 DELIVERED 1',
       '2 DELIVERED 1',
       '3 DELIVERED 1',
     ]);
-    expect(await world().progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
-    expect(world().woken).toEqual([deadId]);
+    expect(await world.progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
+    expect(world.woken).toEqual([deadId]);
   });
 
-  it('drops events that were stored while their configuration was switched off [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
-    await world().emit(1_000);
-    await world().db.update(webhookConfigs).set({ isActive: false });
-    await world().dispatch();
-    expect(await world().progress(configId)).toEqual(['1 DROPPED 0']);
+  it('drops events that were stored while their configuration was switched off [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
+    await world.emit(1_000);
+    await world.db.update(webhookConfigs).set({ isActive: false });
+    await world.dispatch();
+    expect(await world.progress(configId)).toEqual(['1 DROPPED 0']);
     expect(receiver.received).toEqual([]);
   });
 
-  it('is left to the endpoint queue when the endpoint’s breaker is open [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
-    await world().emit(1_000);
+  it('is left to the endpoint queue when the endpoint’s breaker is open [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
+    await world.emit(1_000);
     const open = (pausedUntil: number) =>
-      world().db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
+      world.db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
     await open(Date.now() + 60_000);
-    await world().dispatch();
-    expect(world().woken).toEqual([]);
+    await world.dispatch();
+    expect(world.woken).toEqual([]);
     await open(Date.now() - 1);
-    await world().dispatch();
-    expect(world().woken).toEqual([configId]);
+    await world.dispatch();
+    expect(world.woken).toEqual([configId]);
     expect(receiver.received).toEqual([]);
-    expect(await world().progress(configId)).toEqual(['1 PENDING 0']);
+    expect(await world.progress(configId)).toEqual(['1 PENDING 0']);
   });
 });
 
 describe('the delivery window of an endpoint', () => {
-  it('has eight requests in flight at most, and leaves the rest to the queue [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
+  it('has eight requests in flight at most, and leaves the rest to the queue [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
     receiver.answerWith('hang');
-    await world().emitTo(...streamIds(20));
-    for (const streamId of streamIds(8)) submit(streamId);
+    await world.emitTo(...streamIds(20));
+    for (const streamId of streamIds(8)) submit(world, streamId);
     await receiver.waitFor(8);
-    for (const streamId of streamIds(20).slice(8)) submit(streamId);
-    await vi.waitFor(() => expect(world().woken).toEqual([configId]), SOON);
+    for (const streamId of streamIds(20).slice(8)) submit(world, streamId);
+    await vi.waitFor(() => expect(world.woken).toEqual([configId]), SOON);
     expect(receiver.received).toHaveLength(8);
-    expect(await world().progress(configId)).toEqual(
-      Array.from({ length: 20 }, () => '1 PENDING 0'),
-    );
+    expect(await world.progress(configId)).toEqual(Array.from({ length: 20 }, () => '1 PENDING 0'));
 
     await receiver.close();
-    await world().dispatcher.drain(30_000);
-    const attempted = await world().progress(configId);
+    await world.dispatcher.drain(30_000);
+    const attempted = await world.progress(configId);
     expect(attempted.toSorted()).toEqual([
       ...Array.from({ length: 12 }, () => '1 PENDING 0'),
       ...Array.from({ length: 8 }, () => '1 PENDING 1'),
@@ -156,9 +163,9 @@ describe('the delivery window of an endpoint', () => {
 });
 
 describe('two processes', () => {
-  it('send each delivery once when both dispatch the same streams [D-54]', async () => {
-    const receiver = await startReceiver();
-    await world().addConfig({ url: receiver.url });
+  it('send each delivery once when both dispatch the same streams [D-54]', async ({ world }) => {
+    const receiver = await world.startReceiver();
+    await world.addConfig({ url: receiver.url });
     const underWay = new Set<string>();
     const twice: string[] = [];
     receiver.onReceive(async ({ event }) => {
@@ -168,15 +175,15 @@ describe('two processes', () => {
       underWay.delete(event.eventId);
     });
     const ids = streamIds(30);
-    await world().emitTo(...ids, ...ids);
-    const other = world().startProcess();
+    await world.emitTo(...ids, ...ids);
+    const other = world.startProcess();
     for (const streamId of ids) {
-      submit(streamId);
-      submit(streamId, { ...world(), ...other });
+      submit(world, streamId);
+      submit(world, streamId, { ...world, ...other });
     }
     await vi.waitFor(async () => {
-      await world().deliver();
-      expect(await pending()).toBe(0);
+      await world.deliver();
+      expect(await pending(world)).toBe(0);
     }, SOON);
     expect(twice).toEqual([]);
     const received = receiver.received.map(({ event }) => event.eventId);
@@ -184,23 +191,25 @@ describe('two processes', () => {
     expect(new Set(received).size).toBe(60);
   });
 
-  it('keep the order of each stream while dispatchers and the queue race [D-54]', async () => {
-    const receiver = await startReceiver();
-    await world().addConfig({ url: receiver.url });
+  it('keep the order of each stream while dispatchers and the queue race [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    await world.addConfig({ url: receiver.url });
     receiver.answerNext(...[500, 200, 200, 500, 200, 500].map((status) => ({ status })));
     const ids = streamIds(6);
-    const other = world().startProcess();
+    const other = world.startProcess();
     for (let wave = 0; wave < 5; wave += 1) {
-      await world().emitTo(...ids);
+      await world.emitTo(...ids);
       for (const streamId of ids) {
-        submit(streamId);
-        submit(streamId, { ...world(), ...other });
+        submit(world, streamId);
+        submit(world, streamId, { ...world, ...other });
       }
-      await world().deliver();
+      await world.deliver();
     }
     await vi.waitFor(async () => {
-      await world().deliver({ laterMs: 60_000 });
-      expect(await pending()).toBe(0);
+      await world.deliver({ laterMs: 60_000 });
+      expect(await pending(world)).toBe(0);
     }, SOON);
     for (const streamId of ids) {
       const taken = receiver.received
@@ -211,17 +220,19 @@ describe('two processes', () => {
     expect(receiver.received).toHaveLength(33);
   });
 
-  it('wake the queue when one commits an event while the other is sending [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
+  it('wake the queue when one commits an event while the other is sending [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
-    await world().emit(1_000);
-    const first = world().dispatch();
+    await world.emit(1_000);
+    const first = world.dispatch();
     await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
-    const other = world().startProcess();
-    await world().emit(2_000);
-    await world().dispatch(other);
+    const other = world.startProcess();
+    await world.emit(2_000);
+    await world.dispatch(other);
     expect(other.woken).toEqual([configId]);
     answer.open();
     await first;
@@ -230,20 +241,22 @@ describe('two processes', () => {
 });
 
 describe('a process that stops', () => {
-  it('finishes its requests in flight and leaves the rest to the queue [D-54]', async () => {
-    const receiver = await startReceiver();
-    const configId = await world().addConfig({ url: receiver.url });
+  it('finishes its requests in flight and leaves the rest to the queue [D-54]', async ({
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
+    const configId = await world.addConfig({ url: receiver.url });
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
-    await world().emit(1_000, 2_000);
-    submit(world().streamId);
+    await world.emit(1_000, 2_000);
+    submit(world, world.streamId);
     await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
-    const stopped = world().dispatcher.drain(30_000);
+    const stopped = world.dispatcher.drain(30_000);
     answer.open();
     await stopped;
     expect(sequences(receiver)).toEqual([1]);
-    expect(await world().progress(configId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
-    expect(new Set(world().woken)).toEqual(new Set([configId]));
-    expect(await world().deliver()).toMatchObject({ remaining: 0 });
+    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
+    expect(new Set(world.woken)).toEqual(new Set([configId]));
+    expect(await world.deliver()).toMatchObject({ remaining: 0 });
   });
 });

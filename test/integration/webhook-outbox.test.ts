@@ -1,5 +1,5 @@
 import { asc, eq } from 'drizzle-orm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
@@ -13,29 +13,26 @@ import {
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { createWebhookWorld } from '../support/webhook-world.ts';
+import { onWebhookWorld } from '../support/webhook-world.ts';
 import type { WebhookWorld } from '../support/webhook-world.ts';
 
 const URL = 'https://example.com/hooks';
 const OCCURRED_AT = Date.UTC(2027, 0, 31, 12, 0, 0, 123);
 
-let world: WebhookWorld;
-beforeEach(async () => {
-  world = await createWebhookWorld();
-});
-afterEach(() => world.close());
+const it = onWebhookWorld();
 
 const event = (type: EventToStore['type'], content: object = {}): EventToStore => ({
   type,
   occurredAt: OCCURRED_AT,
   body: (envelope) => ({ ...envelope, eventType: type, ...content }),
 });
-const append = (streamId: string, ...events: EventToStore[]) =>
+const append = (world: WebhookWorld, streamId: string, ...events: EventToStore[]) =>
   world.db.transaction((tx) =>
     appendEvents(tx, { merchantId: world.merchantId, streamId }, events),
   );
-const stored = () => world.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
-const deliveries = async () => {
+const stored = (world: WebhookWorld) =>
+  world.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
+const deliveries = async (world: WebhookWorld) => {
   const rows = await world.db
     .select({
       configId: webhookDeliveries.configId,
@@ -49,12 +46,14 @@ const deliveries = async () => {
 };
 
 describe('the outbox', () => {
-  it('numbers events from 1 over all types, and stores the body as it is sent [D-52]', async () => {
-    await append('sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
-    await append('sub_1', event('intent.success'), event('subscription.cycle_charged'));
-    await append('sub_2', event('intent.created'));
+  it('numbers events from 1 over all types, and stores the body as it is sent [D-52]', async ({
+    world,
+  }) => {
+    await append(world, 'sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
+    await append(world, 'sub_1', event('intent.success'), event('subscription.cycle_charged'));
+    await append(world, 'sub_2', event('intent.created'));
 
-    const rows = await stored();
+    const rows = await stored(world);
     expect(rows.map((row) => `${row.streamId} ${row.sequence} ${row.type}`).toSorted()).toEqual([
       'sub_1 1 intent.created',
       'sub_1 2 intent.success',
@@ -69,13 +68,15 @@ describe('the outbox', () => {
     expect(first?.occurredAt).toBe(OCCURRED_AT);
   });
 
-  it('numbers events without gaps in commit order when 20 transactions write at once [D-52]', async () => {
+  it('numbers events without gaps in commit order when 20 transactions write at once [D-52]', async ({
+    world,
+  }) => {
     await Promise.all(
       Array.from({ length: 20 }, () =>
-        append('sub_1', event('intent.created'), event('intent.success')),
+        append(world, 'sub_1', event('intent.created'), event('intent.success')),
       ),
     );
-    const rows = await stored();
+    const rows = await stored(world);
     expect(rows.map((row) => row.sequence)).toEqual(
       Array.from({ length: 40 }, (_, index) => index + 1),
     );
@@ -84,7 +85,7 @@ describe('the outbox', () => {
     );
   });
 
-  it('stores nothing when the transaction fails [D-51]', async () => {
+  it('stores nothing when the transaction fails [D-51]', async ({ world }) => {
     await world.addConfig({ url: URL, eventTypes: ['intent.created'] });
     const failing = world.db.transaction(async (tx) => {
       await appendEvents(tx, { merchantId: world.merchantId, streamId: 'sub_1' }, [
@@ -93,13 +94,15 @@ describe('the outbox', () => {
       throw new Error('the cause failed');
     });
     await expect(failing).rejects.toThrow('the cause failed');
-    expect(await stored()).toEqual([]);
-    expect(await deliveries()).toEqual([]);
-    await append('sub_1', event('intent.created'));
-    expect((await stored()).map((row) => row.sequence)).toEqual([1]);
+    expect(await stored(world)).toEqual([]);
+    expect(await deliveries(world)).toEqual([]);
+    await append(world, 'sub_1', event('intent.created'));
+    expect((await stored(world)).map((row) => row.sequence)).toEqual([1]);
   });
 
-  it('creates a delivery for each active configuration with the event’s type [D-50]', async () => {
+  it('creates a delivery for each active configuration with the event’s type [D-50]', async ({
+    world,
+  }) => {
     const both = await world.addConfig({
       url: URL,
       eventTypes: ['intent.created', 'intent.failed'],
@@ -114,6 +117,7 @@ describe('the outbox', () => {
       at: OCCURRED_AT,
     });
     await append(
+      world,
       'sub_1',
       event('intent.created'),
       event('intent.failed'),
@@ -124,7 +128,7 @@ describe('the outbox', () => {
         event('intent.failed'),
       ]),
     );
-    expect((await deliveries()).toSorted()).toEqual(
+    expect((await deliveries(world)).toSorted()).toEqual(
       [
         `${both} intent.created PENDING`,
         `${both} intent.failed PENDING`,
@@ -133,7 +137,7 @@ describe('the outbox', () => {
     );
   });
 
-  it('sends no statement when there is no event', async () => {
+  it('sends no statement when there is no event', async ({ world }) => {
     const unreachable = createDb({
       url: 'postgres://127.0.0.1:1/none',
       poolSize: 1,
@@ -147,67 +151,80 @@ describe('the outbox', () => {
 });
 
 describe('the sweep for overdue deliveries', () => {
-  const stalledAfter = (ms: number) => stalledEndpoints(world.db, Date.now() + ms, 10);
-  const endpoint = (configId: string) => ({ merchantId: world.merchantId, configId });
+  const stalledAfter = (world: WebhookWorld, ms: number) =>
+    stalledEndpoints(world.db, Date.now() + ms, 10);
+  const endpoint = (world: WebhookWorld, configId: string) => ({
+    merchantId: world.merchantId,
+    configId,
+  });
   const first = eq(webhookDeliveries.sequence, 1);
 
-  it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async () => {
+  it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async ({ world }) => {
     const configIds = [await world.addConfig({ url: URL }), await world.addConfig({ url: URL })];
     await world.emit(1_000, 2_000);
-    expect(await stalledAfter(20_000)).toEqual([]);
-    expect(new Set(await stalledAfter(31_000))).toEqual(new Set(configIds.map(endpoint)));
-    expect(await stalledAfter(31_000)).toHaveLength(2);
+    expect(await stalledAfter(world, 20_000)).toEqual([]);
+    expect(new Set(await stalledAfter(world, 31_000))).toEqual(
+      new Set(configIds.map((id) => endpoint(world, id))),
+    );
+    expect(await stalledAfter(world, 31_000)).toHaveLength(2);
   });
 
-  it('skips a delivery that is claimed, settled, or behind a later attempt [D-54]', async () => {
+  it('skips a delivery that is claimed, settled, or behind a later attempt [D-54]', async ({
+    world,
+  }) => {
     const configId = await world.addConfig({ url: URL });
-    const own = [endpoint(configId)];
+    const own = [endpoint(world, configId)];
     await world.emit(1_000, 2_000);
     const claim = (claimedUntil: number | null) =>
       world.db.update(webhookDeliveries).set({ claimedUntil }).where(first);
     await claim(Date.now() + 40_000);
-    expect(await stalledAfter(31_000)).toEqual([]);
+    expect(await stalledAfter(world, 31_000)).toEqual([]);
     await claim(Date.now() - 1_000);
-    expect(await stalledAfter(31_000)).toEqual(own);
+    expect(await stalledAfter(world, 31_000)).toEqual(own);
     await claim(null);
 
     const nextAttemptAt = Date.now() + 60_000;
     await world.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
-    expect(await stalledAfter(31_000)).toEqual([]);
-    expect(await stalledAfter(60_000 + 31_000)).toEqual(own);
+    expect(await stalledAfter(world, 31_000)).toEqual([]);
+    expect(await stalledAfter(world, 60_000 + 31_000)).toEqual(own);
     // After three failures the first event holds back no other: the second is late itself.
     await world.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
-    expect(await stalledAfter(31_000)).toEqual(own);
+    expect(await stalledAfter(world, 31_000)).toEqual(own);
 
     await world.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
-    expect(await stalledAfter(90_000)).toEqual([]);
+    expect(await stalledAfter(world, 90_000)).toEqual([]);
   });
 
-  it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async () => {
+  it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async ({ world }) => {
     const configId = await world.addConfig({ url: URL });
     await world.emit(1_000);
     const pausedUntil = Date.now() + 60_000;
     await world.db.update(webhookConfigs).set({ consecutiveFailures: 9, pausedUntil });
-    expect(await stalledAfter(31_000)).toEqual([]);
-    expect(await stalledAfter(60_000 + 29_000)).toEqual([]);
-    expect(await stalledAfter(60_000 + 31_000)).toEqual([endpoint(configId)]);
+    expect(await stalledAfter(world, 31_000)).toEqual([]);
+    expect(await stalledAfter(world, 60_000 + 29_000)).toEqual([]);
+    expect(await stalledAfter(world, 60_000 + 31_000)).toEqual([endpoint(world, configId)]);
   });
 
-  it('skips an endpoint when its queue has claimed another late delivery [D-54]', async () => {
+  it('skips an endpoint when its queue has claimed another late delivery [D-54]', async ({
+    world,
+  }) => {
     const configId = await world.addConfig({ url: URL });
     await world.emitTo('sub_1', 'sub_2');
     const isFirstStream = eq(webhookDeliveries.streamId, 'sub_1');
     const claimedUntil = Date.now() + 40_000;
     await world.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirstStream);
-    expect(await stalledAfter(31_000)).toEqual([]);
+    expect(await stalledAfter(world, 31_000)).toEqual([]);
     await world.db.update(webhookDeliveries).set({ claimedUntil: null });
-    expect(await stalledAfter(31_000)).toEqual([endpoint(configId)]);
+    expect(await stalledAfter(world, 31_000)).toEqual([endpoint(world, configId)]);
   });
 });
 
 describe('webhook configurations', () => {
-  const ref = (configId: string) => ({ merchantId: world.merchantId, configId });
-  const update = (merchantId: string, configId: string, url: string) =>
+  const ref = (world: WebhookWorld, configId: string) => ({
+    merchantId: world.merchantId,
+    configId,
+  });
+  const update = (world: WebhookWorld, merchantId: string, configId: string, url: string) =>
     updateWebhookConfig(world.db, {
       merchantId,
       configId,
@@ -217,20 +234,26 @@ describe('webhook configurations', () => {
       at: OCCURRED_AT,
     });
 
-  it('are listed oldest first, inactive ones on request only, deleted ones never [IF-4.14]', async () => {
+  it('are listed oldest first, inactive ones on request only, deleted ones never [IF-4.14]', async ({
+    world,
+  }) => {
     const ids = [
       await world.addConfig({ url: `${URL}/1` }),
       await world.addConfig({ url: `${URL}/2` }),
       await world.addConfig({ url: `${URL}/3` }),
     ] as const;
     await deactivateWebhookConfig(world.db, {
-      ...ref(ids[1]),
+      ...ref(world, ids[1]),
       url: `${URL}/2`,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
-    expect(await deleteWebhookConfig(world.db, { ...ref(ids[2]), at: OCCURRED_AT })).toBe(true);
-    expect(await deleteWebhookConfig(world.db, { ...ref(ids[2]), at: OCCURRED_AT })).toBe(false);
+    expect(await deleteWebhookConfig(world.db, { ...ref(world, ids[2]), at: OCCURRED_AT })).toBe(
+      true,
+    );
+    expect(await deleteWebhookConfig(world.db, { ...ref(world, ids[2]), at: OCCURRED_AT })).toBe(
+      false,
+    );
 
     const listed = async (includeInactive: boolean) =>
       (await listWebhookConfigs(world.db, world.merchantId, { includeInactive })).map(
@@ -242,10 +265,10 @@ describe('webhook configurations', () => {
     );
   });
 
-  it('are active again with no failures after an update [D-55]', async () => {
+  it('are active again with no failures after an update [D-55]', async ({ world }) => {
     const configId = await world.addConfig({ url: URL });
     await deactivateWebhookConfig(world.db, {
-      ...ref(configId),
+      ...ref(world, configId),
       url: URL,
       reason: 'failing_for_five_days',
       at: OCCURRED_AT,
@@ -256,7 +279,7 @@ describe('webhook configurations', () => {
       failingSince: OCCURRED_AT,
     };
     await world.db.update(webhookConfigs).set(failures);
-    expect(await update(world.merchantId, configId, `${URL}/new`)).toBe(true);
+    expect(await update(world, world.merchantId, configId, `${URL}/new`)).toBe(true);
     expect(await world.config(configId)).toMatchObject({
       url: `${URL}/new`,
       eventTypes: ['intent.failed'],
@@ -271,10 +294,10 @@ describe('webhook configurations', () => {
     });
   });
 
-  it('stay active when the failing URL was replaced meanwhile [D-54]', async () => {
+  it('stay active when the failing URL was replaced meanwhile [D-54]', async ({ world }) => {
     const configId = await world.addConfig({ url: URL });
     await deactivateWebhookConfig(world.db, {
-      ...ref(configId),
+      ...ref(world, configId),
       url: `${URL}/old`,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
@@ -282,16 +305,18 @@ describe('webhook configurations', () => {
     expect((await world.config(configId)).isActive).toBe(true);
   });
 
-  it('cannot be changed when they are another merchant’s, unknown or deleted [D-21]', async () => {
+  it('cannot be changed when they are another merchant’s, unknown or deleted [D-21]', async ({
+    world,
+  }) => {
     const configId = await world.addConfig({ url: URL });
     const before = await world.config(configId);
-    expect(await update('mer_of_another', configId, `${URL}/x`)).toBe(false);
-    expect(await update(world.merchantId, 'whc_unknown', `${URL}/x`)).toBe(false);
+    expect(await update(world, 'mer_of_another', configId, `${URL}/x`)).toBe(false);
+    expect(await update(world, world.merchantId, 'whc_unknown', `${URL}/x`)).toBe(false);
     const theirs = { merchantId: 'mer_of_another', configId, at: OCCURRED_AT };
     expect(await deleteWebhookConfig(world.db, theirs)).toBe(false);
     expect(await world.config(configId)).toEqual(before);
 
-    await deleteWebhookConfig(world.db, { ...ref(configId), at: OCCURRED_AT });
-    expect(await update(world.merchantId, configId, `${URL}/x`)).toBe(false);
+    await deleteWebhookConfig(world.db, { ...ref(world, configId), at: OCCURRED_AT });
+    expect(await update(world, world.merchantId, configId, `${URL}/x`)).toBe(false);
   });
 });

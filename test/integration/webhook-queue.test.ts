@@ -1,53 +1,47 @@
-import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject } from 'vitest';
 import {
   wake,
   WEBHOOK_ENDPOINT_WORKFLOW,
   webhookEndpointWorkflowId,
 } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { createWebhookWorld, SECRET } from '../support/webhook-world.ts';
-import type { WebhookWorld } from '../support/webhook-world.ts';
+import { startTimeSkippingServer } from '../support/temporal-servers.ts';
+import { onWebhookWorld } from '../support/webhook-world.ts';
 
 const HOUR_MS = 3_600_000;
 /** 5 s + 5 min + 30 min + 2 h + 5 h + 10 h + 14 h + 20 h + 24 h. */
 const SCHEDULE_MS = 272_105_000;
 
-let env: TestWorkflowEnvironment;
-let world: WebhookWorld;
-
-beforeAll(async () => {
-  env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
-  });
-  world = await createWebhookWorld();
-});
-afterAll(async () => {
-  await world.close();
-  await env.teardown();
+// oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+const it = onWebhookWorld().extend('server', async ({}, { onCleanup }) => {
+  const server = await startTimeSkippingServer();
+  onCleanup(() => server.teardown());
+  return server;
 });
 
 describe('an event', () => {
-  it('is marked FAILED after ten attempts in 75.6 hours when its endpoint stays down [D-54]', async () => {
-    const receiver = await startWebhookReceiver({ secrets: [SECRET] });
+  it('is marked FAILED after ten attempts in 75.6 hours when its endpoint stays down [D-54]', async ({
+    server,
+    world,
+  }) => {
+    const receiver = await world.startReceiver();
     const configId = await world.addConfig({ url: receiver.url });
     await world.emit(1_999);
     receiver.answerWith({ status: 503 });
     const { merchantId } = world;
     const workflowWorker = await Worker.create({
-      connection: env.nativeConnection,
+      connection: server.nativeConnection,
       taskQueue: 'billing',
       workflowBundle: { codePath: inject('workflowBundlePath') },
     });
     const activityWorker = await Worker.create({
-      connection: env.nativeConnection,
+      connection: server.nativeConnection,
       taskQueue: 'webhooks',
       activities: world.activities,
     });
     const delivering = async () => {
-      const handle = await env.client.workflow.signalWithStart<typeof webhookEndpoint>(
+      const handle = await server.client.workflow.signalWithStart<typeof webhookEndpoint>(
         WEBHOOK_ENDPOINT_WORKFLOW,
         {
           workflowId: webhookEndpointWorkflowId(configId),

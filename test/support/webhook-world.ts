@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
-import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { DeliveryDispatcher } from '../../activities/delivery-dispatcher.ts';
 import { createWebhookDelivery } from '../../activities/webhooks.ts';
 import type { WebhookActivities } from '../../activities/webhooks.ts';
@@ -47,6 +47,8 @@ export interface WebhookWorld {
   /** State and attempts of each delivery to a configuration, in sequence order. */
   progress(configId: string): Promise<string[]>;
   config(configId: string): Promise<typeof webhookConfigs.$inferSelect>;
+  /** Starts an endpoint that knows these secrets, or {@link SECRET}. */
+  startReceiver(...secrets: string[]): Promise<WebhookReceiver>;
   close(): Promise<void>;
 }
 
@@ -77,7 +79,7 @@ const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-export async function createWebhookWorld(): Promise<WebhookWorld> {
+async function createWebhookWorld(): Promise<WebhookWorld> {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 8, applicationName: 'test' });
   const { db } = handle;
@@ -87,6 +89,7 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
   const streamId = newId('sub', startedAt, randomBytes);
   const own = startProcess(db, sealing);
   const started = [own];
+  const receivers: WebhookReceiver[] = [];
   const { activities, dispatcher, woken } = own;
   const emitTo = (of: string, amounts: readonly number[]) =>
     db.transaction((tx) =>
@@ -177,7 +180,16 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
       if (!row) throw new Error(`no configuration ${configId}`);
       return row;
     },
+    startReceiver: async (...secrets) => {
+      const receiver = await startWebhookReceiver({
+        secrets: secrets.length > 0 ? secrets : [SECRET],
+      });
+      receivers.push(receiver);
+      return receiver;
+    },
     async close() {
+      await Promise.all(receivers.map((receiver) => receiver.close()));
+      if (receivers.length > 0) await expectNoClaim(db);
       await Promise.all(started.map((process) => process.dispatcher.drain(ROUND_MS)));
       await handle.close();
       await database.drop();
@@ -185,31 +197,19 @@ export async function createWebhookWorld(): Promise<WebhookWorld> {
   };
 }
 
-/** A new test environment and receivers for each test of a file. Call it at the top of the file. */
-export function webhookWorlds() {
-  let world: WebhookWorld;
-  let receivers: WebhookReceiver[];
-  beforeEach(async () => {
-    receivers = [];
-    world = await createWebhookWorld();
-  });
-  afterEach(async () => {
-    await Promise.all(receivers.map((receiver) => receiver.close()));
-    // No delivery may stay claimed after a test.
-    const isClaimed = gt(webhookDeliveries.claimedUntil, sql`now()`);
-    await vi.waitFor(async () => {
-      expect(await world.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
-    }, ROUND_MS);
-    await world.close();
-  });
-  return {
-    world: () => world,
-    startReceiver: async (...secrets: string[]): Promise<WebhookReceiver> => {
-      const receiver = await startWebhookReceiver({
-        secrets: secrets.length > 0 ? secrets : [SECRET],
-      });
-      receivers.push(receiver);
-      return receiver;
-    },
-  };
+/** No delivery may stay claimed after its endpoint has closed. */
+async function expectNoClaim(db: Db): Promise<void> {
+  const isClaimed = gt(webhookDeliveries.claimedUntil, sql`now()`);
+  await vi.waitFor(async () => {
+    expect(await db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
+  }, ROUND_MS);
 }
+
+/** The `test` function of one file. Each test has a new test environment. */
+export const onWebhookWorld = () =>
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  test.extend('world', async ({}, { onCleanup }) => {
+    const world = await createWebhookWorld();
+    onCleanup(() => world.close());
+    return world;
+  });
