@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, test, vi } from 'vitest';
-import { DECLINED, hostedWorld } from '../support/hosted-world.ts';
+import { describe, expect, vi } from 'vitest';
+import type { Shop } from '../support/shop.ts';
+import { DECLINED, onHostedPages } from '../support/hosted-world.ts';
 import { cardOf } from '../support/payer.ts';
 import {
   fieldsOf,
@@ -13,7 +14,27 @@ import {
 } from '../support/payer-browser.ts';
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
-const { bookOfIntent, newsOf, payer, shop, subscribe, world } = hostedWorld();
+/** `subscribed` makes a paid subscription on its own test clock, and opens the page that changes its card. */
+const test = onHostedPages().extend('subscribed', ({ shop, payer, subscribe }) => async () => {
+  const now = Date.parse('2027-01-15T12:00:00Z');
+  const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
+  const { testClockId } = clock;
+  const subscription = await subscribe({ testClockId });
+  const page = await payer();
+  await page.goto(subscription.fwdUrl);
+  await payByCard(page);
+  const { subscriptionId } = subscription;
+  const read = () =>
+    shop.merchant.get<Record<string, unknown>>(`/subscription/get-subscription/${subscriptionId}`);
+  return {
+    ...subscription,
+    page,
+    read,
+    updateUrl: String((await read())['updatePaymentMethodLink']),
+    advance: (to: string) =>
+      shop.merchant.post('/test-clock/advance', { testClockId, to: Date.parse(to) }),
+  };
+});
 
 const LINK_TERMS = {
   amount: 1_999,
@@ -25,9 +46,9 @@ const LINK_TERMS = {
   productPage: { name: 'Garden Letters', description: 'One letter a month.' },
 };
 
-const makeLink = async (changes: object = {}): Promise<string> => {
+const makeLink = async (shop: Shop, changes: object = {}): Promise<string> => {
   const expiryDate = Date.now() + 86_400_000;
-  const { shortUrl } = await shop().merchant.post<{ shortUrl: string }>(
+  const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(
     '/subscription/link/merchant/generate-link',
     { ...LINK_TERMS, expiryDate, ...changes },
   );
@@ -42,8 +63,11 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('shows its payer their checkout, and others a 410 page, when it is used up [D-37]', async () => {
-    const shortUrl = await makeLink();
+  test('shows its payer their checkout, and others a 410 page, when it is used up [D-37]', async ({
+    shop,
+    payer,
+  }) => {
+    const shortUrl = await makeLink(shop);
     const page = await payer({ width: 360 });
     await page.goto(shortUrl);
     expect(await heading(page)).toBe('Garden Letters');
@@ -69,8 +93,8 @@ describe('a subscription link, in a browser,', () => {
     expect(await other.locator('input, button').count()).toBe(0);
   });
 
-  test('begins one checkout when its button is clicked twice [D-37]', async () => {
-    const shortUrl = await makeLink({ multiUseLimit: 2 });
+  test('begins one checkout when its button is clicked twice [D-37]', async ({ shop, payer }) => {
+    const shortUrl = await makeLink(shop, { multiUseLimit: 2 });
     const page = await payer();
     await page.goto(shortUrl);
     await page.getByLabel('Name').fill('Ada Example');
@@ -86,8 +110,11 @@ describe('a subscription link, in a browser,', () => {
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('shows that it cannot be used when it expired, also on a page opened before [D-37]', async () => {
-    const shortUrl = await makeLink({ expiryDate: Date.now() + 3_000 });
+  test('shows that it cannot be used when it expired, also on a page opened before [D-37]', async ({
+    shop,
+    payer,
+  }) => {
+    const shortUrl = await makeLink(shop, { expiryDate: Date.now() + 3_000 });
     const page = await payer();
     await page.goto(shortUrl);
     await vi.waitFor(async () => expect((await fetch(shortUrl)).status).toBe(410), {
@@ -102,8 +129,13 @@ describe('a subscription link, in a browser,', () => {
 });
 
 describe('a hosted payment, in a browser,', () => {
-  test('is paid once when its button is clicked twice [D-§7, D-44]', async () => {
-    const { xIntentId, fwdUrl } = await shop().merchant.post<{ xIntentId: string; fwdUrl: string }>(
+  test('is paid once when its button is clicked twice [D-§7, D-44]', async ({
+    shop,
+    payer,
+    newsOf,
+    bookOfIntent,
+  }) => {
+    const { xIntentId, fwdUrl } = await shop.merchant.post<{ xIntentId: string; fwdUrl: string }>(
       '/payments/create-intent',
       {
         amount: 4_200,
@@ -139,8 +171,12 @@ describe('a hosted payment, in a browser,', () => {
 });
 
 describe('a setup session, in a browser,', () => {
-  test('saves a card without a charge, and sends its ids to callbackUrl [IF-4.13, D-44]', async () => {
-    const { setupMethodId, fwdUrl } = await shop().merchant.post<{
+  test('saves a card without a charge, and sends its ids to callbackUrl [IF-4.13, D-44]', async ({
+    shop,
+    payer,
+    newsOf,
+  }) => {
+    const { setupMethodId, fwdUrl } = await shop.merchant.post<{
       setupMethodId: string;
       fwdUrl: string;
     }>('/setup-method/create', {
@@ -165,9 +201,7 @@ describe('a setup session, in a browser,', () => {
     expect(await heading(page)).toBe('Your card was saved');
     await page.getByRole('link', { name: 'Continue to Test merchant' }).click();
 
-    const saved = await shop().merchant.get<Record<string, string>>(
-      `/setup-method/${setupMethodId}`,
-    );
+    const saved = await shop.merchant.get<Record<string, string>>(`/setup-method/${setupMethodId}`);
     expect(saved).toMatchObject({ status: 'SUCCESS' });
     const { pmId, customerId } = saved;
     expect(page.url()).toBe(
@@ -179,32 +213,10 @@ describe('a setup session, in a browser,', () => {
   });
 });
 
-/** A paid subscription on its own test clock, and the page that changes its card. */
-async function subscribed() {
-  const now = Date.parse('2027-01-15T12:00:00Z');
-  const clock = await shop().merchant.post<{ testClockId: string }>('/test-clock/create', { now });
-  const { testClockId } = clock;
-  const subscription = await subscribe({ testClockId });
-  const page = await payer();
-  await page.goto(subscription.fwdUrl);
-  await payByCard(page);
-  const { subscriptionId } = subscription;
-  const read = () =>
-    shop().merchant.get<Record<string, unknown>>(
-      `/subscription/get-subscription/${subscriptionId}`,
-    );
-  return {
-    ...subscription,
-    page,
-    read,
-    updateUrl: String((await read())['updatePaymentMethodLink']),
-    advance: (to: string) =>
-      shop().merchant.post('/test-clock/advance', { testClockId, to: Date.parse(to) }),
-  };
-}
-
 describe('a new card, in a browser,', () => {
-  test('replaces the previous card and is charged at the next renewal [D-33]', async () => {
+  test('replaces the previous card and is charged at the next renewal [D-33]', async ({
+    subscribed,
+  }) => {
     const subscription = await subscribed();
     const { page } = subscription;
     await page.goto(subscription.updateUrl);
@@ -219,11 +231,14 @@ describe('a new card, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
   });
 
-  test('pays the owed cycle while UNPAID, and is kept when its charge is declined [D-30, D-33]', async () => {
+  test('pays the owed cycle while UNPAID, and is kept when its charge is declined [D-30, D-33]', async ({
+    world,
+    subscribed,
+  }) => {
     const subscription = await subscribed();
     const { page, subscriptionId } = subscription;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
-    await world().control('POST', '/control/declines', decline);
+    await world.control('POST', '/control/declines', decline);
     await subscription.advance('2027-02-15T12:00:00Z');
     await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(subscription.updateUrl);
@@ -254,7 +269,10 @@ describe('a new card, in a browser,', () => {
     ]);
   });
 
-  test('is not accepted while the subscription is PAUSED or ENDED [D-33]', async () => {
+  test('is not accepted while the subscription is PAUSED or ENDED [D-33]', async ({
+    shop,
+    subscribed,
+  }) => {
     const subscription = await subscribed();
     const { page, subscriptionId } = subscription;
     const pageText = async () => {
@@ -262,12 +280,12 @@ describe('a new card, in a browser,', () => {
       expect(await page.locator('input, button').count()).toBe(0);
       return [await heading(page), await page.locator('main p').first().innerText()];
     };
-    await shop().merchant.post('/subscription/merchant/pause', { subscriptionId });
+    await shop.merchant.post('/subscription/merchant/pause', { subscriptionId });
     expect(await pageText()).toEqual([
       'Your card cannot be changed here',
       'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
     ]);
-    await shop().merchant.post('/subscription/merchant/cancel', { subscriptionId });
+    await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
     expect(await pageText()).toEqual([
       'Your card cannot be changed here',
       'This subscription has ended. Nothing more will be charged.',

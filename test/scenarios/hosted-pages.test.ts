@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
-import { DECLINED, hostedWorld } from '../support/hosted-world.ts';
+import { describe, expect } from 'vitest';
+
+import { DECLINED, onHostedPages } from '../support/hosted-world.ts';
 import { cardOf, PAYING_CARD } from '../support/payer.ts';
 import {
   fieldsOf,
@@ -13,10 +14,13 @@ import {
 } from '../support/payer-browser.ts';
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
-const { payer, shop, subscribe } = hostedWorld();
+const test = onHostedPages();
 
 describe('the checkout, in a browser,', () => {
-  test('is paid without JavaScript, and leads to callbackUrl by a link [IF-4.3, D-44]', async () => {
+  test('is paid without JavaScript, and leads to callbackUrl by a link [IF-4.3, D-44]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
@@ -32,7 +36,10 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with JavaScript, and goes to callbackUrl by itself [D-44]', async () => {
+  test('is paid with JavaScript, and goes to callbackUrl by itself [D-44]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer({ script: true });
     const errors: string[] = [];
@@ -46,7 +53,10 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('takes another card after one neutral text when a card was declined [D-§4]', async () => {
+  test('takes another card after one neutral text when a card was declined [D-§4]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
@@ -72,7 +82,7 @@ describe('the checkout, in a browser,', () => {
     ]);
   });
 
-  test('is paid once when its button is clicked twice [D-32]', async () => {
+  test('is paid once when its button is clicked twice [D-32]', async ({ payer, subscribe }) => {
     const subscription = await subscribe();
     const page = await payer({ width: 360 });
     await page.goto(subscription.fwdUrl);
@@ -86,10 +96,14 @@ describe('the checkout, in a browser,', () => {
     expect(news.filter((line) => line.startsWith('subscription.cycle_charged'))).toHaveLength(1);
   });
 
-  test('is paid once, and shows no form again, when its payer goes back or reloads [D-32]', async () => {
+  test('is paid once, and shows no form again, when its payer goes back or reloads [D-32]', async ({
+    shop,
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer();
-    await page.goto(`${shop().url}/health`);
+    await page.goto(`${shop.url}/health`);
     await page.goto(subscription.fwdUrl);
     await payByCard(page);
     const paid = 'Thank you: your payment was received';
@@ -105,7 +119,10 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid once when two tabs submit it at the same time [D-32]', async () => {
+  test('is paid once when two tabs submit it at the same time [D-32]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const first = await payer();
     const second = await payer();
@@ -120,14 +137,14 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('shows no form when it has expired [D-§4]', async () => {
+  test('shows no form when it has expired [D-§4]', async ({ shop, payer, subscribe }) => {
     const now = Date.parse('2027-03-01T12:00:00Z');
-    const { testClockId } = await shop().merchant.post<{ testClockId: string }>(
+    const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
       '/test-clock/create',
       { now },
     );
     const subscription = await subscribe({ testClockId });
-    await shop().merchant.post('/test-clock/advance', { testClockId, to: now + 24 * 3_600_000 });
+    await shop.merchant.post('/test-clock/advance', { testClockId, to: now + 24 * 3_600_000 });
     const page = await payer();
     const response = await page.goto(subscription.fwdUrl);
     expect(response?.status()).toBe(410);
@@ -140,7 +157,10 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual([]);
   });
 
-  test('stays open when its payer leaves to cancelUrl and comes back [IF-4.3, D-44]', async () => {
+  test('stays open when its payer leaves to cancelUrl and comes back [IF-4.3, D-44]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
@@ -155,7 +175,10 @@ describe('the checkout, in a browser,', () => {
 });
 
 describe('the hosted pages', () => {
-  test('can be filled in and submitted in order by keyboard alone', async () => {
+  test('can be filled in and submitted in order by keyboard alone', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe();
     const page = await payer();
     await page.goto(subscription.fwdUrl);
@@ -189,7 +212,7 @@ describe('the hosted pages', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('never scroll sideways on a screen 360 px wide', async () => {
+  test('never scroll sideways on a screen 360 px wide', async ({ payer, subscribe }) => {
     const subscription = await subscribe({
       productPage: { name: 'Garden'.repeat(20), description: 'x'.repeat(200) },
     });
@@ -206,7 +229,10 @@ describe('the hosted pages', () => {
     expect(await tooWide(page)).toBe(0);
   });
 
-  test('give a screen reader the name and the error of each field [D-11]', async () => {
+  test('give a screen reader the name and the error of each field [D-11]', async ({
+    payer,
+    subscribe,
+  }) => {
     const subscription = await subscribe({ customerDetails: {}, phoneNumberRequired: true });
     const page = await payer();
     await page.goto(subscription.fwdUrl);
