@@ -12,7 +12,6 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { World } from '../support/world.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
@@ -187,8 +186,8 @@ describe('a sweep', () => {
 
   test('voids an unsent refund without an idempotency key when its caller crashed [D-17]', async ({
     world,
+    payments,
   }) => {
-    const payments = paymentsIn(world);
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 700);
     const { refundId } = ref;

@@ -13,7 +13,6 @@ import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import { applyCancel } from '../../domain/subscription/apply-command.ts';
 import { onDevServer } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
-import { paymentsIn } from '../support/payments.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
@@ -22,8 +21,8 @@ const test = onDevServer();
 
 test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   let sent = 0;
   const activities = createPaymentActivities({
@@ -66,8 +65,8 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
 
 test('an attempt goes to review when the gateway charged another amount [D-32]', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
     db: world.db,
@@ -96,8 +95,8 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
 
 test('a voided attempt is watched for a late charge when it was sent before, else not', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const nowAt = Date.now();
   const voidAttempt = async (isSent: boolean) => {
     const order = { ...(await payments.tokenised()), token: null };
@@ -123,8 +122,8 @@ test('a voided attempt is watched for a late charge when it was sent before, els
 
 test('a gateway charge settles one attempt only, also when its review is not booked yet', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const nowAt = Date.now();
   const openReview = async () => {
     const order = { ...(await payments.tokenised()), token: null };

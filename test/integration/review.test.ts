@@ -13,7 +13,6 @@ import { checkBooks } from '../../proof/verify/invariants.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { World } from '../support/world.ts';
 
@@ -208,6 +207,7 @@ describe('a payment in review', () => {
 
   test('is refunded once when its charge arrives after it was settled as not charged', async ({
     world,
+    payments,
   }) => {
     const { ref, clock, method, attempt, id } = await inReview(world);
     await review(world, ['settle', id, '--not-charged', ...BY_ADA]);
@@ -224,7 +224,6 @@ describe('a payment in review', () => {
     const watch = world.client.workflow.getHandle(lateChargeWorkflowId(id));
     await watch.signal(poke);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
-    const payments = paymentsIn(world);
     await vi.waitFor(
       async () =>
         expect((await payments.book(attempt)).filter((line) => line.includes('back'))).toEqual([
@@ -261,8 +260,10 @@ describe('a payment in review', () => {
 });
 
 describe('a refund in review', () => {
-  test('is settled by the same command, and its amount is free again [D-§7]', async ({ world }) => {
-    const payments = paymentsIn(world);
+  test('is settled by the same command, and its amount is free again [D-§7]', async ({
+    world,
+    payments,
+  }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
     // First sent 366 days ago: the gateway does not honour its key any more.

@@ -8,7 +8,6 @@ import { testClocks } from '../../db/schema/test-clocks.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { readRepairs } from '../../proof/verify/repairs.ts';
 import { onDevServer } from '../support/environment.ts';
-import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { World } from '../support/world.ts';
@@ -104,8 +103,8 @@ test('a lagging test clock counts as a repair only when its unknown payment is o
 
 test('a refund is made and counted once by the sweep when its workflow never started [D-40]', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 700);
   expect(await repairsOf(world)).toEqual({});
@@ -121,8 +120,8 @@ test('a refund is made and counted once by the sweep when its workflow never sta
 
 test('a late charge is refunded by the sweep when its refund’s workflow never started', async ({
   world,
+  payments,
 }) => {
-  const payments = paymentsIn(world);
   const { customerId, paymentMethodId } = await payments.saved();
   const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
   await world.payments.pay({ ...paid, token: null });

@@ -1,7 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
-import { createServer } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { paymentRows } from '../../db/repositories/payments/charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
@@ -16,28 +15,10 @@ import type { SubscriptionWorkflows } from '../../temporal/subscription-workflow
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { WebhookQueues } from '../../temporal/webhook-queues.ts';
 import { onDevServer } from '../support/environment.ts';
-import { paymentsIn } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { World } from '../support/world.ts';
 
-/** Accepts connections and never answers. */
-const silent = createServer();
-
-const test = onDevServer();
-beforeAll(async () => {
-  await new Promise<void>((resolve) => {
-    silent.listen(0, '127.0.0.1', resolve);
-  });
-});
-
-afterAll(async () => {
-  silent.close();
-});
-
-function silentPort(): number {
-  const address = silent.address();
-  return typeof address === 'object' && address ? address.port : 0;
-}
+const onServer = onDevServer();
 
 /** The API's clients of workflows, connected to this address. */
 function clientsOf(
@@ -70,31 +51,34 @@ function clientsOf(
 }
 
 describe.each([
-  ['refuses connections', () => '127.0.0.1:1'],
-  ['accepts connections and never answers', () => `127.0.0.1:${silentPort()}`],
+  ['refuses connections', '127.0.0.1:1'],
+  ['accepts connections and never answers', null],
 ])('a Temporal that %s', (_, address) => {
+  const test = onServer.extend('away', async ({ world, silentAddress }, { onCleanup }) => {
+    const away = clientsOf(world, address ?? silentAddress);
+    onCleanup(away.close);
+    return away;
+  });
+
   test('does not delay a create, and the subscription’s workflow starts when it is back', async ({
     world,
+    away,
   }) => {
-    const away = clientsOf(world, address());
     const ref = await world.createRowOnly({ createdAt: Date.now() });
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
-    await away.close();
     await world.workflows.recheck(ref);
     const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     expect(await world.book(ref)).toHaveLength(1);
   });
 
-  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ world }) => {
-    const away = clientsOf(world, address());
+  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ world, away }) => {
     const ref = await world.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await world.token());
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
-    await away.close();
     const again = await world.workflows.execute(ref, payment);
     expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     expect(await world.workflows.execute(ref, payment)).toEqual(again);
@@ -103,15 +87,14 @@ describe.each([
 
   test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async ({
     world,
+    away,
+    payments,
   }) => {
-    const away = clientsOf(world, address());
-    const payments = paymentsIn(world);
     const repeated = await payments.tokenised();
     const swept = await payments.tokenised();
     const unavailable = new DomainError('service_unavailable');
     await expect(away.payments.pay({ ...repeated, token: null })).rejects.toThrow(unavailable);
     await expect(away.payments.pay({ ...swept, token: null })).rejects.toThrow(unavailable);
-    await away.close();
     expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
     expect(await world.payments.pay({ ...repeated, token: null })).toEqual({ kind: 'succeeded' });
 
@@ -127,14 +110,15 @@ describe.each([
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('leaves a charge to no sweep when it was voided [D-17]', async ({ world }) => {
-    const away = clientsOf(world, address());
-    const payments = paymentsIn(world);
+  test('leaves a charge to no sweep when it was voided [D-17]', async ({
+    world,
+    away,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
-    await away.close();
     expect(await withdrawPayment(world.db, ref)).toBe(true);
     await world.db
       .update(paymentIntents)
@@ -146,8 +130,10 @@ describe.each([
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('has the sweep void a charge without an idempotency key [D-17]', async ({ world }) => {
-    const payments = paymentsIn(world);
+  test('has the sweep void a charge without an idempotency key [D-17]', async ({
+    world,
+    payments,
+  }) => {
     const ref = await payments.tokenised();
     // The request had no idempotency key, so no client can repeat it.
     await world.db
@@ -168,8 +154,8 @@ describe.each([
 
   test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async ({
     world,
+    payments,
   }) => {
-    const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.db
       .delete(idempotencyKeys)
@@ -192,12 +178,11 @@ describe.each([
 
   test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async ({
     world,
+    away,
+    payments,
   }) => {
-    const away = clientsOf(world, address());
-    const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await world.payments.pay({ ...ref, token: null });
     expect(await away.payments.pay({ ...ref, token: null })).toEqual({ kind: 'succeeded' });
-    await away.close();
   });
 });

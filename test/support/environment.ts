@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
 import { paymentsIn } from './payments.ts';
 import { openShop } from './shop.ts';
@@ -47,6 +50,14 @@ function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
         const shop = await openShop(world);
         onCleanup(() => shop.close());
         return shop;
+      })
+      /** The address of a server that accepts connections and never answers. */
+      // oxlint-disable-next-line eslint/no-empty-pattern -- as above
+      .extend('silentAddress', scope, async ({}, { onCleanup }) => {
+        const silent = createServer().listen(0, '127.0.0.1');
+        onCleanup(() => void silent.close());
+        await once(silent, 'listening');
+        return `127.0.0.1:${(silent.address() as AddressInfo).port}`;
       })
   );
 }

@@ -9,7 +9,7 @@ import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { onTimeSkippingServer } from '../support/environment.ts';
-import { paymentsIn } from '../support/payments.ts';
+import type { Payments } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { World } from '../support/world.ts';
 
@@ -192,8 +192,8 @@ describe('a gateway outage', () => {
   test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async ({
     server,
     world,
+    payments,
   }) => {
-    const payments = paymentsIn(world);
     const ref = await payments.tokenised();
     await gatewayIsAway(world, 'none');
     isMade = (call) => call === 0 || call >= 29;
@@ -233,8 +233,11 @@ describe('a gateway outage', () => {
 });
 
 describe('a payment settled as not charged', () => {
-  async function settledAsNotCharged(server: TestWorkflowEnvironment, world: World) {
-    const payments = paymentsIn(world);
+  async function settledAsNotCharged(
+    server: TestWorkflowEnvironment,
+    world: World,
+    payments: Payments,
+  ) {
     const ref = await payments.tokenised();
     await gatewayIsAway(world, 'none');
     const input = { ...ref, token: null, nowAt: Date.now(), lookups: 29 };
@@ -254,19 +257,27 @@ describe('a payment settled as not charged', () => {
     });
     // The activity that booked the decline has started the watch for a late charge.
     const handle = server.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
-    return { payments, ref, attempt, handle };
+    return { ref, attempt, handle };
   }
 
-  test('is looked up at the gateway for a week and then no more', async ({ server, world }) => {
-    const { payments, ref, handle } = await settledAsNotCharged(server, world);
+  test('is looked up at the gateway for a week and then no more', async ({
+    server,
+    world,
+    payments,
+  }) => {
+    const { ref, handle } = await settledAsNotCharged(server, world, payments);
     expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
     expect(await payments.book(ref)).toEqual([]);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('keeps its decline and has a late charge booked and refunded', async ({ server, world }) => {
-    const { payments, ref, attempt, handle } = await settledAsNotCharged(server, world);
+  test('keeps its decline and has a late charge booked and refunded', async ({
+    server,
+    world,
+    payments,
+  }) => {
+    const { ref, attempt, handle } = await settledAsNotCharged(server, world, payments);
     await server.sleep(2 * HOUR);
     // The request that seemed lost arrives.
     const arrived = await world.gateway.charge({
