@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
+import { onDevServer } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { ANSWERED_WITHIN_MS, openWorkerLife } from '../support/worker-life.ts';
 import type { WorkerLife } from '../support/worker-life.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a
@@ -15,29 +15,20 @@ import { connectDevServer } from '../support/temporal-servers.ts';
  * another worker continues. The rows run concurrently, each in its own test environment.
  */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-});
-
-afterAll(async () => {
-  await server.teardown();
-});
+/** `life` has no activity worker; `wholeLife` has no worker at all. */
+const test = onDevServer()
+  .extend('life', async ({ server }, { onCleanup }) => {
+    const life = await openWorkerLife(server);
+    onCleanup(() => life.close());
+    return life;
+  })
+  .extend('wholeLife', async ({ server }, { onCleanup }) => {
+    const life = await openWorkerLife(server, { isWhole: true });
+    onCleanup(() => life.close());
+    return life;
+  });
 
 type Json = Record<string, unknown>;
-
-async function withWorkers(
-  run: (life: WorkerLife) => Promise<void>,
-  options: { isWhole?: boolean } = {},
-): Promise<void> {
-  const life = await openWorkerLife(server, options);
-  try {
-    await run(life);
-  } finally {
-    await life.close();
-  }
-}
 
 const KILLED = { code: null, signal: 'SIGKILL' };
 
@@ -60,7 +51,7 @@ async function sweepAfterLease({ world }: WorkerLife): Promise<Record<string, nu
 }
 
 describe.concurrent('a worker that crashes while it charges a saved card', () => {
-  test.each([
+  test.for([
     ['before_opening', [], []],
     ['after_opening', ['1 CREATED'], []],
     ['before_gateway', ['1 SENDING'], []],
@@ -69,36 +60,35 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
     ['after_settling', ['1 SUCCEEDED'], ['succeeded 2500 x1']],
   ] as const)(
     'at %s leaves the attempts %j and the charges %j; the next worker charges once [D-40, D-54]',
-    (point, attempts, book) =>
-      withWorkers(async (life) => {
-        const { world, shop, payments, merchantId } = life;
-        const { setupMethodId, ...card } = await savedCard(life);
-        const body = { ...card, currency: 'USD', amount: 2_500 };
-        const key = randomUUID();
-        const crashing = await life.startMortal(point);
-        // The card's event goes first: a delivery open at the kill holds the stream's lease for 45 s.
-        await life.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
-        const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
-        expect(await crashing.gone).toMatchObject(KILLED);
-        const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
-          sql`select id from payment_intent`,
-        )) as unknown as [{ id: string }];
-        const ref: IntentRef = { merchantId, intentId };
-        expect(await payments.attempts(ref)).toEqual(attempts);
-        expect(await payments.book(ref)).toEqual(book);
+    async ([point, attempts, book], { life }) => {
+      const { world, shop, payments, merchantId } = life;
+      const { setupMethodId, ...card } = await savedCard(life);
+      const body = { ...card, currency: 'USD', amount: 2_500 };
+      const key = randomUUID();
+      const crashing = await life.startMortal(point);
+      // The card's event goes first: a delivery open at the kill holds the stream's lease for 45 s.
+      await life.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
+      const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
+      expect(await crashing.gone).toMatchObject(KILLED);
+      const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
+        sql`select id from payment_intent`,
+      )) as unknown as [{ id: string }];
+      const ref: IntentRef = { merchantId, intentId };
+      expect(await payments.attempts(ref)).toEqual(attempts);
+      expect(await payments.book(ref)).toEqual(book);
 
-        await life.goOn();
-        const paid = { intentId, status: 'SUCCESS' };
-        await first;
-        expect(await life.answerTo(CHARGE, body, key)).toEqual(paid);
-        expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
-        expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
+      await life.goOn();
+      const paid = { intentId, status: 'SUCCESS' };
+      await first;
+      expect(await life.answerTo(CHARGE, body, key)).toEqual(paid);
+      expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
+      expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
 
-        // Its events are delivered without a sweep.
-        const events = ['1 intent.created', '2 intent.success'];
-        await life.expectTold('intentId', intentId, events);
-        expect(await repairsOf(world)).toEqual({});
-      }),
+      // Its events are delivered without a sweep.
+      const events = ['1 intent.created', '2 intent.success'];
+      await life.expectTold('intentId', intentId, events);
+      expect(await repairsOf(world)).toEqual({});
+    },
   );
 });
 
@@ -158,7 +148,7 @@ async function renewalOfCrashedWorker(
 }
 
 describe.concurrent('a worker that crashes while it charges a renewal as a queued activity', () => {
-  test.each([
+  test.for([
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
     // The failpoint's first pass is the saving of the card.
     ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
@@ -166,15 +156,13 @@ describe.concurrent('a worker that crashes while it charges a renewal as a queue
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
-    async (point, attempts, charges) => {
-      const run = (life: WorkerLife) => renewalOfCrashedWorker(life, point, { attempts, charges });
-      await expect(withWorkers(run)).resolves.toBeUndefined();
-    },
+    ([point, attempts, charges], { life }) =>
+      renewalOfCrashedWorker(life, point, { attempts, charges }),
   );
 });
 
 describe.concurrent('a worker that crashes while it charges a renewal inside the workflow task', () => {
-  test.each([
+  test.for([
     ['before_opening:2', ['1 SUCCEEDED'], 1],
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
     ['before_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 1],
@@ -183,53 +171,49 @@ describe.concurrent('a worker that crashes while it charges a renewal inside the
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
-    async (point, attempts, charges) => {
-      const run = (life: WorkerLife) => renewalOfCrashedWorker(life, point, { attempts, charges });
-      await expect(withWorkers(run, { isWhole: true })).resolves.toBeUndefined();
-    },
+    ([point, attempts, charges], { wholeLife }) =>
+      renewalOfCrashedWorker(wholeLife, point, { attempts, charges }),
   );
 });
 
 describe('a worker that crashes in a workflow task with three renewals', () => {
-  test('charges no billing date again when the third was settled [D-05, D-60]', () =>
-    withWorkers(
-      async (life) => {
-        const { world, shop, merchantId } = life;
-        const crashing = await life.startMortal('after_settling:4');
-        const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
-          '/test-clock/create',
-          { now: Date.parse('2027-01-31T09:30:00Z') },
-        );
-        const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
-          '/subscription/create',
-          { ...TERMS, testClockId },
-        );
-        await payOnPage(String(fwdUrl));
-        const ref = { merchantId, subscriptionId: String(subscriptionId) };
-        const body = { testClockId, to: Date.parse('2027-06-15T00:00:00Z') };
-        const key = randomUUID();
-        const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
-        expect(await crashing.gone).toMatchObject(KILLED);
-        expect(await world.book(ref)).toHaveLength(4);
+  test('charges no billing date again when the third was settled [D-05, D-60]', async ({
+    wholeLife: life,
+  }) => {
+    const { world, shop, merchantId } = life;
+    const crashing = await life.startMortal('after_settling:4');
+    const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
+      '/test-clock/create',
+      { now: Date.parse('2027-01-31T09:30:00Z') },
+    );
+    const { subscriptionId, fwdUrl } = await shop.merchant.post<Record<string, string>>(
+      '/subscription/create',
+      { ...TERMS, testClockId },
+    );
+    await payOnPage(String(fwdUrl));
+    const ref = { merchantId, subscriptionId: String(subscriptionId) };
+    const body = { testClockId, to: Date.parse('2027-06-15T00:00:00Z') };
+    const key = randomUUID();
+    const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
+    expect(await crashing.gone).toMatchObject(KILLED);
+    expect(await world.book(ref)).toHaveLength(4);
 
-        await life.goOn();
-        await first;
-        expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
-        const due = await world.db.execute<{ day: string }>(
-          sql`select to_char(coalesce(due_at, created_at) at time zone 'UTC', 'YYYY-MM-DD') as day
+    await life.goOn();
+    await first;
+    expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+    const due = await world.db.execute<{ day: string }>(
+      sql`select to_char(coalesce(due_at, created_at) at time zone 'UTC', 'YYYY-MM-DD') as day
             from payment_intent order by cycle_number`,
-        );
-        expect(due.map(({ day }) => day)).toEqual([
-          '2027-01-31',
-          '2027-02-28',
-          '2027-03-31',
-          '2027-04-30',
-          '2027-05-31',
-        ]);
-        expect((await world.book(ref)).map(({ sentCount }) => sentCount)).toEqual([1, 1, 1, 1, 1]);
-      },
-      { isWhole: true },
-    ));
+    );
+    expect(due.map(({ day }) => day)).toEqual([
+      '2027-01-31',
+      '2027-02-28',
+      '2027-03-31',
+      '2027-04-30',
+      '2027-05-31',
+    ]);
+    expect((await world.book(ref)).map(({ sentCount }) => sentCount)).toEqual([1, 1, 1, 1, 1]);
+  });
 });
 
 const ADVANCE = '/test-clock/advance';
@@ -251,147 +235,147 @@ const attemptStates = async ({ world }: WorkerLife) => {
 };
 
 describe.concurrent('a worker that crashes while it saves a card', () => {
-  test.each([
+  test.for([
     ['after_gateway', []],
     ['after_settling', [{ status: 'LIVE' }]],
   ] as const)(
     'at %s leaves it saved at the gateway and %j in our table; it is saved once [D-50, D-54]',
-    (point, left) =>
-      withWorkers(async (life) => {
-        const { world, shop } = life;
-        const { merchant } = shop;
-        const { setupMethodId, fwdUrl } = await merchant.post<Record<string, string>>(SETUP, {
-          currency: 'USD',
-          billingDetails: TERMS.customerDetails,
-          callbackUrl: TERMS.callbackUrl,
-        });
-        const ours = async () => [
-          ...(await world.db.execute(sql`select status from payment_method`)),
-        ];
-        const atGateway = async () => [
-          ...(await world.db.execute(sql`select last_four from sandbox_gateway.method`)),
-        ];
-        const crashing = await life.startMortal(point);
-        const page = payOnPage(String(fwdUrl));
-        expect(await crashing.gone).toMatchObject(KILLED);
-        expect(await atGateway()).toEqual([{ last_four: '4242' }]);
-        expect(await ours()).toEqual(left);
+    async ([point, left], { life }) => {
+      const { world, shop } = life;
+      const { merchant } = shop;
+      const { setupMethodId, fwdUrl } = await merchant.post<Record<string, string>>(SETUP, {
+        currency: 'USD',
+        billingDetails: TERMS.customerDetails,
+        callbackUrl: TERMS.callbackUrl,
+      });
+      const ours = async () => [
+        ...(await world.db.execute(sql`select status from payment_method`)),
+      ];
+      const atGateway = async () => [
+        ...(await world.db.execute(sql`select last_four from sandbox_gateway.method`)),
+      ];
+      const crashing = await life.startMortal(point);
+      const page = payOnPage(String(fwdUrl));
+      expect(await crashing.gone).toMatchObject(KILLED);
+      expect(await atGateway()).toEqual([{ last_four: '4242' }]);
+      expect(await ours()).toEqual(left);
 
-        await life.goOn();
-        await page;
-        await vi.waitFor(
-          async () =>
-            expect(await merchant.get(`/setup-method/${String(setupMethodId)}`)).toMatchObject({
-              status: 'SUCCESS',
-            }),
-          ANSWERED_WITHIN_MS,
-        );
-        expect(await ours()).toEqual([{ status: 'LIVE' }]);
-        expect(await atGateway()).toEqual([{ last_four: '4242' }]);
-        const events = ['1 setup_method.success'];
-        await life.expectTold('setupMethodId', String(setupMethodId), events);
-        expect(await repairsOf(world)).toEqual({});
-      }),
+      await life.goOn();
+      await page;
+      await vi.waitFor(
+        async () =>
+          expect(await merchant.get(`/setup-method/${String(setupMethodId)}`)).toMatchObject({
+            status: 'SUCCESS',
+          }),
+        ANSWERED_WITHIN_MS,
+      );
+      expect(await ours()).toEqual([{ status: 'LIVE' }]);
+      expect(await atGateway()).toEqual([{ last_four: '4242' }]);
+      const events = ['1 setup_method.success'];
+      await life.expectTold('setupMethodId', String(setupMethodId), events);
+      expect(await repairsOf(world)).toEqual({});
+    },
   );
 });
 
 describe.concurrent('a worker that crashes', () => {
-  test.each([
+  test.for([
     ['after_gateway', 'SENDING'],
     ['after_settling', 'SUCCEEDED'],
   ] as const)(
     'at %s of a refund leaves the refund %s; it is refunded and emitted once [D-40, D-54]',
-    (point, left) =>
-      withWorkers(async (life) => {
-        const { world, shop, payments, merchantId } = life;
-        const ref = await payments.payment('hosted');
-        const token = await payments.card();
-        await world.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
-        const body = { xIntentId: ref.intentId, amount: 900 };
-        const key = randomUUID();
-        const crashing = await life.startMortal(point);
-        // The payment's events go first: a delivery open at the kill waits until its lease expires.
-        const paid = ['1 intent.created', '2 intent.success'];
-        await life.expectTold('intentId', ref.intentId, paid);
-        const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);
-        expect(await crashing.gone).toMatchObject(KILLED);
-        const refundStates = () =>
-          world.db.execute(sql`select state, amount_minor::int as amount from refund`);
-        expect([...(await refundStates())]).toEqual([{ state: left, amount: 900 }]);
-        expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 900']);
-
-        await life.goOn();
-        await first;
-        const answer = await life.answerTo(REFUND, body, key);
-        expect(answer).toMatchObject({ intentId: ref.intentId, amount: 900, currency: 'USD' });
-        expect([...(await refundStates())]).toEqual([{ state: 'SUCCEEDED', amount: 900 }]);
-        expect(await payments.book({ merchantId, intentId: ref.intentId })).toEqual([
-          'succeeded 5000 x1 back 900',
-        ]);
-        await life.expectTold('intentId', ref.intentId, [...paid, '3 intent.refunded']);
-        expect(await repairsOf(world)).toEqual({});
-      }),
-  );
-
-  test('after a recorded cancel leaves its answer and event to the next worker [D-16, D-17, D-54]', () =>
-    withWorkers(async (life) => {
-      const { world, shop, payments } = life;
-      const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
-        '/subscription/create',
-        TERMS,
-      );
-      const body = { subscriptionId };
+    async ([point, left], { life }) => {
+      const { world, shop, payments, merchantId } = life;
+      const ref = await payments.payment('hosted');
+      const token = await payments.card();
+      await world.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
+      const body = { xIntentId: ref.intentId, amount: 900 };
       const key = randomUUID();
-      const crashing = await life.startMortal('after_transition');
-      await shop.expectAllDelivered(subscriptionId);
-      const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
+      const crashing = await life.startMortal(point);
+      // The payment's events go first: a delivery open at the kill waits until its lease expires.
+      const paid = ['1 intent.created', '2 intent.success'];
+      await life.expectTold('intentId', ref.intentId, paid);
+      const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
-      const ref = { merchantId: life.merchantId, subscriptionId };
-      expect((await world.state(ref)).status).toBe('ENDED');
+      const refundStates = () =>
+        world.db.execute(sql`select state, amount_minor::int as amount from refund`);
+      expect([...(await refundStates())]).toEqual([{ state: left, amount: 900 }]);
+      expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 900']);
 
       await life.goOn();
       await first;
-      expect(await life.answerTo(CANCEL, body, key)).toEqual({});
-      expect(await payments.story(subscriptionId)).toEqual([
-        'intent.created CREATED',
-        'subscription.created CREATED',
-        'subscription.ended ENDED',
+      const answer = await life.answerTo(REFUND, body, key);
+      expect(answer).toMatchObject({ intentId: ref.intentId, amount: 900, currency: 'USD' });
+      expect([...(await refundStates())]).toEqual([{ state: 'SUCCEEDED', amount: 900 }]);
+      expect(await payments.book({ merchantId, intentId: ref.intentId })).toEqual([
+        'succeeded 5000 x1 back 900',
       ]);
-      await shop.expectAllDelivered(subscriptionId);
-      expect(await world.book(ref)).toEqual([]);
+      await life.expectTold('intentId', ref.intentId, [...paid, '3 intent.refunded']);
       expect(await repairsOf(world)).toEqual({});
-    }));
+    },
+  );
 
-  test('after a delivery has the next worker send the same bytes again, in order [D-54]', () =>
-    withWorkers(async (life) => {
-      const { shop } = life;
-      const crashing = await life.startMortal('after_delivery');
-      const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
-        '/subscription/create',
-        TERMS,
-      );
-      await life.world.webhooks.wakeStream({
-        merchantId: life.merchantId,
-        streamId: subscriptionId,
-      });
-      expect(await crashing.gone).toMatchObject(KILLED);
-      expect(life.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
+  test('after a recorded cancel leaves its answer and event to the next worker [D-16, D-17, D-54]', async ({
+    life,
+  }) => {
+    const { world, shop, payments } = life;
+    const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
+      '/subscription/create',
+      TERMS,
+    );
+    const body = { subscriptionId };
+    const key = randomUUID();
+    const crashing = await life.startMortal('after_transition');
+    await shop.expectAllDelivered(subscriptionId);
+    const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
+    expect(await crashing.gone).toMatchObject(KILLED);
+    const ref = { merchantId: life.merchantId, subscriptionId };
+    expect((await world.state(ref)).status).toBe('ENDED');
 
-      await life.goOn();
-      expect(await sweepAfterLease(life)).toEqual({ stalledStreams: 1 });
-      await vi.waitFor(
-        () =>
-          expect(life.received('subscriptionId', subscriptionId)).toEqual([
-            '1 intent.created',
-            '1 intent.created',
-            '2 subscription.created',
-          ]),
-        30_000,
-      );
-      const [once, again] = shop.receiver.received;
-      expect(again?.rawBody.equals(once?.rawBody ?? Buffer.alloc(0))).toBe(true);
-      expect(again?.headers['webhook-id']).toBe(once?.headers['webhook-id']);
-    }));
+    await life.goOn();
+    await first;
+    expect(await life.answerTo(CANCEL, body, key)).toEqual({});
+    expect(await payments.story(subscriptionId)).toEqual([
+      'intent.created CREATED',
+      'subscription.created CREATED',
+      'subscription.ended ENDED',
+    ]);
+    await shop.expectAllDelivered(subscriptionId);
+    expect(await world.book(ref)).toEqual([]);
+    expect(await repairsOf(world)).toEqual({});
+  });
+
+  test('after a delivery has the next worker send the same bytes again, in order [D-54]', async ({
+    life,
+  }) => {
+    const { shop } = life;
+    const crashing = await life.startMortal('after_delivery');
+    const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
+      '/subscription/create',
+      TERMS,
+    );
+    await life.world.webhooks.wakeStream({
+      merchantId: life.merchantId,
+      streamId: subscriptionId,
+    });
+    expect(await crashing.gone).toMatchObject(KILLED);
+    expect(life.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
+
+    await life.goOn();
+    expect(await sweepAfterLease(life)).toEqual({ stalledStreams: 1 });
+    await vi.waitFor(
+      () =>
+        expect(life.received('subscriptionId', subscriptionId)).toEqual([
+          '1 intent.created',
+          '1 intent.created',
+          '2 subscription.created',
+        ]),
+      30_000,
+    );
+    const [once, again] = shop.receiver.received;
+    expect(again?.rawBody.equals(once?.rawBody ?? Buffer.alloc(0))).toBe(true);
+    expect(again?.headers['webhook-id']).toBe(once?.headers['webhook-id']);
+  });
 });
 
 const SETUP = '/setup-method/create';
