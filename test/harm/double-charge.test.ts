@@ -8,8 +8,8 @@ import { createChargingActivities } from '../../activities/charging.ts';
 import { onDevServer } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
-import { BUDGET_FOR_LATE_ARRIVALS } from '../support/world.ts';
-import type { World } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Longer than the gateway client's timeout in this environment, 2 s. */
 const TOO_LATE_MS = 2_600;
@@ -19,24 +19,24 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 const test = onDevServer({ sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
-test.afterEach(async ({ world }) => {
-  await world.control('DELETE', '/control/faults');
+test.afterEach(async ({ env }) => {
+  await env.control('DELETE', '/control/faults');
 });
 
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
   test('causes a manual review with the reason when it rejects the request [D-40]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     const refusing = createChargingActivities({
-      db: world.db,
-      payments: world.payments,
-      wakeStream: (stream) => world.webhooks.wakeStream(stream),
+      db: env.db,
+      payments: env.payments,
+      wakeStream: (stream) => env.webhooks.wakeStream(stream),
       gateway: {
-        ...world.gateway,
+        ...env.gateway,
         charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
         lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
       },
@@ -47,26 +47,26 @@ describe('a gateway', () => {
     });
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
     // With a correct credential the charge is looked up, and never sent again.
-    const state = await world.state(subscription.ref);
+    const state = await env.state(subscription.ref);
     expect(state.openAttempt?.reviewReason).toBe(reason);
     const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };
-    expect(await world.activities.chargeAttempt(again)).toEqual({ kind: 'pending' });
+    expect(await env.activities.chargeAttempt(again)).toEqual({ kind: 'pending' });
     expect(await subscription.february()).toEqual([]);
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
   });
 
-  test('gets the same key again when it has no look-up [D-40]', async ({ world }) => {
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+  test('gets the same key again when it has no look-up [D-40]', async ({ env }) => {
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'lose_answer' });
-    const { activities } = world;
+    const { activities } = env;
     const withoutLookup = createChargingActivities({
-      db: world.db,
-      payments: world.payments,
-      wakeStream: (stream) => world.webhooks.wakeStream(stream),
+      db: env.db,
+      payments: env.payments,
+      wakeStream: (stream) => env.webhooks.wakeStream(stream),
       gateway: {
-        ...world.gateway,
-        capabilities: { ...world.gateway.capabilities, lookup: false },
+        ...env.gateway,
+        capabilities: { ...env.gateway.capabilities, lookup: false },
         lookup: () => Promise.reject(new Error('there is no look-up')),
       },
     });
@@ -88,62 +88,57 @@ describe('a lost answer of the gateway', () => {
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
   ];
-  test.for(lostAnswers)(
-    'leads to one charge when %s [D-32, D-40]',
-    async ([, fault], { world }) => {
-      // Given
-      const subscription = await paidForJanuary(world);
-      await subscription.fault(fault);
-      // When
-      await world.advance(subscription.clock, DUE_AT);
-      // Then
-      expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
-      expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
-      expect(await world.state(subscription.ref)).toMatchObject({
-        status: 'ACTIVE',
-        cyclesCharged: 2,
-      });
-      expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
-    },
-  );
+  test.for(lostAnswers)('leads to one charge when %s [D-32, D-40]', async ([, fault], { env }) => {
+    // Given
+    const subscription = await paidForJanuary(env);
+    await subscription.fault(fault);
+    // When
+    await env.advance(subscription.clock, DUE_AT);
+    // Then
+    expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
+    expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
+    expect(await env.state(subscription.ref)).toMatchObject({
+      status: 'ACTIVE',
+      cyclesCharged: 2,
+    });
+    expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
+  });
 
   test('leads to one charge when a second answer and two look-ups fail too [D-32, D-40]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
+    const subscription = await paidForJanuary(env);
     await subscription.fault({ fault: 'error_500', effect: 'none' });
     await subscription.fault({ fault: 'lose_answer' });
     await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 2, match: {} });
-    await world.advance(subscription.clock, DUE_AT);
+    await env.advance(subscription.clock, DUE_AT);
     expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
     expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
   test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
+    const subscription = await paidForJanuary(env);
     const { subscriptionId } = subscription.ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
-    await world.control('POST', '/control/declines', decline);
+    await env.control('POST', '/control/declines', decline);
     await subscription.fault({ fault: 'lose_answer' });
-    await world.advance(subscription.clock, '2027-02-10T04:00:00Z');
+    await env.advance(subscription.clock, '2027-02-10T04:00:00Z');
     expect(await subscription.february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
     expect(await subscription.attempts()).toEqual(['1 DECLINED', '2 SUCCEEDED']);
   });
 });
 
 describe('a charge activity that runs several times at once', () => {
-  test('leads to one charge, one success and one set of events [D-32, D-40]', async ({ world }) => {
+  test('leads to one charge, one success and one set of events [D-32, D-40]', async ({ env }) => {
     // Given a gateway slow enough for the four calls to overlap
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 400, count: 4 });
     // When
-    const results = await Promise.all(
-      [1, 2, 3, 4].map(() => world.activities.chargeAttempt(input)),
-    );
+    const results = await Promise.all([1, 2, 3, 4].map(() => env.activities.chargeAttempt(input)));
     // Then one call records the outcome, and the others continue from the recorded state
     expect(results.map(({ kind }) => kind).toSorted()).toEqual([
       'adopt',
@@ -151,42 +146,39 @@ describe('a charge activity that runs several times at once', () => {
       'adopt',
       'settled',
     ]);
-    const recorded = await world.state(subscription.ref);
+    const recorded = await env.state(subscription.ref);
     expect(recorded).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2, openAttempt: null });
     const adopted = results.flatMap((result) => (result.kind === 'adopt' ? [result.state] : []));
     expect(adopted).toEqual([recorded, recorded, recorded]);
-    expect(await world.book(subscription.ref)).toHaveLength(2);
+    expect(await env.book(subscription.ref)).toHaveLength(2);
     expect((await subscription.february())[0]).toMatch(/^succeeded 1999 x[1-4]$/);
     expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
   test('leads to one charge when two runs each made an intent for the cycle [D-40]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
-    const inputs = [
-      await februaryInput(world, subscription),
-      await februaryInput(world, subscription),
-    ];
-    await Promise.all(inputs.map((input) => world.activities.chargeAttempt(input)));
-    expect(await world.book(subscription.ref)).toHaveLength(2);
+    const subscription = await paidForJanuary(env);
+    const inputs = [await februaryInput(env, subscription), await februaryInput(env, subscription)];
+    await Promise.all(inputs.map((input) => env.activities.chargeAttempt(input)));
+    expect(await env.book(subscription.ref)).toHaveLength(2);
     expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
   test('locks the subscription before the attempt when it settles, as every other process does [D-32]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 500 });
-    const charge = world.activities.chargeAttempt(input);
+    const charge = env.activities.chargeAttempt(input);
     await vi.waitFor(
       async () => expect(await subscription.attempts()).toEqual(['1 SENDING']),
       SOON,
     );
-    const sql = postgres(world.databaseUrl, { max: 2 });
+    const sql = postgres(env.databaseUrl, { max: 2 });
     const { subscriptionId } = subscription.ref;
     await sql.begin(async (tx) => {
       await tx`select 1 from subscription where id = ${subscriptionId} for update`;
@@ -213,30 +205,30 @@ describe('a charge activity that runs several times at once', () => {
 
 describe('a stalled workflow run', () => {
   test('gets the recorded state and sends nothing when another run settled the charge [D-32]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
-    expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
-    const recorded = await world.state(subscription.ref);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
+    expect(await env.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
+    const recorded = await env.state(subscription.ref);
     const adopted = { kind: 'adopt', state: recorded, result: null };
-    expect(await world.activities.chargeAttempt(input)).toEqual(adopted);
-    expect(await world.activities.chargeAttempt({ ...input, opening: null })).toEqual(adopted);
+    expect(await env.activities.chargeAttempt(input)).toEqual(adopted);
+    expect(await env.activities.chargeAttempt({ ...input, opening: null })).toEqual(adopted);
     expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
   test('sends nothing when the subscription was cancelled meanwhile [D-32, D-§4]', async ({
-    world,
+    env,
   }) => {
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     const cancel = { kind: 'cancel', commandId: 'cancel:1', reason: 'cancelled' } as const;
-    expect(await world.workflows.execute(subscription.ref, cancel)).toMatchObject({
+    expect(await env.workflows.execute(subscription.ref, cancel)).toMatchObject({
       kind: 'result',
     });
     for (const stalled of [input, { ...input, opening: null }]) {
-      expect(await world.activities.chargeAttempt(stalled)).toMatchObject({
+      expect(await env.activities.chargeAttempt(stalled)).toMatchObject({
         kind: 'adopt',
         state: { status: 'ENDED' },
       });
@@ -246,21 +238,21 @@ describe('a stalled workflow run', () => {
     expect(await subscription.newEventTypes()).toEqual(['subscription.ended']);
   });
 
-  test('makes no look-up when a later run owns the unknown attempt [D-32]', async ({ world }) => {
+  test('makes no look-up when a later run owns the unknown attempt [D-32]', async ({ env }) => {
     // Given an attempt whose outcome is unknown; recording this made a new version of the state
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'lose_answer' });
     await subscription.fault({ operation: 'lookup', fault: 'error_500', count: 100, match: {} });
-    expect(await world.activities.chargeAttempt(input)).toMatchObject({
+    expect(await env.activities.chargeAttempt(input)).toMatchObject({
       kind: 'settled',
       outcome: { kind: 'unknown' },
     });
-    await world.control('DELETE', '/control/faults');
-    const recorded = await world.state(subscription.ref);
+    await env.control('DELETE', '/control/faults');
+    const recorded = await env.state(subscription.ref);
     // When a run with the older version calls, then it gets the new state and settles nothing
     for (const stalled of [input, { ...input, opening: null }]) {
-      expect(await world.activities.chargeAttempt(stalled)).toEqual({
+      expect(await env.activities.chargeAttempt(stalled)).toEqual({
         kind: 'adopt',
         state: recorded,
         result: null,
@@ -269,7 +261,7 @@ describe('a stalled workflow run', () => {
     expect(await subscription.attempts()).toEqual(['1 UNKNOWN']);
     // And the later run settles the attempt
     const current = { ...input, state: recorded, opening: null };
-    expect(await world.activities.chargeAttempt(current)).toMatchObject({
+    expect(await env.activities.chargeAttempt(current)).toMatchObject({
       kind: 'settled',
       outcome: { kind: 'succeeded' },
     });
@@ -281,15 +273,15 @@ describe('a stalled workflow run', () => {
 
 describe('a lock timeout when the outcome is recorded', () => {
   test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async ({
-    world,
+    env,
   }) => {
     // Given another session that locks the subscription's row once the charge is sent
-    const subscription = await paidForJanuary(world);
-    const input = await februaryInput(world, subscription);
+    const subscription = await paidForJanuary(env);
+    const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 800 });
-    const sql = postgres(world.databaseUrl, { max: 1 });
+    const sql = postgres(env.databaseUrl, { max: 1 });
     try {
-      const charging = world.activities.chargeAttempt(input);
+      const charging = env.activities.chargeAttempt(input);
       await vi.waitFor(async () => expect(await subscription.attempts()).toEqual(['1 SENDING']));
       await sql.begin(async (tx) => {
         await tx`select 1 from subscription where id = ${subscription.ref.subscriptionId} for update`;
@@ -300,7 +292,7 @@ describe('a lock timeout when the outcome is recorded', () => {
       expect(await subscription.attempts()).toEqual(['1 SENDING']);
       expect(await subscription.newEventTypes()).toEqual(['intent.created']);
       // Then the same call records the outcome and sends nothing
-      expect(await world.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
+      expect(await env.activities.chargeAttempt(input)).toMatchObject({ kind: 'settled' });
     } finally {
       await sql.end();
     }
@@ -320,9 +312,9 @@ describe('the database', () => {
     const { code, constraint_name } = (error as Error).cause as postgres.PostgresError;
     return { code, constraint_name };
   };
-  const attemptOf = async (world: World, subscription: PaidSubscription) => {
-    const { intentId } = (await februaryInput(world, subscription)).state.owed ?? {};
-    const [january] = await world.db
+  const attemptOf = async (env: TestEnvironment, subscription: PaidSubscription) => {
+    const { intentId } = (await februaryInput(env, subscription)).state.owed ?? {};
+    const [january] = await env.db
       .select()
       .from(paymentAttempts)
       .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
@@ -341,12 +333,11 @@ describe('the database', () => {
   };
 
   test('refuses a second open attempt and a second success of one intent [D-32, D-40]', async ({
-    world,
+    env,
   }) => {
-    const { intent, attempt } = await attemptOf(world, await paidForJanuary(world));
-    const insert = (row: ReturnType<typeof attempt>) =>
-      world.db.insert(paymentAttempts).values(row);
-    await world.db.insert(paymentIntents).values(intent);
+    const { intent, attempt } = await attemptOf(env, await paidForJanuary(env));
+    const insert = (row: ReturnType<typeof attempt>) => env.db.insert(paymentAttempts).values(row);
+    await env.db.insert(paymentIntents).values(intent);
     await insert(attempt(1, 'SENDING'));
     expect(await refusalOf(insert(attempt(2, 'SENDING')))).toEqual({
       code: '23505',
@@ -361,18 +352,18 @@ describe('the database', () => {
   });
 
   test('refuses a gateway key used before and a second intent of one cycle [D-40]', async ({
-    world,
+    env,
   }) => {
-    const { intent, attempt } = await attemptOf(world, await paidForJanuary(world));
-    await world.db.insert(paymentIntents).values(intent);
-    await world.db.insert(paymentAttempts).values(attempt(1, 'DECLINED'));
+    const { intent, attempt } = await attemptOf(env, await paidForJanuary(env));
+    await env.db.insert(paymentIntents).values(intent);
+    await env.db.insert(paymentAttempts).values(attempt(1, 'DECLINED'));
     const again = { ...attempt(2, 'DECLINED'), gatewayKey: attempt(1, 'DECLINED').gatewayKey };
-    expect(await refusalOf(world.db.insert(paymentAttempts).values(again))).toEqual({
+    expect(await refusalOf(env.db.insert(paymentAttempts).values(again))).toEqual({
       code: '23505',
       constraint_name: 'payment_attempt__gateway_key__uq',
     });
     const twin = { ...intent, id: `${intent.id}x` };
-    expect(await refusalOf(world.db.insert(paymentIntents).values(twin))).toEqual({
+    expect(await refusalOf(env.db.insert(paymentIntents).values(twin))).toEqual({
       code: '23505',
       constraint_name: 'payment_intent__subscription_cycle__uq',
     });

@@ -9,8 +9,8 @@ import type { IntentRef } from '../../domain/payment-intent.ts';
 import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
-import { BUDGET_FOR_LATE_ARRIVALS } from '../support/world.ts';
-import type { World } from '../support/world.ts';
+import { BUDGET_FOR_LATE_ARRIVALS } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Longer than the gateway client's timeout in this environment, 2 s. */
 const TOO_LATE_MS = 2_600;
@@ -22,9 +22,9 @@ const crashes = { before: 0, after: 0 };
 
 const test = onDevServer({ wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
-test.afterEach(async ({ world }) => {
+test.afterEach(async ({ env }) => {
   Object.assign(crashes, { before: 0, after: 0 });
-  await world.control('DELETE', '/control/faults');
+  await env.control('DELETE', '/control/faults');
 });
 
 function crashing(activities: Activities): Activities {
@@ -45,12 +45,12 @@ function crashing(activities: Activities): Activities {
   };
 }
 
-const fault = (world: World, what: object) =>
-  world.control('POST', '/control/faults', { operation: 'charge', count: 1, match: {}, ...what });
+const fault = (env: TestEnvironment, what: object) =>
+  env.control('POST', '/control/faults', { operation: 'charge', count: 1, match: {}, ...what });
 
 const direct = (ref: IntentRef) => ({ ...ref, token: null });
-const handleOf = (world: World, ref: IntentRef) =>
-  world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+const handleOf = (env: TestEnvironment, ref: IntentRef) =>
+  env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
 
 const PAID_ONCE = ['intent.created CREATED', 'intent.success SUCCESS'];
 
@@ -67,19 +67,19 @@ async function expectPaidOnce(
 
 describe('concurrent requests', () => {
   test('lead to one charge and one answer when 100 ask for the same charge [D-36, D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
     const outcomes = await Promise.all(
-      Array.from({ length: 100 }, () => world.payments.pay(direct(ref))),
+      Array.from({ length: 100 }, () => env.payments.pay(direct(ref))),
     );
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
     await expectPaidOnce(payments, ref);
   });
 
   test('charge exactly one card, once, when 100 requests pay one hosted page with ten cards [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.payment('hosted');
@@ -87,7 +87,7 @@ describe('concurrent requests', () => {
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
         const token = cards[index % 10] ?? null;
-        const outcome = await world.payments.pay({ ...ref, token });
+        const outcome = await env.payments.pay({ ...ref, token });
         return { token, outcome };
       }),
     );
@@ -100,14 +100,14 @@ describe('concurrent requests', () => {
   }, 60_000);
 
   test('make one charge when ten activities of one attempt run without a workflow [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await fault(world, { fault: 'delay', delayMs: 300, count: 10 });
+    await fault(env, { fault: 'delay', delayMs: 300, count: 10 });
     const input = { ...direct(ref), nowAt: Date.now() };
     const outcomes = await Promise.all(
-      Array.from({ length: 10 }, () => world.activities.chargePayment(input)),
+      Array.from({ length: 10 }, () => env.activities.chargePayment(input)),
     );
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['succeeded']));
     const [line] = await payments.book(ref);
@@ -123,21 +123,21 @@ describe('a lost answer of the gateway', () => {
     ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
-  ] as const)('leads to one charge when %s [D-40]', async ([, what], { world, payments }) => {
+  ] as const)('leads to one charge when %s [D-40]', async ([, what], { env, payments }) => {
     const ref = await payments.tokenised();
-    await fault(world, what);
-    expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
+    await fault(env, what);
+    expect(await env.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
     await expectPaidOnce(payments, ref);
   });
 
   test('leaves the card token usable when the exchange of the token was lost [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.payment('hosted');
-    await fault(world, { operation: 'methods', fault: 'lose_answer' });
+    await fault(env, { operation: 'methods', fault: 'lose_answer' });
     const order = { ...ref, token: await payments.card() };
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
     await expectPaidOnce(payments, ref);
     expect(await payments.methodsOf((await payments.intent(ref)).customerId)).toHaveLength(1);
   });
@@ -145,41 +145,41 @@ describe('a lost answer of the gateway', () => {
 
 describe('an unknown outcome', () => {
   test('blocks other cards until the gateway reports the success, which is recorded once [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.payment('hosted');
-    await fault(world, { fault: 'lose_answer' });
-    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await fault(env, { fault: 'lose_answer' });
+    await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const order = { ...ref, token: await payments.card() };
-    const paying = world.payments.pay(order);
+    const paying = env.payments.pay(order);
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
       timeout: 20_000,
       interval: 100,
     });
     expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
     const other = { ...ref, token: await payments.card() };
-    expect(await world.payments.pay(other)).toEqual({
+    expect(await env.payments.pay(other)).toEqual({
       kind: 'refused',
       code: 'payment_outcome_pending',
       message: 'The outcome of another try is not known yet.',
     });
     // A request to cancel the workflow does not lose the charge that was sent.
-    await handleOf(world, ref).cancel();
-    await world.control('DELETE', '/control/faults');
+    await handleOf(env, ref).cancel();
+    await env.control('DELETE', '/control/faults');
     expect(await paying).toEqual({ kind: 'succeeded' });
-    expect(await world.payments.pay(other)).toMatchObject({ code: 'operation_not_allowed' });
+    expect(await env.payments.pay(other)).toMatchObject({ code: 'operation_not_allowed' });
     await expectPaidOnce(payments, ref);
   }, 60_000);
 
   test('is resolved by the sweep when the workflow was terminated [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.payment('hosted');
-    await fault(world, { fault: 'lose_answer' });
-    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
-    const paying = world.payments.pay({ ...ref, token: await payments.card() });
+    await fault(env, { fault: 'lose_answer' });
+    await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
+    const paying = env.payments.pay({ ...ref, token: await payments.card() });
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
       timeout: 20_000,
       interval: 100,
@@ -187,53 +187,53 @@ describe('an unknown outcome', () => {
     // The local activity timed out after 3 s; the activity on the queue must have ended, too.
     await vi.waitFor(
       async () => {
-        const { raw } = await handleOf(world, ref).describe();
+        const { raw } = await handleOf(env, ref).describe();
         expect([raw.pendingActivities, raw.pendingWorkflowTask ?? null]).toEqual([[], null]);
       },
       { timeout: 20_000, interval: 100 },
     );
-    await handleOf(world, ref).terminate('somebody clicked');
+    await handleOf(env, ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
-    await world.control('DELETE', '/control/faults');
-    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    await env.control('DELETE', '/control/faults');
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
-    await world.db
+    await env.db
       .update(paymentIntents)
       .set({ updatedAt: raw`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, ref.intentId));
     expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
-    expect(await handleOf(world, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+    expect(await handleOf(env, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     await expectPaidOnce(payments, ref);
   }, 60_000);
 
   test('goes to manual review when the key is too old to resend [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
     const withShortKeyLifetime = createPaymentActivities({
-      db: world.db,
-      payments: world.payments,
+      db: env.db,
+      payments: env.payments,
       wakeStream: async () => undefined,
       gateway: {
-        ...world.gateway,
-        capabilities: { ...world.gateway.capabilities, keyLifetimeMs: 1_000 },
+        ...env.gateway,
+        capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 1_000 },
       },
       // Longer than 0.8 of the key's lifetime.
       sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });
-    await fault(world, { fault: 'lose_answer', effect: 'none', count: 1_000 });
-    await fault(world, { operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await fault(env, { fault: 'lose_answer', effect: 'none', count: 1_000 });
+    await fault(env, { operation: 'lookup', fault: 'error_500', count: 1_000 });
     const input = { ...direct(ref), nowAt: Date.now() };
     expect(await withShortKeyLifetime.chargePayment(input)).toEqual({ kind: 'pending' });
-    await world.control('DELETE', '/control/faults');
+    await env.control('DELETE', '/control/faults');
     expect(await withShortKeyLifetime.chargePayment(input)).toEqual({
       kind: 'pending',
       needsPerson: true,
     });
     expect(await payments.book(ref)).toEqual([]);
-    const [attempt] = await world.db
+    const [attempt] = await env.db
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.intentId, ref.intentId));
@@ -250,29 +250,29 @@ describe('a crashed process', () => {
     ['after its work', 'after'],
   ] as const)(
     'leads to one charge and one set of events when it crashed %s [D-40]',
-    async ([, when], { world, payments }) => {
+    async ([, when], { env, payments }) => {
       const ref = await payments.payment('hosted');
       crashes[when] = 2;
       const order = { ...ref, token: await payments.card() };
-      expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+      expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
       expect(crashes).toEqual({ before: 0, after: 0 });
       await expectPaidOnce(payments, ref);
       // A repeated call changes nothing.
-      expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+      expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
       await expectPaidOnce(payments, ref);
     },
   );
 
   test('does not repeat the charge when it crashed before the charge was recorded [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await fault(world, { fault: 'delay', delayMs: 800 });
-    const sql = postgres(world.databaseUrl, { max: 1 });
+    await fault(env, { fault: 'delay', delayMs: 800 });
+    const sql = postgres(env.databaseUrl, { max: 1 });
     const input = { ...direct(ref), nowAt: Date.now() };
     try {
-      const charging = world.activities.chargePayment(input);
+      const charging = env.activities.chargePayment(input);
       await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
       await sql.begin(async (tx) => {
         await tx`select 1 from payment_intent where id = ${ref.intentId} for update`;
@@ -281,7 +281,7 @@ describe('a crashed process', () => {
       expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
       expect(await payments.attempts(ref)).toEqual(['1 SENDING']);
       expect(await payments.story(ref.intentId)).toEqual(['intent.created CREATED']);
-      expect(await world.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
+      expect(await env.payments.pay(direct(ref))).toEqual({ kind: 'succeeded' });
     } finally {
       await sql.end();
     }
@@ -289,15 +289,15 @@ describe('a crashed process', () => {
   });
 
   test('leads to one charge when every worker stops in the middle of it [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await fault(world, { fault: 'delay', delayMs: 1_000 });
-    const paying = world.payments.pay(direct(ref));
+    await fault(env, { fault: 'delay', delayMs: 1_000 });
+    const paying = env.payments.pay(direct(ref));
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 SENDING']));
-    await world.stopWorkers();
-    await world.startWorkers();
+    await env.stopWorkers();
+    await env.startWorkers();
     expect(await paying).toEqual({ kind: 'succeeded' });
     await expectPaidOnce(payments, ref);
   });

@@ -7,16 +7,16 @@ import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** How many of the next refund activities fail after their work. */
 const crashes = { after: 0 };
 
 const test = onDevServer({ wrap: crashing });
 
-test.afterEach(async ({ world }) => {
+test.afterEach(async ({ env }) => {
   crashes.after = 0;
-  await world.control('DELETE', '/control/faults');
+  await env.control('DELETE', '/control/faults');
 });
 
 function crashing(activities: Activities): Activities {
@@ -33,8 +33,8 @@ function crashing(activities: Activities): Activities {
   };
 }
 
-const fault = (world: World, what: object) =>
-  world.control('POST', '/control/faults', { operation: 'refund', count: 1, match: {}, ...what });
+const fault = (env: TestEnvironment, what: object) =>
+  env.control('POST', '/control/faults', { operation: 'refund', count: 1, match: {}, ...what });
 
 const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_allowed', message });
 
@@ -42,13 +42,13 @@ const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
   test('refunds the whole payment once when three calls name no amount [D-40, D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid({ receiptId: 'order-7', metadata: { shoe: 'left' } });
     const { ref, kind } = await payments.refund(paid);
     expect(kind).toBe('inserted');
-    const outcomes = await Promise.all([1, 2, 3].map(() => world.payments.refund(ref)));
+    const outcomes = await Promise.all([1, 2, 3].map(() => env.payments.refund(ref)));
     expect(outcomes).toEqual(Array.from({ length: 3 }, () => ({ kind: 'refunded' })));
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.intent(paid)).toMatchObject({ status: 'REFUNDED', refundedMinor: 5_000 });
@@ -69,12 +69,12 @@ describe('a refund', () => {
   });
 
   test('is refused when the parts would exceed the paid amount [D-40, D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
-    expect(await world.payments.refund(first.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(first.ref)).toEqual({ kind: 'refunded' });
     expect(await payments.intent(paid)).toMatchObject({
       status: 'PARTIALLY_REFUNDED',
       refundedMinor: 2_000,
@@ -87,9 +87,9 @@ describe('a refund', () => {
     expect(await payments.refund(paid, 2_001)).toMatchObject(
       refused('No more than 20.00 USD is left to refund.'),
     );
-    expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
     const rest = await payments.refund(paid);
-    expect(await world.payments.refund(rest.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(rest.ref)).toEqual({ kind: 'refunded' });
     expect(await payments.refundRow(rest.ref)).toMatchObject({ amountMinor: 2_000 });
     expect(await payments.refund(paid, 1)).toMatchObject(
       refused('All of this payment is refunded, or on its way back.'),
@@ -104,27 +104,27 @@ describe('a refund', () => {
   });
 
   test('happens once when two full refunds are requested at once [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const both = await Promise.all([payments.refund(paid), payments.refund(paid)]);
     expect(both.map(({ kind }) => kind).toSorted()).toEqual(['inserted', 'refused']);
-    const outcomes = await Promise.all(both.map(({ ref }) => world.payments.refund(ref)));
+    const outcomes = await Promise.all(both.map(({ ref }) => env.payments.refund(ref)));
     expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['refunded', 'refused']);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
   test('is refused for an unpaid and for an unknown payment [D-21, D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const unpaid = await payments.payment('hosted');
     expect(await payments.refund(unpaid)).toMatchObject(
       refused('Only a payment that was made is refunded.'),
     );
-    const unknown = { merchantId: world.merchantId, intentId: 'in_0000000000000000000000' };
+    const unknown = { merchantId: env.merchantId, intentId: 'in_0000000000000000000000' };
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
@@ -136,20 +136,20 @@ describe('a refund', () => {
   });
 
   test('on a test clock has the clock’s time and the subscription’s sequence [D-52, D-60]', async ({
-    world,
+    env,
     payments,
   }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const subscription = await world.create({ createdAt, testClockId: clock });
-    await world.workflows.execute(subscription, checkoutCommand(await world.token()));
+    const clock = await env.createClock(createdAt);
+    const subscription = await env.create({ createdAt, testClockId: clock });
+    await env.workflows.execute(subscription, checkoutCommand(await env.token()));
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
-    await world.advance(clock, laterAt);
-    const before = await world.state(subscription);
+    await env.advance(clock, laterAt);
+    const before = await env.state(subscription);
     const [created] = await payments.told(subscription.subscriptionId);
-    const paid = { merchantId: world.merchantId, intentId: String(created?.['intentId']) };
+    const paid = { merchantId: env.merchantId, intentId: String(created?.['intentId']) };
     const { ref } = await payments.refund(paid, 500);
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect((await payments.told(subscription.subscriptionId)).at(-1)).toMatchObject({
       sequence: 6,
       eventType: 'intent.refunded',
@@ -158,12 +158,12 @@ describe('a refund', () => {
       amount: 1_999,
       refundedAmount: 500,
     });
-    expect(await world.state(subscription)).toEqual(before);
+    expect(await env.state(subscription)).toEqual(before);
 
     // While a clock advances, clock_reached_at lags behind: eventTime must never decrease.
-    await world.db.execute(raw`update subscription set clock_reached_at = created_at`);
+    await env.db.execute(raw`update subscription set clock_reached_at = created_at`);
     const again = await payments.refund(paid, 100);
-    expect(await world.payments.refund(again.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(again.ref)).toEqual({ kind: 'refunded' });
     expect((await payments.told(subscription.subscriptionId)).at(-1)).toMatchObject({
       sequence: 7,
       eventTime: laterAt,
@@ -177,11 +177,11 @@ describe('a lost answer to a refund', () => {
     ['the gateway refunded and the connection broke', { fault: 'lose_answer' }],
     ['the gateway refunded and answered 500', { fault: 'error_500' }],
     ['the connection broke before it refunded', { fault: 'lose_answer', effect: 'none' }],
-  ] as const)('leads to one refund when %s [D-40]', async ([, what], { world, payments }) => {
+  ] as const)('leads to one refund when %s [D-40]', async ([, what], { env, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 2_000);
-    await fault(world, what);
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    await fault(env, what);
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 2000']);
     expect(await payments.story(paid.intentId)).toEqual([
       ...PAID,
@@ -190,64 +190,64 @@ describe('a lost answer to a refund', () => {
   });
 
   test('leads to one event when our process crashed after its record [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     crashes.after = 2;
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(crashes.after).toBe(0);
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
   test('keeps the refund open until the sweep completes it when the workflow is gone [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    await fault(world, { fault: 'lose_answer', count: 1_000 });
-    const refunding = world.payments.refund(ref);
+    await fault(env, { fault: 'lose_answer', count: 1_000 });
+    const refunding = env.payments.refund(ref);
     await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('UNKNOWN'), {
       timeout: 20_000,
       interval: 100,
     });
     expect(await payments.refund(paid, 1)).toMatchObject({ kind: 'refused' });
-    expect(await withdrawRefund(world.db, ref)).toBe(false);
-    await world.client.workflow.getHandle(refundWorkflowId(ref.refundId)).terminate('clicked');
+    expect(await withdrawRefund(env.db, ref)).toBe(false);
+    await env.client.workflow.getHandle(refundWorkflowId(ref.refundId)).terminate('clicked');
     expect(await refunding).toEqual({ kind: 'pending' });
-    await world.control('DELETE', '/control/faults');
-    await world.db
+    await env.control('DELETE', '/control/faults');
+    await env.db
       .update(refunds)
       .set({ updatedAt: raw`now() - interval '2 minutes'` })
       .where(eq(refunds.id, ref.refundId));
-    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
     expect(await sweep()).toMatchObject({ openRefunds: 0 });
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   }, 60_000);
 
   test('sends the refund to manual review when the key is too old to resend [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
     const old = Date.now() - 600_000;
-    await world.db
+    await env.db
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: old })
       .where(eq(refunds.id, ref.refundId));
     const withShortKeyLifetime = createRefundActivities({
-      db: world.db,
+      db: env.db,
       wakeStream: async () => undefined,
       gateway: {
-        ...world.gateway,
-        capabilities: { ...world.gateway.capabilities, keyLifetimeMs: 600_000 },
+        ...env.gateway,
+        capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 600_000 },
       },
     });
     const input = { ...ref, nowAt: Date.now() };
@@ -264,31 +264,31 @@ describe('a lost answer to a refund', () => {
 
 describe('a refund that did not happen', () => {
   test('frees its amount and emits no event when the gateway refuses it [D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    await world.db
+    await env.db
       .update(refunds)
       .set({ gatewayChargeId: 'ch_of_nobody' })
       .where(eq(refunds.id, ref.refundId));
     const message = 'The gateway refused the refund: charge_not_found.';
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refused', message });
-    expect(await world.payments.refund(ref)).toEqual({ kind: 'refused', message });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refused', message });
+    expect(await env.payments.refund(ref)).toEqual({ kind: 'refused', message });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     expect(await payments.story(paid.intentId)).toEqual(PAID);
     const next = await payments.refund(paid);
-    expect(await world.payments.refund(next.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(next.ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
   });
 
-  test('is not sent after it was voided [D-17]', async ({ world, payments }) => {
+  test('is not sent after it was voided [D-17]', async ({ env, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid);
-    expect(await withdrawRefund(world.db, ref)).toBe(true);
-    expect(await withdrawRefund(world.db, ref)).toBe(true);
-    expect(await world.payments.refund(ref)).toEqual({
+    expect(await withdrawRefund(env.db, ref)).toBe(true);
+    expect(await withdrawRefund(env.db, ref)).toBe(true);
+    expect(await env.payments.refund(ref)).toEqual({
       kind: 'refused',
       message: 'It was withdrawn before it was sent.',
     });

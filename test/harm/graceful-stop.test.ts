@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { freePort } from '../../embedded/ports.ts';
+import { onDevServer } from '../support/environment.ts';
+import type { TemporalPlace } from '../support/temporal-servers.ts';
 import { gate } from '../support/gate.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
@@ -17,9 +19,8 @@ import { paymentsIn } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { openShop } from '../support/shop.ts';
 import type { Shop } from '../support/shop.ts';
-import { connectDevServer } from '../support/temporal-servers.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
  * SIGTERM to real processes under load. Each process finishes the work it has begun; other processes
@@ -27,15 +28,7 @@ import type { World } from '../support/world.ts';
  * The tests run concurrently, each in its own test environment.
  */
 
-let server: Awaited<ReturnType<typeof connectDevServer>>;
-
-beforeAll(async () => {
-  server = await connectDevServer();
-});
-
-afterAll(async () => {
-  await server.teardown();
-});
+const test = onDevServer();
 
 type Json = Record<string, unknown>;
 type Order = Awaited<ReturnType<typeof order>>;
@@ -45,14 +38,18 @@ const SOON = { timeout: 60_000, interval: 20 };
 const CHARGE = '/payments/charge-tokenised-pm';
 
 /** Runs a test in its own environment and stops every process that it registers with `keep`. */
-async function inOwnWorld(
-  options: Parameters<typeof createWorld>[1],
-  run: (world: World, keep: <P extends OurProcess>(started: Promise<P>) => Promise<P>) => unknown,
+async function inOwnEnvironment(
+  server: TemporalPlace,
+  options: Parameters<typeof createEnvironment>[1],
+  run: (
+    env: TestEnvironment,
+    keep: <P extends OurProcess>(started: Promise<P>) => Promise<P>,
+  ) => unknown,
 ): Promise<void> {
-  const world = await createWorld(server, options);
+  const env = await createEnvironment(server, options);
   const started: Promise<OurProcess>[] = [];
   try {
-    await run(world, (process) => {
+    await run(env, (process) => {
       started.push(process);
       return process;
     });
@@ -60,7 +57,7 @@ async function inOwnWorld(
     for (const process of await Promise.allSettled(started)) {
       if (process.status === 'fulfilled') await process.value.stop();
     }
-    await world.close();
+    await env.close();
   }
 }
 
@@ -72,24 +69,24 @@ async function expectStops(process: OurProcess): Promise<void> {
 }
 
 /** A request that charges a saved card. */
-async function order(world: World) {
-  const payments = paymentsIn(world);
+async function order(env: TestEnvironment) {
+  const payments = paymentsIn(env);
   const { customerId, ...session } = await payments.setup();
   const card = { ...session, ...(await payments.card()), nowAt: Date.now() };
-  const saved = await world.activities.saveSetupMethod(card);
+  const saved = await env.activities.saveSetupMethod(card);
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
   const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
   return { key: randomUUID(), body };
 }
 
 /** Delays every further charge at the gateway by `delayMs`; counts look-ups. */
-async function slowGateway({ control }: World, delayMs: number): Promise<void> {
+async function slowGateway({ control }: TestEnvironment, delayMs: number): Promise<void> {
   const delay = { fault: 'delay', count: 100_000, match: {} };
   await control('POST', '/control/faults', { ...delay, operation: 'charge', delayMs });
   await control('POST', '/control/faults', { ...delay, operation: 'lookup', delayMs: 1 });
 }
 
-async function attempts({ db }: World): Promise<Record<string, number>> {
+async function attempts({ db }: TestEnvironment): Promise<Record<string, number>> {
   const rows = await db.execute<{ state: string; number: number }>(
     sql`select state, count(*)::int as number from payment_attempt group by state`,
   );
@@ -97,9 +94,9 @@ async function attempts({ db }: World): Promise<Record<string, number>> {
 }
 
 /** Each of `count` charges was sent once, none was looked up, and the sweep has no work. */
-async function expectSentOnce(world: World, count: number): Promise<void> {
-  const { db, control } = world;
-  expect(await attempts(world)).toEqual({ SUCCEEDED: count });
+async function expectSentOnce(env: TestEnvironment, count: number): Promise<void> {
+  const { db, control } = env;
+  expect(await attempts(env)).toEqual({ SUCCEEDED: count });
   const { charges } = await control('GET', '/control/charges');
   expect(charges.map(({ outcome, sentCount }) => `${outcome} x${sentCount}`)).toEqual(
     Array.from({ length: count }, () => 'succeeded x1'),
@@ -114,40 +111,42 @@ async function expectSentOnce(world: World, count: number): Promise<void> {
     .update(webhookDeliveries)
     .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
     .where(eq(webhookDeliveries.state, 'PENDING'));
-  expect(await repairsOf(world, 60_000)).toEqual({});
+  expect(await repairsOf(env, 60_000)).toEqual({});
 }
 
 describe.concurrent('after SIGTERM', () => {
-  test('a worker finishes its charges and deliveries, and its successor does the rest [D-40, D-54]', () =>
-    inOwnWorld({ runsActivities: false }, async (world, keep) => {
-      const shop = await openShop(world);
+  test('a worker finishes its charges and deliveries, and its successor does the rest [D-40, D-54]', ({
+    server,
+  }) =>
+    inOwnEnvironment(server, { runsActivities: false }, async (env, keep) => {
+      const shop = await openShop(env);
       const { merchant, receiver } = shop;
-      const startWorker = () => keep(startOurProcess('worker.ts', world.environment));
+      const startWorker = () => keep(startOurProcess('worker.ts', env.variables));
       const worker = await startWorker();
       const { testClockId, ...renewed } = await paidSubscription(shop);
-      const orders = await Promise.all([order(world), order(world), order(world)]);
-      await slowGateway(world, 1_500);
+      const orders = await Promise.all([order(env), order(env), order(env)]);
+      await slowGateway(env, 1_500);
 
       // Three charges and a renewal wait for the gateway, and a webhook waits for its receiver.
       const answer = gate();
       receiver.onReceive(() => answer.isOpen);
       const { subscriptionId } = await merchant.post<{ subscriptionId: string }>(CREATE, TERMS);
-      const { merchantId } = world;
-      await world.webhooks.wakeStream({ merchantId, streamId: subscriptionId });
+      const { merchantId } = env;
+      await env.webhooks.wakeStream({ merchantId, streamId: subscriptionId });
       const isHeld = () =>
         receiver.received.some(({ event }) => event['subscriptionId'] === subscriptionId);
       await vi.waitFor(() => expect(isHeld()).toBe(true), SOON);
       const answers = orders.map(({ key, body }) => merchant.post<Json>(CHARGE, body, key));
       const advanced = merchant.post<Json>(ADVANCE, { testClockId, to: NEXT_MONTH });
       const underWay = { SUCCEEDED: 1, SENDING: 4 };
-      await vi.waitFor(async () => expect(await attempts(world)).toEqual(underWay), SOON);
+      await vi.waitFor(async () => expect(await attempts(env)).toEqual(underWay), SOON);
 
       const stopped = expectStops(worker);
       answer.open();
       const successor = startWorker();
       await stopped;
       // The worker itself recorded these outcomes: its successor is not ready yet.
-      expect(await attempts(world)).toEqual({ SUCCEEDED: 5 });
+      expect(await attempts(env)).toEqual({ SUCCEEDED: 5 });
 
       await successor;
       const intents = await Promise.all(answers);
@@ -164,18 +163,20 @@ describe.concurrent('after SIGTERM', () => {
         await vi.waitFor(() => expect(eventTypes(intent)).toEqual(all), SOON);
       }
       await expectStops(await successor);
-      await expectSentOnce(world, 5);
+      await expectSentOnce(env, 5);
       await shop.close();
     }));
 
-  test('an API answers its open requests, refuses new ones and leaves its keys usable [D-17, D-40]', () =>
-    inOwnWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
-      const processes = await apiProcesses(world);
+  test('an API answers its open requests, refuses new ones and leaves its keys usable [D-17, D-40]', ({
+    server,
+  }) =>
+    inOwnEnvironment(server, { gatewayTimeoutMs: 5_000 }, async (env, keep) => {
+      const processes = await apiProcesses(env);
       const { authorization } = processes;
       const api = await keep(processes.start());
-      const orders = await Promise.all([order(world), order(world), order(world)]);
+      const orders = await Promise.all([order(env), order(env), order(env)]);
       const [slow, ...quick] = orders;
-      await slowGateway(world, 1_000);
+      await slowGateway(env, 1_000);
 
       // Two charges wait for the gateway, one request arrives slowly, and two connections are idle.
       const silent = await connectTo(api);
@@ -207,7 +208,7 @@ describe.concurrent('after SIGTERM', () => {
         return { status: response.status, connection, answer: (await response.json()) as Json };
       });
       const underWay = { SENDING: 2 };
-      await vi.waitFor(async () => expect(await attempts(world)).toEqual(underWay), SOON);
+      await vi.waitFor(async () => expect(await attempts(env)).toEqual(underWay), SOON);
 
       const closed = [silent, idle, sender].map((socket) => once(socket, 'close'));
       const stopped = expectStops(api);
@@ -224,22 +225,24 @@ describe.concurrent('after SIGTERM', () => {
       await stopped;
 
       // Another API replays the same answers and sends nothing.
-      const shop = await openShop(world);
+      const shop = await openShop(env);
       for (const [index, { key, body }] of orders.entries()) {
         const { intentId } = answered[index] ?? {};
         expect(answered[index]).toEqual({ intentId, status: 'SUCCESS' });
         expect(await shop.merchant.post<Json>(CHARGE, body, key)).toEqual(answered[index]);
       }
-      await expectSentOnce(world, 3);
+      await expectSentOnce(env, 3);
       await shop.close();
     }));
 
-  test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', () =>
-    inOwnWorld({ gatewayTimeoutMs: 5_000 }, async (world, keep) => {
-      const processes = await apiProcesses(world);
+  test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', ({
+    server,
+  }) =>
+    inOwnEnvironment(server, { gatewayTimeoutMs: 5_000 }, async (env, keep) => {
+      const processes = await apiProcesses(env);
       const port = await freePort();
       const startApi = () => keep(processes.start({ port }));
-      const environment = { ...world.environment, MAINTENANCE: 'on' };
+      const environment = { ...env.variables, MAINTENANCE: 'on' };
       const startWorker = () => keep(startOurProcess('worker.ts', environment));
       const [api, ...workers] = await Promise.all([
         startApi(),
@@ -247,8 +250,8 @@ describe.concurrent('after SIGTERM', () => {
         startWorker(),
         startWorker(),
       ]);
-      const orders = await Promise.all([order(world), order(world), order(world)]);
-      await slowGateway(world, 1_000);
+      const orders = await Promise.all([order(env), order(env), order(env)]);
+      await slowGateway(env, 1_000);
       const load = startLoad(orders, { apiUrl: api.url, ...processes });
       for (const worker of workers) {
         await load.completesAnother();
@@ -261,7 +264,7 @@ describe.concurrent('after SIGTERM', () => {
       await load.completesAnother();
       const charged = await load.end();
       await expectStops(successor);
-      await expectSentOnce(world, charged);
+      await expectSentOnce(env, charged);
     }));
 });
 

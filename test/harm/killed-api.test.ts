@@ -12,7 +12,7 @@ import type { ApiProcess } from '../support/api-process.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
  * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at
@@ -26,8 +26,8 @@ let running: ApiProcess;
 
 const test = onDevServer();
 
-test.beforeAll(async ({ world }) => {
-  processes = await apiProcesses(world);
+test.beforeAll(async ({ env }) => {
+  processes = await apiProcesses(env);
   running = await processes.start();
 });
 
@@ -76,19 +76,19 @@ async function answerOf(request: Request): Promise<{ text: string; isReplayed: b
 }
 
 /** The key is in use until the killed process's lease expires; this expires it. */
-async function expireLease(world: World, request: Request): Promise<void> {
+async function expireLease(env: TestEnvironment, request: Request): Promise<void> {
   expect(await send(running, request)).toMatchObject({
     status: 409,
     text: expect.stringContaining('idempotency_key_in_use') as string,
   });
-  await world.db
+  await env.db
     .update(idempotencyKeys)
     .set({ lockedUntil: Date.now() })
     .where(eq(idempotencyKeys.key, request.key));
 }
 
-const stateOfKey = async (world: World, { key }: Request) => {
-  const [row] = await world.db
+const stateOfKey = async (env: TestEnvironment, { key }: Request) => {
+  const [row] = await env.db
     .select({ state: idempotencyKeys.state })
     .from(idempotencyKeys)
     .where(eq(idempotencyKeys.key, key));
@@ -110,35 +110,35 @@ describe('an API that crashes while it creates a subscription', () => {
     },
     key: randomUUID(),
   });
-  const created = (world: World, receiptId: string) =>
-    world.db
+  const created = (env: TestEnvironment, receiptId: string) =>
+    env.db
       .select({ id: subscriptions.id, workflowStartedAt: subscriptions.workflowStartedAt })
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
   test('has no effect before its commit, and the repeat has one [D-17]', async ({
-    world,
+    env,
     payments,
   }) => {
     const request = createRequest('before-commit');
     await crashAt('before_claim_commits', request);
-    expect(await created(world, 'before-commit')).toEqual([]);
-    expect(await stateOfKey(world, request)).toBeNull();
+    expect(await created(env, 'before-commit')).toEqual([]);
+    expect(await stateOfKey(env, request)).toBeNull();
 
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(false);
-    const [subscription, ...others] = await created(world, 'before-commit');
+    const [subscription, ...others] = await created(env, 'before-commit');
     expect(others).toEqual([]);
     expect(JSON.parse(text)).toMatchObject({ subscriptionId: subscription?.id });
     expect(await payments.story(subscription?.id ?? '')).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
     ]);
-    expect(await repairsOf(world)).toEqual({});
+    expect(await repairsOf(env)).toEqual({});
   });
 
   test('after its commit leaves the workflow’s start to the sweep, and the repeat is answered [D-17]', async ({
-    world,
+    env,
     payments,
   }) => {
     const request = createRequest('after-commit');
@@ -146,18 +146,18 @@ describe('an API that crashes while it creates a subscription', () => {
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
     const subscriptionId = String((JSON.parse(text) as Record<string, unknown>)['subscriptionId']);
-    expect(await created(world, 'after-commit')).toEqual([
+    expect(await created(env, 'after-commit')).toEqual([
       { id: subscriptionId, workflowStartedAt: null },
     ]);
 
-    await world.db
+    await env.db
       .update(subscriptions)
       .set({ insertedAt: sql`now() - interval '11 seconds'` })
       .where(eq(subscriptions.id, subscriptionId));
-    expect(await repairsOf(world)).toEqual({ neverStarted: 1 });
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    expect(await repairsOf(env)).toEqual({ neverStarted: 1 });
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     expect((await handle.describe()).status.name).toBe('RUNNING');
-    expect(await repairsOf(world)).toEqual({});
+    expect(await repairsOf(env)).toEqual({});
     expect(await payments.story(subscriptionId)).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
@@ -167,33 +167,33 @@ describe('an API that crashes while it creates a subscription', () => {
 
 describe('an API that crashes while it charges a saved card', () => {
   const chargeRequest = async (
-    world: World,
+    env: TestEnvironment,
     payments: Payments,
   ): Promise<Request & { customerId: string }> => {
     const { customerId, ...session } = await payments.setup();
-    const saved = await world.payments.saveMethod({ ...session, ...(await payments.card()) });
+    const saved = await env.payments.saveMethod({ ...session, ...(await payments.card()) });
     if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
     const body = { customerId, pmId: saved.paymentMethodId, currency: 'USD', amount: 2_500 };
     return { path: '/payments/charge-tokenised-pm', body, key: randomUUID(), customerId };
   };
-  const intentsOf = async (world: World, { customerId }: { customerId: string }) =>
-    world.db
+  const intentsOf = async (env: TestEnvironment, { customerId }: { customerId: string }) =>
+    env.db
       .select({ intentId: paymentIntents.id, status: paymentIntents.status })
       .from(paymentIntents)
       .where(eq(paymentIntents.customerId, customerId));
 
   /** One intent, one attempt, one charge and one set of events, also after a sweep. */
   async function expectChargedOnce(
-    world: World,
+    env: TestEnvironment,
     payments: Payments,
     request: Request & { customerId: string },
     text: string,
   ) {
     const { intentId } = JSON.parse(text) as { intentId: string };
     expect(JSON.parse(text)).toEqual({ intentId, status: 'SUCCESS' });
-    expect(await repairsOf(world)).toEqual({});
-    expect(await intentsOf(world, request)).toEqual([{ intentId, status: 'SUCCESS' }]);
-    const ref = { merchantId: world.merchantId, intentId };
+    expect(await repairsOf(env)).toEqual({});
+    expect(await intentsOf(env, request)).toEqual([{ intentId, status: 'SUCCESS' }]);
+    const ref = { merchantId: env.merchantId, intentId };
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
     expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
     expect(await payments.story(intentId)).toEqual([
@@ -208,28 +208,28 @@ describe('an API that crashes while it charges a saved card', () => {
     ['before_answer_stored', 'it was paid', ['SUCCESS']],
   ] as const)(
     'at %s leaves the key in use for 45 s when %s, and the repeat charges once [D-17, D-40]',
-    async ([point, , left], { world, payments }) => {
-      const request = await chargeRequest(world, payments);
+    async ([point, , left], { env, payments }) => {
+      const request = await chargeRequest(env, payments);
       await crashAt(point, request);
-      expect((await intentsOf(world, request)).map(({ status }) => status)).toEqual(left);
-      expect(await stateOfKey(world, request)).toBe('IN_FLIGHT');
-      await expireLease(world, request);
+      expect((await intentsOf(env, request)).map(({ status }) => status)).toEqual(left);
+      expect(await stateOfKey(env, request)).toBe('IN_FLIGHT');
+      await expireLease(env, request);
       const { text, isReplayed } = await answerOf(request);
       expect(isReplayed).toBe(false);
-      await expectChargedOnce(world, payments, request, text);
+      await expectChargedOnce(env, payments, request, text);
     },
   );
 
   test('after it stored the answer has the repeat answered at once [D-17]', async ({
-    world,
+    env,
     payments,
   }) => {
-    const request = await chargeRequest(world, payments);
+    const request = await chargeRequest(env, payments);
     await crashAt('after_answer_stored', request);
-    expect(await stateOfKey(world, request)).toBe('DONE');
+    expect(await stateOfKey(env, request)).toBe('DONE');
     const { text, isReplayed } = await answerOf(request);
     expect(isReplayed).toBe(true);
-    await expectChargedOnce(world, payments, request, text);
+    await expectChargedOnce(env, payments, request, text);
   });
 });
 
@@ -239,17 +239,17 @@ describe('an API that crashes while it passes a command to the workflow', () => 
     ['before_answer_stored', 'ENDED'],
   ] as const)(
     'at %s leaves the subscription %s, and the repeat cancels once [D-16, D-17]',
-    async ([point, left], { world, payments }) => {
-      const ref = await world.create({ createdAt: Date.now() });
-      await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    async ([point, left], { env, payments }) => {
+      const ref = await env.create({ createdAt: Date.now() });
+      await env.workflows.execute(ref, checkoutCommand(await env.token()));
       const { subscriptionId } = ref;
       const path = '/subscription/merchant/cancel';
       const request = { path, body: { subscriptionId }, key: randomUUID() };
       await crashAt(point, request);
-      expect((await world.state(ref)).status).toBe(left);
-      await expireLease(world, request);
+      expect((await env.state(ref)).status).toBe(left);
+      await expireLease(env, request);
       expect((await answerOf(request)).isReplayed).toBe(false);
-      expect((await world.state(ref)).status).toBe('ENDED');
+      expect((await env.state(ref)).status).toBe('ENDED');
       expect(await payments.story(subscriptionId)).toEqual([
         'intent.created CREATED',
         'subscription.created CREATED',
@@ -258,8 +258,8 @@ describe('an API that crashes while it passes a command to the workflow', () => 
         'subscription.active ACTIVE',
         'subscription.ended ENDED',
       ]);
-      expect(await world.book(ref)).toHaveLength(1);
-      expect(await repairsOf(world)).toEqual({});
+      expect(await env.book(ref)).toHaveLength(1);
+      expect(await repairsOf(env)).toEqual({});
     },
   );
 });

@@ -12,8 +12,8 @@ import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { createWorld } from '../support/world.ts';
-import type { World } from '../support/world.ts';
+import { createEnvironment } from '../support/test-environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
  * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds each
@@ -32,7 +32,7 @@ const TEMPLATE_DATABASE = 'perennial_template';
 
 let folder: string;
 
-const test = onDevServer().extend('world', { scope: 'file' }, async ({ server }, { onCleanup }) => {
+const test = onDevServer().extend('env', { scope: 'file' }, async ({ server }, { onCleanup }) => {
   folder = mkdtempSync(join(tmpdir(), 'perennial-killed-postgres-'));
   const settings = {
     dataFolder: join(folder, 'postgres'),
@@ -48,13 +48,13 @@ const test = onDevServer().extend('world', { scope: 'file' }, async ({ server },
   await postgresServer.start();
   await ensureDatabase(postgresUrl(settings, TEMPLATE_DATABASE));
   await migrate(postgresUrl(settings, TEMPLATE_DATABASE));
-  const world = await createWorld(server, { postgresUrl: postgresUrl(settings, 'postgres') });
+  const env = await createEnvironment(server, { postgresUrl: postgresUrl(settings, 'postgres') });
   onCleanup(async () => {
-    await world.close();
+    await env.close();
     await postgresServer.stop();
     rmSync(folder, { recursive: true, force: true });
   });
-  return world;
+  return env;
 });
 
 /** The tables in whose writes a charge's transactions are held open. */
@@ -73,15 +73,15 @@ const HOLD = `
 const RELEASE = 'drop function hold_open cascade';
 
 /** Kills backends at each table in turn, where one is writing; returns the number of kills. */
-async function killWhileCharging(world: World): Promise<number> {
+async function killWhileCharging(env: TestEnvironment): Promise<number> {
   const until = performance.now() + KILLING_FOR_MS;
   let kills = 0;
   for (let round = 0; kills < KILLS && performance.now() < until; round += 1) {
     const table = TABLES[round % TABLES.length] ?? TABLES[0];
-    const isKilled = await killAt(world, table).catch(() => sleep(50, false));
+    const isKilled = await killAt(env, table).catch(() => sleep(50, false));
     if (!isKilled) continue;
     kills += 1;
-    await execute(world, 'select 1');
+    await execute(env, 'select 1');
   }
   return kills;
 }
@@ -90,8 +90,8 @@ async function killWhileCharging(world: World): Promise<number> {
  * Kills a backend that is writing a row of that table, if there is one. Then waits until Postgres has
  * dropped our connection: it still serves for a moment after the kill.
  */
-async function killAt(world: World, table: string): Promise<boolean> {
-  const sql = postgres(world.databaseUrl, {
+async function killAt(env: TestEnvironment, table: string): Promise<boolean> {
+  const sql = postgres(env.databaseUrl, {
     max: 1,
     connect_timeout: 2,
     fetch_types: false,
@@ -101,7 +101,7 @@ async function killAt(world: World, table: string): Promise<boolean> {
     for (let look = 0; look < 200; look += 1) {
       const [row] = await sql<{ pid: number }[]>`
         select pid from pg_stat_activity
-        where application_name = 'test-world' and wait_event = 'PgSleep'
+        where application_name = 'test-environment' and wait_event = 'PgSleep'
           and query ~ ${`(insert into|update) "?${table}"? `}
         limit 1`;
       if (row) {
@@ -120,15 +120,18 @@ async function killAt(world: World, table: string): Promise<boolean> {
   }
 }
 
-async function execute(world: World, statement: string): Promise<void> {
-  await retried(world, (sql) => sql.unsafe(statement));
+async function execute(env: TestEnvironment, statement: string): Promise<void> {
+  await retried(env, (sql) => sql.unsafe(statement));
 }
 
 /** Repeats the work, each time on a new connection, until it succeeds. */
-async function retried(world: World, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+async function retried(
+  env: TestEnvironment,
+  work: (sql: postgres.Sql) => Promise<unknown>,
+): Promise<void> {
   await vi.waitFor(
     async () => {
-      const sql = postgres(world.databaseUrl, {
+      const sql = postgres(env.databaseUrl, {
         max: 1,
         fetch_types: false,
         onnotice: () => undefined,
@@ -145,36 +148,36 @@ async function retried(world: World, work: (sql: postgres.Sql) => Promise<unknow
 
 test(
   `every cycle is charged once when Postgres is killed ${KILLS} times in the middle of charges [D-40]`,
-  async ({ world, onTestFailed }) => {
+  async ({ env, onTestFailed }) => {
     onTestFailed(() => {
       process.stderr.write(readFileSync(join(folder, 'postgres.log'), 'utf8').slice(-8_000));
     });
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
-    const clock = await world.createClock(createdAt);
+    const clock = await env.createClock(createdAt);
     for (let n = 0; n < SUBSCRIPTIONS; n += 1) {
-      const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 36 } });
-      await world.workflows.execute(ref, checkoutCommand(await world.token()));
+      const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 36 } });
+      await env.workflows.execute(ref, checkoutCommand(await env.token()));
     }
     const targetAt = Date.parse('2028-01-15T00:00:00Z');
-    await execute(world, HOLD);
-    await world.sendClock(clock, targetAt);
+    await execute(env, HOLD);
+    await env.sendClock(clock, targetAt);
 
-    const killed = await killWhileCharging(world);
-    await execute(world, RELEASE);
+    const killed = await killWhileCharging(env);
+    await execute(env, RELEASE);
     expect(killed).toBe(KILLS);
 
     // Twice, Postgres refused a query after its recovery as if it still recovered; cause unknown.
-    await vi.waitFor(() => world.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
+    await vi.waitFor(() => env.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
-      databaseUrl: world.databaseUrl,
-      gateway: world.gatewayPlace,
+      databaseUrl: env.databaseUrl,
+      gateway: env.gatewayPlace,
       receiverBook: null,
       clientBook: null,
     });
     const results = await checkBooks(books);
     await books.close();
     expect(results.flatMap(({ wrong }) => wrong)).toEqual([]);
-    const { charges } = await world.control('GET', '/control/charges');
+    const { charges } = await env.control('GET', '/control/charges');
     // 13 months of each subscription, each charged once.
     expect(charges.map(({ outcome }) => outcome)).toEqual(
       Array.from({ length: 13 * SUBSCRIPTIONS }, () => 'succeeded'),

@@ -6,8 +6,8 @@ import type { IntentRef } from '../../domain/payment-intent.ts';
 import { onDevServer } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { ANSWERED_WITHIN_MS, openWorkerLife } from '../support/worker-life.ts';
-import type { WorkerLife } from '../support/worker-life.ts';
+import { ANSWERED_WITHIN_MS, openWorkerScenario } from '../support/worker-scenario.ts';
+import type { WorkerScenario } from '../support/worker-scenario.ts';
 
 /**
  * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a
@@ -15,17 +15,17 @@ import type { WorkerLife } from '../support/worker-life.ts';
  * another worker continues. The rows run concurrently, each in its own test environment.
  */
 
-/** `life` has no activity worker; `wholeLife` has no worker at all. */
+/** `scenario` has no activity worker; `wholeScenario` has no worker at all. */
 const test = onDevServer()
-  .extend('life', async ({ server }, { onCleanup }) => {
-    const life = await openWorkerLife(server);
-    onCleanup(() => life.close());
-    return life;
+  .extend('scenario', async ({ server }, { onCleanup }) => {
+    const scenario = await openWorkerScenario(server);
+    onCleanup(() => scenario.close());
+    return scenario;
   })
-  .extend('wholeLife', async ({ server }, { onCleanup }) => {
-    const life = await openWorkerLife(server, { isWhole: true });
-    onCleanup(() => life.close());
-    return life;
+  .extend('wholeScenario', async ({ server }, { onCleanup }) => {
+    const scenario = await openWorkerScenario(server, { isWhole: true });
+    onCleanup(() => scenario.close());
+    return scenario;
   });
 
 type Json = Record<string, unknown>;
@@ -33,21 +33,21 @@ type Json = Record<string, unknown>;
 const KILLED = { code: null, signal: 'SIGKILL' };
 
 /** A saved card and its customer. */
-async function savedCard({ world, payments }: WorkerLife) {
+async function savedCard({ env, payments }: WorkerScenario) {
   const { customerId, ...session } = await payments.setup();
   const order = { ...session, ...(await payments.card()), nowAt: Date.now() };
-  const saved = await world.activities.saveSetupMethod(order);
+  const saved = await env.activities.saveSetupMethod(order);
   if (saved.kind !== 'saved') throw new Error(`the card was not saved: ${saved.kind}`);
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
 /** A sweep after the killed worker's leases expired and its events are 1 min overdue. */
-async function sweepAfterLease({ world }: WorkerLife): Promise<Record<string, number>> {
-  await world.db
+async function sweepAfterLease({ env }: WorkerScenario): Promise<Record<string, number>> {
+  await env.db
     .update(webhookDeliveries)
     .set({ nextAttemptAt: Date.now() - 60_000, claimedUntil: null })
     .where(eq(webhookDeliveries.state, 'PENDING'));
-  return repairsOf(world);
+  return repairsOf(env);
 }
 
 describe.concurrent('a worker that crashes while it charges a saved card', () => {
@@ -60,34 +60,34 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
     ['after_settling', ['1 SUCCEEDED'], ['succeeded 2500 x1']],
   ] as const)(
     'at %s leaves the attempts %j and the charges %j; the next worker charges once [D-40, D-54]',
-    async ([point, attempts, book], { life }) => {
-      const { world, shop, payments, merchantId } = life;
-      const { setupMethodId, ...card } = await savedCard(life);
+    async ([point, attempts, book], { scenario }) => {
+      const { env, shop, payments, merchantId } = scenario;
+      const { setupMethodId, ...card } = await savedCard(scenario);
       const body = { ...card, currency: 'USD', amount: 2_500 };
       const key = randomUUID();
-      const crashing = await life.startMortal(point);
+      const crashing = await scenario.startMortal(point);
       // The card's event goes first: a delivery open at the kill holds the stream's lease for 45 s.
-      await life.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
+      await scenario.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
       const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
-      const [{ id: intentId }] = (await world.db.execute<{ id: string }>(
+      const [{ id: intentId }] = (await env.db.execute<{ id: string }>(
         sql`select id from payment_intent`,
       )) as unknown as [{ id: string }];
       const ref: IntentRef = { merchantId, intentId };
       expect(await payments.attempts(ref)).toEqual(attempts);
       expect(await payments.book(ref)).toEqual(book);
 
-      await life.goOn();
+      await scenario.goOn();
       const paid = { intentId, status: 'SUCCESS' };
       await first;
-      expect(await life.answerTo(CHARGE, body, key)).toEqual(paid);
+      expect(await scenario.answerTo(CHARGE, body, key)).toEqual(paid);
       expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
       expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
 
       // Its events are delivered without a sweep.
       const events = ['1 intent.created', '2 intent.success'];
-      await life.expectTold('intentId', intentId, events);
-      expect(await repairsOf(world)).toEqual({});
+      await scenario.expectTold('intentId', intentId, events);
+      expect(await repairsOf(env)).toEqual({});
     },
   );
 });
@@ -96,13 +96,13 @@ const CHARGE = '/payments/charge-tokenised-pm';
 
 /** Kills the worker of a test clock's renewal at `point`; then another worker continues. */
 async function renewalOfCrashedWorker(
-  life: WorkerLife,
+  scenario: WorkerScenario,
   point: string,
   left: { attempts: readonly string[]; charges: number },
 ): Promise<void> {
-  const { world, shop, merchantId } = life;
+  const { env, shop, merchantId } = scenario;
   // The same worker makes the first charge and is killed at the second.
-  const crashing = await life.startMortal(point);
+  const crashing = await scenario.startMortal(point);
   const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: Date.parse('2027-01-31T09:30:00Z'),
   });
@@ -118,14 +118,14 @@ async function renewalOfCrashedWorker(
   const key = randomUUID();
   const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
   expect(await crashing.gone).toMatchObject(KILLED);
-  expect(await attemptStates(life)).toEqual(left.attempts);
-  expect(await world.book(ref)).toHaveLength(left.charges);
+  expect(await attemptStates(scenario)).toEqual(left.attempts);
+  expect(await env.book(ref)).toHaveLength(left.charges);
 
-  await life.goOn();
+  await scenario.goOn();
   await first;
-  expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
-  expect(await attemptStates(life)).toEqual(['1 SUCCEEDED', '1 SUCCEEDED']);
-  const book = await world.book(ref);
+  expect(await scenario.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+  expect(await attemptStates(scenario)).toEqual(['1 SUCCEEDED', '1 SUCCEEDED']);
+  const book = await env.book(ref);
   expect(
     book.map(({ outcome, amountMinor, sentCount }) => [outcome, amountMinor, sentCount]),
   ).toEqual([
@@ -133,7 +133,7 @@ async function renewalOfCrashedWorker(
     ['succeeded', 1_999, 1],
   ]);
   await shop.expectAllDelivered(ref.subscriptionId);
-  expect(life.received('subscriptionId', ref.subscriptionId)).toEqual([
+  expect(scenario.received('subscriptionId', ref.subscriptionId)).toEqual([
     '1 intent.created',
     '2 subscription.created',
     '3 intent.checkout_opened',
@@ -144,7 +144,7 @@ async function renewalOfCrashedWorker(
     '8 intent.success',
     '9 subscription.cycle_charged',
   ]);
-  expect(await repairsOf(world)).toEqual({});
+  expect(await repairsOf(env)).toEqual({});
 }
 
 describe.concurrent('a worker that crashes while it charges a renewal as a queued activity', () => {
@@ -156,8 +156,8 @@ describe.concurrent('a worker that crashes while it charges a renewal as a queue
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
-    ([point, attempts, charges], { life }) =>
-      renewalOfCrashedWorker(life, point, { attempts, charges }),
+    ([point, attempts, charges], { scenario }) =>
+      renewalOfCrashedWorker(scenario, point, { attempts, charges }),
   );
 });
 
@@ -171,17 +171,17 @@ describe.concurrent('a worker that crashes while it charges a renewal inside the
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
     'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
-    ([point, attempts, charges], { wholeLife }) =>
-      renewalOfCrashedWorker(wholeLife, point, { attempts, charges }),
+    ([point, attempts, charges], { wholeScenario }) =>
+      renewalOfCrashedWorker(wholeScenario, point, { attempts, charges }),
   );
 });
 
 describe('a worker that crashes in a workflow task with three renewals', () => {
   test('charges no billing date again when the third was settled [D-05, D-60]', async ({
-    wholeLife: life,
+    wholeScenario: scenario,
   }) => {
-    const { world, shop, merchantId } = life;
-    const crashing = await life.startMortal('after_settling:4');
+    const { env, shop, merchantId } = scenario;
+    const crashing = await scenario.startMortal('after_settling:4');
     const { testClockId } = await shop.merchant.post<{ testClockId: string }>(
       '/test-clock/create',
       { now: Date.parse('2027-01-31T09:30:00Z') },
@@ -196,12 +196,12 @@ describe('a worker that crashes in a workflow task with three renewals', () => {
     const key = randomUUID();
     const first = shop.merchant.post<Json>(ADVANCE, body, key).catch(() => undefined);
     expect(await crashing.gone).toMatchObject(KILLED);
-    expect(await world.book(ref)).toHaveLength(4);
+    expect(await env.book(ref)).toHaveLength(4);
 
-    await life.goOn();
+    await scenario.goOn();
     await first;
-    expect(await life.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
-    const due = await world.db.execute<{ day: string }>(
+    expect(await scenario.answerTo(ADVANCE, body, key)).toMatchObject({ status: 'READY' });
+    const due = await env.db.execute<{ day: string }>(
       sql`select to_char(coalesce(due_at, created_at) at time zone 'UTC', 'YYYY-MM-DD') as day
             from payment_intent order by cycle_number`,
     );
@@ -212,7 +212,7 @@ describe('a worker that crashes in a workflow task with three renewals', () => {
       '2027-04-30',
       '2027-05-31',
     ]);
-    expect((await world.book(ref)).map(({ sentCount }) => sentCount)).toEqual([1, 1, 1, 1, 1]);
+    expect((await env.book(ref)).map(({ sentCount }) => sentCount)).toEqual([1, 1, 1, 1, 1]);
   });
 });
 
@@ -227,8 +227,8 @@ const TERMS = {
   cycleCount: 12,
 };
 
-const attemptStates = async ({ world }: WorkerLife) => {
-  const rows = await world.db.execute<{ line: string }>(
+const attemptStates = async ({ env }: WorkerScenario) => {
+  const rows = await env.db.execute<{ line: string }>(
     sql`select attempt_number || ' ' || state as line from payment_attempt order by id`,
   );
   return rows.map(({ line }) => line);
@@ -240,27 +240,25 @@ describe.concurrent('a worker that crashes while it saves a card', () => {
     ['after_settling', [{ status: 'LIVE' }]],
   ] as const)(
     'at %s leaves it saved at the gateway and %j in our table; it is saved once [D-50, D-54]',
-    async ([point, left], { life }) => {
-      const { world, shop } = life;
+    async ([point, left], { scenario }) => {
+      const { env, shop } = scenario;
       const { merchant } = shop;
       const { setupMethodId, fwdUrl } = await merchant.post<Record<string, string>>(SETUP, {
         currency: 'USD',
         billingDetails: TERMS.customerDetails,
         callbackUrl: TERMS.callbackUrl,
       });
-      const ours = async () => [
-        ...(await world.db.execute(sql`select status from payment_method`)),
-      ];
+      const ours = async () => [...(await env.db.execute(sql`select status from payment_method`))];
       const atGateway = async () => [
-        ...(await world.db.execute(sql`select last_four from sandbox_gateway.method`)),
+        ...(await env.db.execute(sql`select last_four from sandbox_gateway.method`)),
       ];
-      const crashing = await life.startMortal(point);
+      const crashing = await scenario.startMortal(point);
       const page = payOnPage(String(fwdUrl));
       expect(await crashing.gone).toMatchObject(KILLED);
       expect(await atGateway()).toEqual([{ last_four: '4242' }]);
       expect(await ours()).toEqual(left);
 
-      await life.goOn();
+      await scenario.goOn();
       await page;
       await vi.waitFor(
         async () =>
@@ -272,8 +270,8 @@ describe.concurrent('a worker that crashes while it saves a card', () => {
       expect(await ours()).toEqual([{ status: 'LIVE' }]);
       expect(await atGateway()).toEqual([{ last_four: '4242' }]);
       const events = ['1 setup_method.success'];
-      await life.expectTold('setupMethodId', String(setupMethodId), events);
-      expect(await repairsOf(world)).toEqual({});
+      await scenario.expectTold('setupMethodId', String(setupMethodId), events);
+      expect(await repairsOf(env)).toEqual({});
     },
   );
 });
@@ -284,88 +282,88 @@ describe.concurrent('a worker that crashes', () => {
     ['after_settling', 'SUCCEEDED'],
   ] as const)(
     'at %s of a refund leaves the refund %s; it is refunded and emitted once [D-40, D-54]',
-    async ([point, left], { life }) => {
-      const { world, shop, payments, merchantId } = life;
+    async ([point, left], { scenario }) => {
+      const { env, shop, payments, merchantId } = scenario;
       const ref = await payments.payment('hosted');
       const token = await payments.card();
-      await world.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
+      await env.activities.chargePayment({ ...ref, token, nowAt: Date.now() });
       const body = { xIntentId: ref.intentId, amount: 900 };
       const key = randomUUID();
-      const crashing = await life.startMortal(point);
+      const crashing = await scenario.startMortal(point);
       // The payment's events go first: a delivery open at the kill waits until its lease expires.
       const paid = ['1 intent.created', '2 intent.success'];
-      await life.expectTold('intentId', ref.intentId, paid);
+      await scenario.expectTold('intentId', ref.intentId, paid);
       const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
       const refundStates = () =>
-        world.db.execute(sql`select state, amount_minor::int as amount from refund`);
+        env.db.execute(sql`select state, amount_minor::int as amount from refund`);
       expect([...(await refundStates())]).toEqual([{ state: left, amount: 900 }]);
       expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 900']);
 
-      await life.goOn();
+      await scenario.goOn();
       await first;
-      const answer = await life.answerTo(REFUND, body, key);
+      const answer = await scenario.answerTo(REFUND, body, key);
       expect(answer).toMatchObject({ intentId: ref.intentId, amount: 900, currency: 'USD' });
       expect([...(await refundStates())]).toEqual([{ state: 'SUCCEEDED', amount: 900 }]);
       expect(await payments.book({ merchantId, intentId: ref.intentId })).toEqual([
         'succeeded 5000 x1 back 900',
       ]);
-      await life.expectTold('intentId', ref.intentId, [...paid, '3 intent.refunded']);
-      expect(await repairsOf(world)).toEqual({});
+      await scenario.expectTold('intentId', ref.intentId, [...paid, '3 intent.refunded']);
+      expect(await repairsOf(env)).toEqual({});
     },
   );
 
   test('after a recorded cancel leaves its answer and event to the next worker [D-16, D-17, D-54]', async ({
-    life,
+    scenario,
   }) => {
-    const { world, shop, payments } = life;
+    const { env, shop, payments } = scenario;
     const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
       '/subscription/create',
       TERMS,
     );
     const body = { subscriptionId };
     const key = randomUUID();
-    const crashing = await life.startMortal('after_transition');
+    const crashing = await scenario.startMortal('after_transition');
     await shop.expectAllDelivered(subscriptionId);
     const first = shop.merchant.post<Json>(CANCEL, body, key).catch(() => undefined);
     expect(await crashing.gone).toMatchObject(KILLED);
-    const ref = { merchantId: life.merchantId, subscriptionId };
-    expect((await world.state(ref)).status).toBe('ENDED');
+    const ref = { merchantId: scenario.merchantId, subscriptionId };
+    expect((await env.state(ref)).status).toBe('ENDED');
 
-    await life.goOn();
+    await scenario.goOn();
     await first;
-    expect(await life.answerTo(CANCEL, body, key)).toEqual({});
+    expect(await scenario.answerTo(CANCEL, body, key)).toEqual({});
     expect(await payments.story(subscriptionId)).toEqual([
       'intent.created CREATED',
       'subscription.created CREATED',
       'subscription.ended ENDED',
     ]);
     await shop.expectAllDelivered(subscriptionId);
-    expect(await world.book(ref)).toEqual([]);
-    expect(await repairsOf(world)).toEqual({});
+    expect(await env.book(ref)).toEqual([]);
+    expect(await repairsOf(env)).toEqual({});
   });
 
   test('after a delivery has the next worker send the same bytes again, in order [D-54]', async ({
-    life,
+    scenario,
   }) => {
-    const { shop } = life;
-    const crashing = await life.startMortal('after_delivery');
+    const { shop } = scenario;
+    const crashing = await scenario.startMortal('after_delivery');
     const { subscriptionId } = await shop.merchant.post<{ subscriptionId: string }>(
       '/subscription/create',
       TERMS,
     );
-    await life.world.webhooks.wakeStream({
-      merchantId: life.merchantId,
+    await scenario.env.webhooks.wakeStream({
+      merchantId: scenario.merchantId,
       streamId: subscriptionId,
     });
     expect(await crashing.gone).toMatchObject(KILLED);
-    expect(life.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
+    expect(scenario.received('subscriptionId', subscriptionId)).toEqual(['1 intent.created']);
 
-    await life.goOn();
-    expect(await sweepAfterLease(life)).toEqual({ stalledStreams: 1 });
+    await scenario.goOn();
+    expect(await sweepAfterLease(scenario)).toEqual({ stalledStreams: 1 });
     await vi.waitFor(
       () =>
-        expect(life.received('subscriptionId', subscriptionId)).toEqual([
+        expect(scenario.received('subscriptionId', subscriptionId)).toEqual([
           '1 intent.created',
           '1 intent.created',
           '2 subscription.created',

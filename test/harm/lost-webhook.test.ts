@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
@@ -14,15 +14,15 @@ let configId: string;
 
 const test = onDevServer();
 
-test.beforeEach(async ({ world }) => {
+test.beforeEach(async ({ env }) => {
   receiver = await startWebhookReceiver({ secrets: [SIGNER] });
-  configId = await world.subscribe(receiver.url, SIGNER);
+  configId = await env.subscribe(receiver.url, SIGNER);
 });
 
-test.afterEach(async ({ world }) => {
-  await world.startWorkers();
-  await deleteWebhookConfig(world.db, {
-    merchantId: world.merchantId,
+test.afterEach(async ({ env }) => {
+  await env.startWorkers();
+  await deleteWebhookConfig(env.db, {
+    merchantId: env.merchantId,
     configId,
     at: Date.now(),
   });
@@ -35,22 +35,22 @@ const received = () =>
   );
 
 /** A subscription created and paid on a test clock: five events. */
-async function paidSubscription(world: World) {
-  const clock = await world.createClock(CREATED_AT);
+async function paidSubscription(env: TestEnvironment) {
+  const clock = await env.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };
-  const ref = await world.create({ createdAt: CREATED_AT, testClockId: clock, terms });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const ref = await env.create({ createdAt: CREATED_AT, testClockId: clock, terms });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   return { ref, clock };
 }
 
 describe('a webhook endpoint', () => {
   test('gets the same bytes again when its acknowledgement was lost [D-52, D-54]', async ({
-    world,
+    env,
   }) => {
     // Given a receiver that takes the first event and closes the connection without an answer
     receiver.answerNext('close');
     // When
-    await paidSubscription(world);
+    await paidSubscription(env);
     await receiver.waitFor(6);
     // Then
     expect(received()).toEqual([
@@ -67,13 +67,11 @@ describe('a webhook endpoint', () => {
     expect(again?.isStandardSignatureValid && again.isXpaySignatureValid).toBe(true);
   });
 
-  test('delays no charge when it fails, and gets every event in order [D-54]', async ({
-    world,
-  }) => {
+  test('delays no charge when it fails, and gets every event in order [D-54]', async ({ env }) => {
     receiver.answerNext({ status: 500 });
-    const { ref, clock } = await paidSubscription(world);
-    await world.advance(clock, '2027-02-10T00:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    const { ref, clock } = await paidSubscription(env);
+    await env.advance(clock, '2027-02-10T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     await receiver.waitFor(9);
     expect(received()).toEqual([
       '1 intent.created 500',
@@ -90,34 +88,34 @@ describe('a webhook endpoint', () => {
 });
 
 describe('stopped workers', () => {
-  test('deliver the events of the pause when they start again', async ({ world }) => {
+  test('deliver the events of the pause when they start again', async ({ env }) => {
     // Given a subscription created while no worker runs
-    await world.stopWorkers();
-    const ref = await world.create({ createdAt: Date.now() });
-    expect((await world.events(ref)).map((event) => event['eventType'])).toEqual([
+    await env.stopWorkers();
+    const ref = await env.create({ createdAt: Date.now() });
+    expect((await env.events(ref)).map((event) => event['eventType'])).toEqual([
       'intent.created',
       'subscription.created',
     ]);
     expect(received()).toEqual([]);
     // When workers start again
-    await world.startWorkers();
+    await env.startWorkers();
     // Then
     await receiver.waitFor(2);
     expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
 
-  test('leave an unfinished delivery to the next workers [D-54]', async ({ world }) => {
+  test('leave an unfinished delivery to the next workers [D-54]', async ({ env }) => {
     // Given workers that stop during the delivery of the first event
     const stopping: Promise<void>[] = [];
     receiver.onReceive(() => {
-      if (stopping.length === 0) stopping.push(world.stopWorkers());
+      if (stopping.length === 0) stopping.push(env.stopWorkers());
     });
-    const ref = await world.create({ createdAt: Date.now() });
+    const ref = await env.create({ createdAt: Date.now() });
     await receiver.waitFor(1);
     await Promise.all(stopping);
     // When new workers start
-    await world.startWorkers();
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await env.startWorkers();
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
     // Then nothing is missing and nothing is out of order
     await vi.waitFor(
       () =>
@@ -132,13 +130,13 @@ describe('stopped workers', () => {
 });
 
 describe('the events of a subscription', () => {
-  test('match its charges and changes of status one for one [D-51]', async ({ world }) => {
+  test('match its charges and changes of status one for one [D-51]', async ({ env }) => {
     // Given a charge that is declined once, then paid
-    const { ref, clock } = await paidSubscription(world);
+    const { ref, clock } = await paidSubscription(env);
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 1 };
-    await world.control('POST', '/control/declines', decline);
-    await world.advance(clock, '2027-02-10T04:00:00Z');
+    await env.control('POST', '/control/declines', decline);
+    await env.advance(clock, '2027-02-10T04:00:00Z');
     // Then every change of status and every charge at the gateway has one event
     await receiver.waitFor(11);
     expect(received().slice(5)).toEqual([
@@ -149,11 +147,11 @@ describe('the events of a subscription', () => {
       '10 subscription.cycle_charged 200',
       '11 subscription.active 200',
     ]);
-    expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
+    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
       'succeeded',
       'declined',
       'succeeded',
     ]);
-    expect(await world.events(ref)).toEqual(receiver.received.map(({ event }) => event));
+    expect(await env.events(ref)).toEqual(receiver.received.map(({ event }) => event));
   });
 });

@@ -10,7 +10,7 @@ import { onDevServer } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Each case damages the database in one way; `npm run verify` must report it. */
 
@@ -21,11 +21,11 @@ let folder: string;
 
 const test = onDevServer();
 
-test.beforeAll(async ({ world }) => {
+test.beforeAll(async ({ env }) => {
   receiver = await startWebhookReceiver({ secrets: [SECRET] });
-  await world.subscribe(receiver.url, SECRET);
+  await env.subscribe(receiver.url, SECRET);
   folder = mkdtempSync(join(tmpdir(), 'perennial-verify-'));
-  await runTwoSubscriptions(world);
+  await runTwoSubscriptions(env);
 });
 
 afterAll(async () => {
@@ -34,46 +34,44 @@ afterAll(async () => {
 });
 
 /** Two subscriptions until 1 April 2027: one pays every month; the other's charges fail from 1 March. */
-async function runTwoSubscriptions(world: World): Promise<void> {
+async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
-  const clock = await world.createClock(createdAt);
+  const clock = await env.createClock(createdAt);
   const refs = [];
   for (const amountMinor of [1_001, 1_002]) {
-    const ref = await world.create({ createdAt, testClockId: clock, terms: { amountMinor } });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    const ref = await env.create({ createdAt, testClockId: clock, terms: { amountMinor } });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
     refs.push(ref);
   }
-  await world.advance(clock, '2027-02-15T00:00:00Z');
+  await env.advance(clock, '2027-02-15T00:00:00Z');
   const { subscriptionId } = refs[1]!;
-  await world.control('POST', '/control/declines', {
+  await env.control('POST', '/control/declines', {
     subscriptionId,
     code: 'card_declined',
     count: 9,
   });
-  await world.advance(clock, '2027-04-01T00:00:00Z');
+  await env.advance(clock, '2027-04-01T00:00:00Z');
   await receiver.waitFor(
-    Number((await rows(world, 'select count(*) as n from outbox_event'))[0]!['n']),
+    Number((await rows(env, 'select count(*) as n from outbox_event'))[0]!['n']),
   );
   await vi.waitFor(
     async () =>
-      expect(await rows(world, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual(
-        [],
-      ),
+      expect(await rows(env, `select 1 from webhook_delivery where state = 'PENDING'`)).toEqual([]),
     { timeout: 30_000 },
   );
 }
 
-async function rows(world: World, query: string): Promise<Record<string, unknown>[]> {
-  return [...(await world.db.execute(sql.raw(query)))];
+async function rows(env: TestEnvironment, query: string): Promise<Record<string, unknown>[]> {
+  return [...(await env.db.execute(sql.raw(query)))];
 }
 
 async function checkAll(
-  world: World,
+  env: TestEnvironment,
   books: { receiver?: string; client?: string } = {},
 ): Promise<CheckResult[]> {
   const opened = await openBooks({
-    databaseUrl: world.databaseUrl,
-    gateway: world.gatewayPlace,
+    databaseUrl: env.databaseUrl,
+    gateway: env.gatewayPlace,
     receiverBook: books.receiver ?? null,
     clientBook: books.client ?? null,
   });
@@ -102,9 +100,9 @@ const receivedLines = () =>
   }));
 
 test('the verifier checks every invariant and finds nothing wrong in correct books', async ({
-  world,
+  env,
 }) => {
-  const results = await checkAll(world, {
+  const results = await checkAll(env, {
     receiver: book('right-webhooks', receivedLines()),
     client: book('right-answers', [
       { key: 'a', status: 200, body: '{}' },
@@ -117,8 +115,8 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips the invariant of a book that is not given', async ({ world }) => {
-  const results = await checkAll(world);
+test('the verifier skips the invariant of a book that is not given', async ({ env }) => {
+  const results = await checkAll(env);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
   ).toEqual([6]);
@@ -363,20 +361,20 @@ const DAMAGES: Damage[] = [
 ];
 
 describe('the verifier reports', () => {
-  test.for(DAMAGES)('$name', async ({ damage, undo, found }, { world }) => {
-    await rows(world, damage);
+  test.for(DAMAGES)('$name', async ({ damage, undo, found }, { env }) => {
+    await rows(env, damage);
     try {
-      const wrong = wrongOf(await checkAll(world));
+      const wrong = wrongOf(await checkAll(env));
       expect(wrong).toHaveLength(found.length);
       for (const [index, line] of wrong.entries()) expect(line).toMatch(found[index]!);
     } finally {
-      await rows(world, undo);
+      await rows(env, undo);
     }
-    expect(wrongOf(await checkAll(world))).toEqual([]);
+    expect(wrongOf(await checkAll(env))).toEqual([]);
   });
 
   test('an event the receiver did not accept, an unknown event and a bad signature', async ({
-    world,
+    env,
   }) => {
     const [first, second, ...rest] = receivedLines();
     const lines = [
@@ -385,7 +383,7 @@ describe('the verifier reports', () => {
       ...rest,
       { eventId: 'evt_made_up', eventType: 'intent.success', isSignatureValid: true },
     ];
-    expect(wrongOf(await checkAll(world, { receiver: book('wrong-webhooks', lines) }))).toEqual([
+    expect(wrongOf(await checkAll(env, { receiver: book('wrong-webhooks', lines) }))).toEqual([
       `5: ${first!.eventId} (${first!.eventType}) is DELIVERED but not in the receiver's book`,
       ...[
         `5: the receiver got ${second!.eventId} (${second!.eventType}): its signature is invalid`,
@@ -394,13 +392,11 @@ describe('the verifier reports', () => {
     ]);
   });
 
-  test('an idempotency key that got two different answers', async ({ world }) => {
+  test('an idempotency key that got two different answers', async ({ env }) => {
     const client = book('wrong-answers', [
       { key: 'a', status: 200, body: '{"n":1}' },
       { key: 'a', status: 200, body: '{"n":2}' },
     ]);
-    expect(wrongOf(await checkAll(world, { client }))).toEqual([
-      '6: key a has 2 different answers',
-    ]);
+    expect(wrongOf(await checkAll(env, { client }))).toEqual(['6: key a has 2 different answers']);
   });
 });

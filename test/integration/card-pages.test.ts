@@ -88,7 +88,7 @@ test('a setup session saves a card after it declined another one [IF-4.13, D-44]
 });
 
 test('a new card replaces the first one without a charge during the trial [D-33]', async ({
-  world,
+  env,
   shop,
 }) => {
   const { subscriptionId, read } = await subscribe(shop);
@@ -104,18 +104,17 @@ test('a new card replaces the first one without a charge during the trial [D-33]
     status: 'TRIALING',
     paymentMetadata: { cardMetadata: { brand: 'mastercard', lastFourDigit: '4444' } },
   });
-  expect(await world.book({ merchantId: world.merchantId, subscriptionId })).toEqual([]);
+  expect(await env.book({ merchantId: env.merchantId, subscriptionId })).toEqual([]);
   expect((await openPage(updatePaymentMethodLink)).title).toBe('Your card was replaced');
 });
 
 test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]', async ({
-  server,
-  world,
+  env,
   shop,
 }) => {
   const { subscriptionId, read } = await subscribe(shop, LATER_DECLINED);
-  const ref = { merchantId: world.merchantId, subscriptionId };
-  await server.sleep(7 * DAY_MS + 60_000);
+  const ref = { merchantId: env.merchantId, subscriptionId };
+  await env.server.sleep(7 * DAY_MS + 60_000);
   await expect.poll(async () => (await read()).status, { timeout: 30_000 }).toBe('UNPAID');
 
   const { updatePaymentMethodLink } = await read();
@@ -128,7 +127,7 @@ test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]',
   const result = await payOn(kept, MASTERCARD);
   expect(result.title).toBe('Thank you: your payment was received');
   expect(await read()).toMatchObject({ status: 'ACTIVE' });
-  const book = await world.book(ref);
+  const book = await env.book(ref);
   expect(book.map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual([
     ['declined', 1_999],
     ['declined', 1_999],

@@ -2,34 +2,34 @@ import { expect, vi } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
 
 const test = onDevServer();
 
 /** ACTIVE since 10 January 2027, 19.99 USD a month. */
-async function active(world: World, shop: Shop) {
+async function active(env: TestEnvironment, shop: Shop) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await world.createClock(createdAt);
-  const ref = await world.create({ createdAt, testClockId: clock });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const { subscriptionId } = ref;
   return {
     ref,
     edit: (changes: object) =>
       shop.merchant.post<object>('/subscription/edit', { subscriptionId, ...changes }),
-    goTo: (day: string) => world.advance(clock, `${day}T00:00:00Z`),
-    amounts: async () => (await world.book(ref)).map(({ amountMinor }) => amountMinor),
+    goTo: (day: string) => env.advance(clock, `${day}T00:00:00Z`),
+    amounts: async () => (await env.book(ref)).map(({ amountMinor }) => amountMinor),
   };
 }
 
 test('an edit changes only the next charge when a charge is in flight [D-15, D-32]', async ({
-  world,
+  env,
   shop,
 }) => {
-  const subscription = await active(world, shop);
-  await world.control('POST', '/control/faults', {
+  const subscription = await active(env, shop);
+  await env.control('POST', '/control/faults', {
     operation: 'charge',
     fault: 'delay',
     delayMs: 1_000,
@@ -38,7 +38,7 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
   });
   const february = subscription.goTo('2027-02-10');
   await vi.waitFor(
-    async () => expect((await world.state(subscription.ref)).openAttempt).not.toBeNull(),
+    async () => expect((await env.state(subscription.ref)).openAttempt).not.toBeNull(),
     {
       timeout: 20_000,
       interval: 10,
@@ -57,7 +57,7 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
 
   await subscription.goTo('2027-03-31');
   expect(await subscription.amounts()).toEqual([1_999, 1_999, 9_900, 9_900]);
-  const charged = (await world.events(subscription.ref)).filter(
+  const charged = (await env.events(subscription.ref)).filter(
     (event) => event['eventType'] === 'subscription.cycle_charged',
   );
   expect(charged.map((event) => new Date(Number(event['eventTime'])).toISOString())).toEqual([
@@ -66,24 +66,24 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
     '2027-02-20T00:00:00.000Z',
     '2027-02-27T00:00:00.000Z',
   ]);
-  expect(await world.state(subscription.ref)).toMatchObject({
+  expect(await env.state(subscription.ref)).toMatchObject({
     status: 'ENDED',
     endReason: 'completed',
   });
 });
 
 test('a month is charged once, at its intent’s amount, when edits come too [D-15, D-32]', async ({
-  world,
+  env,
   shop,
 }) => {
-  const subscription = await active(world, shop);
+  const subscription = await active(env, shop);
   for (const day of ['2027-02-10', '2027-03-10', '2027-04-10', '2027-05-10']) {
     await Promise.all([
       subscription.goTo(day),
       ...[2_001, 2_002, 2_003].map((newAmount) => subscription.edit({ newAmount })),
     ]);
   }
-  const requested = (await world.events(subscription.ref))
+  const requested = (await env.events(subscription.ref))
     .filter((event) => event['eventType'] === 'intent.created')
     .map((event) => event['amount']);
   expect(requested).toHaveLength(5);

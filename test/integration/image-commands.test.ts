@@ -18,11 +18,11 @@ const test = onDevServer({ runsActivities: false });
 
 test.concurrent.for(['sandbox-gateway', 'api', 'worker'])(
   'the command of the service %s in docker-compose.yml becomes ready and stops on SIGTERM',
-  async (service, { world }) => {
+  async (service, { env }) => {
     const [node, ...args] = services[service]?.command ?? [];
     expect(node).toBe('node');
     const program = await startNode(args, {
-      ...world.environment,
+      ...env.variables,
       API_PORT: String(await freePort()),
       GATEWAY_PORT: String(await freePort()),
       CREDENTIAL_PEPPER: 'pepper-of-the-image-commands-0000000001',

@@ -7,7 +7,7 @@ import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
 import { cardOf, payOn } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Links from the API to the gateway; checkouts expire in the time of a time-skipping Temporal. */
 
@@ -32,8 +32,8 @@ async function makeLink(shop: Shop, changes: object = {}) {
   return shortUrl;
 }
 
-async function rowOf(world: World, shortUrl: string) {
-  const [row] = await world.db
+async function rowOf(env: TestEnvironment, shortUrl: string) {
+  const [row] = await env.db
     .select()
     .from(subscriptionLinks)
     .where(eq(subscriptionLinks.code, shortUrl.split('/').at(-1)!));
@@ -50,9 +50,9 @@ async function begin(shortUrl: string): Promise<Page> {
 }
 
 /** The newest subscription of a link. */
-async function lastSoldBy(world: World, shortUrl: string) {
-  const { id } = await rowOf(world, shortUrl);
-  const sold = await world.db.select().from(subscriptions).where(eq(subscriptions.linkId, id));
+async function lastSoldBy(env: TestEnvironment, shortUrl: string) {
+  const { id } = await rowOf(env, shortUrl);
+  const sold = await env.db.select().from(subscriptions).where(eq(subscriptions.linkId, id));
   const { merchantId, id: subscriptionId } = sold
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .at(-1)!;
@@ -60,7 +60,7 @@ async function lastSoldBy(world: World, shortUrl: string) {
 }
 
 test('a link creates and charges a subscription when its payer pays [IF-4.4, D-37, D-44]', async ({
-  world,
+  env,
   shop,
 }) => {
   const shortUrl = await makeLink(shop, {
@@ -70,17 +70,15 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
   const declined = await payOn(await begin(shortUrl), cardOf('4000 0000 0000 0002'));
   expect(declined.alert).toContain('Your payment was declined and nothing was charged.');
   const result = await payOn(declined);
-  const ref = await lastSoldBy(world, shortUrl);
+  const ref = await lastSoldBy(env, shortUrl);
   expect(result.title).toBe('Thank you: your payment was received');
   expect(result.links.map(({ url }) => url)).toEqual([
     `https://shop.example/thanks?subscription_id=${ref.subscriptionId}&status=ACTIVE&receipt_id=r-7`,
   ]);
-  expect((await world.book(ref)).map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual(
-    [
-      ['declined', 1_999],
-      ['succeeded', 1_999],
-    ],
-  );
+  expect((await env.book(ref)).map(({ outcome, amountMinor }) => [outcome, amountMinor])).toEqual([
+    ['declined', 1_999],
+    ['succeeded', 1_999],
+  ]);
   const events = await shop.news(ref.subscriptionId, 7);
   expect(events.map((line) => line.split(' ').slice(2, 4).join(' '))).toEqual([
     'intent.created CREATED',
@@ -91,60 +89,58 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
     'subscription.cycle_charged ACTIVE',
     'subscription.active ACTIVE',
   ]);
-  expect((await rowOf(world, shortUrl)).uses).toBe(1);
+  expect((await rowOf(env, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
 test('a link’s use is released when its cancelled checkout is not paid [D-37, D-§4]', async ({
-  server,
-  world,
+  env,
   shop,
 }) => {
   const shortUrl = await makeLink(shop);
   const form = await begin(shortUrl);
-  const ref = await lastSoldBy(world, shortUrl);
+  const ref = await lastSoldBy(env, shortUrl);
   const { subscriptionId } = ref;
   const match = { subscriptionId };
   const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
-  await world.control('POST', '/control/faults', lose);
+  await env.control('POST', '/control/faults', lose);
   const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
-  await world.control('POST', '/control/faults', failingLookup);
+  await env.control('POST', '/control/faults', failingLookup);
   const waiting = await payOn(form, cardOf('4000 0000 0000 0002'));
   expect(waiting.title).toBe('Your payment is being processed');
   expect(await shop.merchant.post('/subscription/merchant/cancel', { subscriptionId })).toEqual({});
-  expect((await rowOf(world, shortUrl)).uses).toBe(1);
+  expect((await rowOf(env, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 
-  await world.control('DELETE', '/control/faults');
-  await server.sleep('10 minutes');
-  await vi.waitFor(async () => expect((await rowOf(world, shortUrl)).uses).toBe(0), {
+  await env.control('DELETE', '/control/faults');
+  await env.server.sleep('10 minutes');
+  await vi.waitFor(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0), {
     timeout: 30_000,
   });
-  expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
+  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);
   const result = await payOn(await begin(shortUrl));
   expect(result.title).toBe('Thank you: your payment was received');
-  expect((await rowOf(world, shortUrl)).uses).toBe(1);
+  expect((await rowOf(env, shortUrl)).uses).toBe(1);
 });
 
 test('a link’s use is released when its checkout expires after a day [D-37]', async ({
-  server,
-  world,
+  env,
   shop,
 }) => {
   const shortUrl = await makeLink(shop);
   const left = await begin(shortUrl);
   expect(left.forms.map(({ button }) => button)).toEqual(['Pay 19.99 USD']);
-  const ref = await lastSoldBy(world, shortUrl);
+  const ref = await lastSoldBy(env, shortUrl);
   expect((await openPage(shortUrl)).status).toBe(410);
 
-  await server.sleep(DAY);
-  await vi.waitFor(async () => expect((await rowOf(world, shortUrl)).uses).toBe(0), {
+  await env.server.sleep(DAY);
+  await vi.waitFor(async () => expect((await rowOf(env, shortUrl)).uses).toBe(0), {
     timeout: 30_000,
   });
-  expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
+  expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
   expect((await openPage(left.url)).title).toBe('This checkout has expired');
 
   // Only Temporal's time has skipped: it would expire a checkout of now at once, so none begins.
   expect((await openPage(shortUrl)).forms.map(({ button }) => button)).toEqual(['Continue']);
-  expect(await world.book(ref)).toEqual([]);
+  expect(await env.book(ref)).toEqual([]);
 });

@@ -26,7 +26,7 @@ import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
  * A process changes a row and crashes before it signals the row's sleeping workflow. A sweep must find
@@ -40,38 +40,38 @@ const test = onDevServer();
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
 
-async function counts(world: World): Promise<Record<string, number>> {
-  const rows = await world.db.select().from(sweepCounts);
+async function counts(env: TestEnvironment): Promise<Record<string, number>> {
+  const rows = await env.db.select().from(sweepCounts);
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
 }
 
 /** The repairs that one sweep reports; they must equal the growth of the stored counts. */
-async function sweep(world: World): Promise<Record<string, number>> {
-  const before = await counts(world);
-  const repaired = await repairsOf(world);
-  const increases = Object.entries(await counts(world))
+async function sweep(env: TestEnvironment): Promise<Record<string, number>> {
+  const before = await counts(env);
+  const repaired = await repairsOf(env);
+  const increases = Object.entries(await counts(env))
     .map(([kind, count]): [string, number] => [kind, count - (before[kind] ?? 0)])
     .filter(([, count]) => count > 0);
   expect(Object.fromEntries(increases)).toEqual(repaired);
   return repaired;
 }
 
-const subscriptionHandle = (world: World, { subscriptionId }: SubscriptionRef) =>
-  world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+const subscriptionHandle = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
 
-const statusOf = async (world: World, workflowId: string) =>
-  (await world.client.workflow.getHandle(workflowId).describe()).status.name;
+const statusOf = async (env: TestEnvironment, workflowId: string) =>
+  (await env.client.workflow.getHandle(workflowId).describe()).status.name;
 
-const charges = async (world: World, ref: SubscriptionRef) =>
-  (await world.book(ref)).map(
+const charges = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.book(ref)).map(
     ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
   );
 
-const eventTypes = async (world: World, ref: SubscriptionRef) =>
-  (await world.events(ref)).map((event) => event['eventType']);
+const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.events(ref)).map((event) => event['eventType']);
 
-const attemptOf = async (world: World, intentId: string) => {
-  const [attempt] = await world.db
+const attemptOf = async (env: TestEnvironment, intentId: string) => {
+  const [attempt] = await env.db
     .select()
     .from(paymentAttempts)
     .where(eq(paymentAttempts.intentId, intentId));
@@ -81,15 +81,15 @@ const attemptOf = async (world: World, intentId: string) => {
 
 /** Charges an attempt's amount at the gateway, outside the attempt's own call. */
 async function chargeOutside(
-  world: World,
+  env: TestEnvironment,
   attempt: Awaited<ReturnType<typeof attemptOf>>,
   key: string,
 ) {
   const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
-  const { merchantId } = world;
+  const { merchantId } = env;
   const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
   const charge = { key, gatewayMethodId, amountMinor, currency, reference };
-  const outcome = await world.gateway.charge(charge);
+  const outcome = await env.gateway.charge(charge);
   if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
   return outcome.gatewayChargeId;
 }
@@ -104,14 +104,14 @@ const SUBSCRIBED = [
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 test('the sweep charges a due cycle once when its workflow missed a signal [D-40]', async ({
-  world,
+  env,
 }) => {
-  const ref = await world.create({ createdAt: Date.now() });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const state = await world.state(ref);
+  const ref = await env.create({ createdAt: Date.now() });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  const state = await env.state(ref);
   const version = state.version + 1;
   const anchorAt = Number(state.anchorAt) - 40 * DAY;
-  await world.db
+  await env.db
     .update(subscriptions)
     .set({
       state: { ...state, version, anchorAt },
@@ -120,40 +120,40 @@ test('the sweep charges a due cycle once when its workflow missed a signal [D-40
       updatedAt: minutesAgo(2),
     })
     .where(eq(subscriptions.id, ref.subscriptionId));
-  expect(await subscriptionHandle(world, ref).query(stateQuery)).toMatchObject({
+  expect(await subscriptionHandle(env, ref).query(stateQuery)).toMatchObject({
     version: state.version,
     cyclesCharged: 1,
   });
 
-  expect(await sweep(world)).toEqual({ overdue: 1 });
-  await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), SOON);
-  expect(await charges(world, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
-  expect(await eventTypes(world, ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
+  expect(await sweep(env)).toEqual({ overdue: 1 });
+  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), SOON);
+  expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect(await eventTypes(env, ref)).toEqual([...SUBSCRIBED, ...RENEWED]);
 
-  expect(await sweep(world)).toEqual({});
-  expect(await statusOf(world, subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
-  expect(await charges(world, ref)).toHaveLength(2);
+  expect(await sweep(env)).toEqual({});
+  expect(await statusOf(env, subscriptionWorkflowId(ref.subscriptionId))).toBe('RUNNING');
+  expect(await charges(env, ref)).toHaveLength(2);
 });
 
 test('the sweep refunds a late charge when the subscription’s workflow missed it', async ({
-  world,
+  env,
   payments,
 }) => {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await world.createClock(createdAt);
-  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const [{ intentId }] = (await world.events(ref)) as [{ intentId: string }];
-  const attempt = await attemptOf(world, intentId);
-  const gatewayChargeId = await chargeOutside(world, attempt, `${attempt.gatewayKey}:late`);
-  const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
-  await world.db
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  const [{ intentId }] = (await env.events(ref)) as [{ intentId: string }];
+  const attempt = await attemptOf(env, intentId);
+  const gatewayChargeId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:late`);
+  const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
+  await env.db
     .update(refunds)
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(refunds.id, refundId));
 
-  expect(await sweep(world)).toEqual({ openRefunds: 1 });
-  const refunding = world.client.workflow.getHandle(refundWorkflowId(refundId));
+  expect(await sweep(env)).toEqual({ openRefunds: 1 });
+  const refunding = env.client.workflow.getHandle(refundWorkflowId(refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   expect((await payments.book({ ...ref, intentId })).toSorted()).toEqual([
     'succeeded 1999 x1',
@@ -161,62 +161,66 @@ test('the sweep refunds a late charge when the subscription’s workflow missed 
   ]);
 
   // The workflow has not read the row since; it must read the row before it charges the next cycle.
-  await world.advance(clock, '2027-02-10T00:00:00Z');
-  expect(await charges(world, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
-  expect((await world.state(ref)).log.map(({ what }) => what)).toContain(
+  await env.advance(clock, '2027-02-10T00:00:00Z');
+  expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
+  expect((await env.state(ref)).log.map(({ what }) => what)).toContain(
     'a late charge came to light, 19.99 USD',
   );
-  expect(await sweep(world)).toEqual({});
+  expect(await sweep(env)).toEqual({});
 });
 
 const BY_ADA = { code: null, by: 'Ada', note: 'asked the gateway on the phone' };
 
 /** Records a decision without a signal to the workflow; a minute passes. */
-async function decide(world: World, id: string, decision: Pick<Decision, 'outcome' | 'gatewayId'>) {
-  expect(await decideReview(world.db, id, { ...BY_ADA, ...decision })).toMatchObject({ ok: true });
-  await passMinute(world, id);
+async function decide(
+  env: TestEnvironment,
+  id: string,
+  decision: Pick<Decision, 'outcome' | 'gatewayId'>,
+) {
+  expect(await decideReview(env.db, id, { ...BY_ADA, ...decision })).toMatchObject({ ok: true });
+  await passMinute(env, id);
 }
 
-const passMinute = (world: World, id: string) =>
-  world.db
+const passMinute = (env: TestEnvironment, id: string) =>
+  env.db
     .update(paymentReviews)
     .set({ updatedAt: minutesAgo(2) })
     .where(eq(paymentReviews.subjectId, id));
 
 /** A payment in manual review, because the gateway rejected the request. */
-async function paymentInReview(world: World, payments: Payments) {
+async function paymentInReview(env: TestEnvironment, payments: Payments) {
   const saved = await payments.saved();
   const setMethod = (gatewayMethodId: string) =>
-    world.db
+    env.db
       .update(paymentMethods)
       .set({ gatewayMethodId })
       .where(eq(paymentMethods.id, saved.paymentMethodId));
-  const [method] = await world.db
+  const [method] = await env.db
     .select()
     .from(paymentMethods)
     .where(eq(paymentMethods.id, saved.paymentMethodId));
   await setMethod('');
   const ref = await payments.payment('tokenised', saved);
-  await world.payments.resumePayment(ref);
+  await env.payments.resumePayment(ref);
   await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 REVIEW']), SOON);
   await setMethod(method?.gatewayMethodId ?? '');
-  const attempt = await attemptOf(world, ref.intentId);
+  const attempt = await attemptOf(env, ref.intentId);
   const gatewayMethodId = method?.gatewayMethodId ?? '';
   return { ref, attempt: { ...attempt, gatewayMethodId } };
 }
 
 test('the sweep books a payment once when a review found it paid and no signal was sent', async ({
-  world,
+  env,
   payments,
 }) => {
-  const { ref, attempt } = await paymentInReview(world, payments);
-  const gatewayId = await chargeOutside(world, attempt, `${attempt.gatewayKey}:by-phone`);
-  await decide(world, attempt.id, { outcome: 'paid', gatewayId });
+  const { ref, attempt } = await paymentInReview(env, payments);
+  const gatewayId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:by-phone`);
+  await decide(env, attempt.id, { outcome: 'paid', gatewayId });
   expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
-  expect(await statusOf(world, paymentWorkflowId(ref.intentId))).toBe('RUNNING');
+  expect(await statusOf(env, paymentWorkflowId(ref.intentId))).toBe('RUNNING');
 
-  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
-  const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  expect(await sweep(env)).toEqual({ decidedReviews: 1 });
+  const paying = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
   expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   expect(await payments.story(ref.intentId)).toEqual([
@@ -224,34 +228,34 @@ test('the sweep books a payment once when a review found it paid and no signal w
     'intent.success SUCCESS',
   ]);
 
-  await passMinute(world, attempt.id);
-  expect(await sweep(world)).toEqual({});
+  await passMinute(env, attempt.id);
+  expect(await sweep(env)).toEqual({});
   expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   expect(await payments.story(ref.intentId)).toHaveLength(2);
 });
 
 test('the sweep books a decline and starts a late-charge watch when a review found no charge', async ({
-  world,
+  env,
   payments,
 }) => {
-  const { ref, attempt } = await paymentInReview(world, payments);
-  await decide(world, attempt.id, { outcome: 'not_charged', gatewayId: null });
+  const { ref, attempt } = await paymentInReview(env, payments);
+  await decide(env, attempt.id, { outcome: 'not_charged', gatewayId: null });
 
-  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
-  const paying = world.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+  expect(await sweep(env)).toEqual({ decidedReviews: 1 });
+  const paying = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
   expect(await paying.result()).toMatchObject({ outcome: { kind: 'declined' } });
-  const watch = world.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+  const watch = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
   expect((await watch.describe()).status.name).toBe('RUNNING');
-  await passMinute(world, attempt.id);
-  expect(await sweep(world)).toEqual({});
+  await passMinute(env, attempt.id);
+  expect(await sweep(env)).toEqual({});
   // The watch is terminated; the next sweep starts it again.
   await watch.terminate('lost');
-  await passMinute(world, attempt.id);
-  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
-  await passMinute(world, attempt.id);
-  expect(await sweep(world)).toEqual({});
+  await passMinute(env, attempt.id);
+  expect(await sweep(env)).toEqual({ decidedReviews: 1 });
+  await passMinute(env, attempt.id);
+  expect(await sweep(env)).toEqual({});
 
-  await chargeOutside(world, attempt, attempt.gatewayKey);
+  await chargeOutside(env, attempt, attempt.gatewayKey);
   await watch.signal(poke);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await vi.waitFor(
@@ -259,27 +263,27 @@ test('the sweep books a decline and starts a late-charge watch when a review fou
     SOON,
   );
   expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
-  await passMinute(world, attempt.id);
-  expect(await sweep(world)).toEqual({});
+  await passMinute(env, attempt.id);
+  expect(await sweep(env)).toEqual({});
 });
 
 test('the sweep books a refund once when a review found it made and no signal was sent', async ({
-  world,
+  env,
   payments,
 }) => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 1_200);
   // First sent 366 days ago: the gateway does not honour its key any more.
-  await world.db
+  await env.db
     .update(refunds)
     .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
     .where(eq(refunds.id, ref.refundId));
-  await world.payments.resumeRefund(ref);
+  await env.payments.resumeRefund(ref);
   await vi.waitFor(async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'), SOON);
-  await decide(world, ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
+  await decide(env, ref.refundId, { outcome: 'refunded', gatewayId: 're_by_hand' });
 
-  expect(await sweep(world)).toEqual({ decidedReviews: 1 });
-  const refunding = world.client.workflow.getHandle(refundWorkflowId(ref.refundId));
+  expect(await sweep(env)).toEqual({ decidedReviews: 1 });
+  const refunding = env.client.workflow.getHandle(refundWorkflowId(ref.refundId));
   expect(await refunding.result()).toMatchObject({ outcome: { kind: 'refunded' } });
   const expectedEvents = [
     'intent.created CREATED',
@@ -288,41 +292,41 @@ test('the sweep books a refund once when a review found it made and no signal wa
   ];
   expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 
-  await passMinute(world, ref.refundId);
-  expect(await sweep(world)).toEqual({});
+  await passMinute(env, ref.refundId);
+  expect(await sweep(env)).toEqual({});
   expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   expect(await payments.story(paid.intentId)).toEqual(expectedEvents);
 });
 
 test('the sweep wakes an endpoint queue once when the signal for a new event was lost [D-54]', async ({
-  world,
+  env,
   payments,
 }) => {
   const secret = 'whsec_YWxpdmU=';
   const receiver = await startWebhookReceiver({ secrets: [secret] });
   const received = () =>
     receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`);
-  const configId = await world.subscribe(receiver.url, secret);
-  const endpoint = { merchantId: world.merchantId, configId };
+  const configId = await env.subscribe(receiver.url, secret);
+  const endpoint = { merchantId: env.merchantId, configId };
   const next = (streamId: string, nextAttemptAt: number | SQL, attempts: number) =>
-    world.db
+    env.db
       .update(webhookDeliveries)
       .set({ nextAttemptAt, attempts })
       .where(and(eq(webhookDeliveries.streamId, streamId), eq(webhookDeliveries.state, 'PENDING')));
   const waiting = await payments.payment('hosted');
   await next(waiting.intentId, Date.now() + DAY, 1);
-  await world.webhooks.wakeEndpoint(endpoint);
-  const queue = world.client.workflow.getHandle(webhookEndpointWorkflowId(configId));
+  await env.webhooks.wakeEndpoint(endpoint);
+  const queue = env.client.workflow.getHandle(webhookEndpointWorkflowId(configId));
   await vi.waitFor(async () => {
     const { events } = await queue.fetchHistory();
     expect(events?.some((event) => event.timerStartedEventAttributes)).toBe(true);
   }, SOON);
 
   const deps = {
-    db: world.db,
-    gateway: world.gateway,
-    payments: world.payments,
+    db: env.db,
+    gateway: env.gateway,
+    payments: env.payments,
     wakeStream: async () => undefined,
   };
   const ref = await payments.payment('hosted');
@@ -331,12 +335,12 @@ test('the sweep wakes an endpoint queue once when the signal for a new event was
   await next(ref.intentId, minutesAgo(1), 0);
   expect(received()).toEqual([]);
 
-  expect(await sweep(world)).toEqual({ stalledStreams: 1 });
+  expect(await sweep(env)).toEqual({ stalledStreams: 1 });
   await vi.waitFor(
     () => expect(received()).toEqual(['1 intent.created', '2 intent.success']),
     SOON,
   );
-  expect(await sweep(world)).toEqual({});
+  expect(await sweep(env)).toEqual({});
   expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   expect((await queue.describe()).status.name).toBe('RUNNING');
   expect(received()).toHaveLength(2);

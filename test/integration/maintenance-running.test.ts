@@ -10,7 +10,7 @@ import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const CHECK_EVERY_MS = 300;
 const SOON = { timeout: 20_000, interval: 50 };
@@ -25,16 +25,16 @@ beforeEach(() => {
   failures = [];
 });
 
-test.afterEach(async ({ world }) => {
+test.afterEach(async ({ env }) => {
   await Promise.all(ends.map((end) => end()));
-  await maintenance(world).terminate('the test is over');
+  await maintenance(env).terminate('the test is over');
 });
 
-const maintenance = (world: World) =>
-  world.client.workflow.getHandle(maintenanceWorkflowId(world.taskQueuePrefix));
+const maintenance = (env: TestEnvironment) =>
+  env.client.workflow.getHandle(maintenanceWorkflowId(env.taskQueuePrefix));
 
 /** Runs a worker's check. `checks` counts how often it found or started the workflow. */
-function keepRunning(world: World, connection = world.client.connection) {
+function keepRunning(env: TestEnvironment, connection = env.client.connection) {
   let checks = 0;
   let isChecking = false;
   const client = new Client({
@@ -54,7 +54,7 @@ function keepRunning(world: World, connection = world.client.connection) {
   });
   const end = keepMaintenanceRunning({
     client,
-    taskQueuePrefix: world.taskQueuePrefix,
+    taskQueuePrefix: env.taskQueuePrefix,
     checkEveryMs: CHECK_EVERY_MS,
     logger: { warn: (_: unknown, message?: string) => void failures.push(String(message)) },
   });
@@ -63,71 +63,71 @@ function keepRunning(world: World, connection = world.client.connection) {
 }
 
 /** A subscription that a sweep has to start. */
-async function neverStarted(world: World): Promise<string> {
-  const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
-  await world.db
+async function neverStarted(env: TestEnvironment): Promise<string> {
+  const { subscriptionId } = await env.createRowOnly({ createdAt: Date.now() });
+  await env.db
     .update(subscriptions)
     .set({ insertedAt: sql`now() - interval '10 minutes'` })
     .where(eq(subscriptions.id, subscriptionId));
   return subscriptionId;
 }
 
-const repairs = (world: World) =>
-  world.db
+const repairs = (env: TestEnvironment) =>
+  env.db
     .select({ kind: sweepCounts.kind, repaired: sweepCounts.repaired })
     .from(sweepCounts)
     .orderBy(sweepCounts.kind);
 
-const statusOf = async (world: World, workflowId: string) =>
-  (await world.client.workflow.getHandle(workflowId).describe()).status.name;
+const statusOf = async (env: TestEnvironment, workflowId: string) =>
+  (await env.client.workflow.getHandle(workflowId).describe()).status.name;
 
 /** The statuses of all runs, oldest first. */
-async function runs(world: World): Promise<string[]> {
+async function runs(env: TestEnvironment): Promise<string[]> {
   const found: { at: number; status: string }[] = [];
-  const query = `WorkflowId = '${maintenanceWorkflowId(world.taskQueuePrefix)}'`;
-  for await (const { startTime, status } of world.client.workflow.list({ query })) {
+  const query = `WorkflowId = '${maintenanceWorkflowId(env.taskQueuePrefix)}'`;
+  for await (const { startTime, status } of env.client.workflow.list({ query })) {
     found.push({ at: startTime.getTime(), status: status.name });
   }
   return found.toSorted((a, b) => a.at - b.at).map(({ status }) => status);
 }
 
-test('the maintenance workflow runs once when several workers ensure it', async ({ world }) => {
-  const subscriptionId = await neverStarted(world);
-  const [first, second] = [keepRunning(world), keepRunning(world)];
+test('the maintenance workflow runs once when several workers ensure it', async ({ env }) => {
+  const subscriptionId = await neverStarted(env);
+  const [first, second] = [keepRunning(env), keepRunning(env)];
   await vi.waitFor(
-    async () => expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    async () => expect(await repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
     SOON,
   );
-  expect(await statusOf(world, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+  expect(await statusOf(env, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
   await vi.waitFor(
     () => expect(Math.min(first.checks(), second.checks())).toBeGreaterThan(3),
     SOON,
   );
-  await vi.waitFor(async () => expect(await runs(world)).toEqual(['RUNNING']), SOON);
+  await vi.waitFor(async () => expect(await runs(env)).toEqual(['RUNNING']), SOON);
   expect(failures).toEqual([]);
 });
 
 test('the maintenance workflow is started again once when an operator terminated it', async ({
-  world,
+  env,
 }) => {
-  const keepers = [keepRunning(world), keepRunning(world)];
+  const keepers = [keepRunning(env), keepRunning(env)];
   await vi.waitFor(() => expect(keepers[0]?.checks()).toBeGreaterThan(0), SOON);
-  const { runId } = await maintenance(world).describe();
+  const { runId } = await maintenance(env).describe();
   // Without workers no sweep can run: the repair below must come from the second run.
-  await world.stopWorkers();
-  await maintenance(world).terminate('terminated by an operator');
-  const subscriptionId = await neverStarted(world);
+  await env.stopWorkers();
+  await maintenance(env).terminate('terminated by an operator');
+  const subscriptionId = await neverStarted(env);
   await vi.waitFor(async () => {
-    const { status, runId: nextRunId } = await maintenance(world).describe();
+    const { status, runId: nextRunId } = await maintenance(env).describe();
     expect(status.name).toBe('RUNNING');
     expect(nextRunId).not.toBe(runId);
   }, SOON);
-  await world.startWorkers();
+  await env.startWorkers();
   await vi.waitFor(
-    async () => expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
+    async () => expect(await repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]),
     SOON,
   );
-  expect(await statusOf(world, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
+  expect(await statusOf(env, subscriptionWorkflowId(subscriptionId))).toBe('RUNNING');
 
   // Further checks start nothing.
   const before = keepers.map(({ checks }) => checks());
@@ -136,8 +136,8 @@ test('the maintenance workflow is started again once when an operator terminated
       keepers.forEach(({ checks }, n) => expect(checks()).toBeGreaterThan((before[n] ?? 0) + 2)),
     SOON,
   );
-  await vi.waitFor(async () => expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']), SOON);
-  expect(await repairs(world)).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
+  await vi.waitFor(async () => expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  expect(await repairs(env)).toEqual([{ kind: 'neverStarted', repaired: 1 }]);
   expect(failures).toEqual([]);
 });
 
@@ -170,12 +170,12 @@ async function openRelay() {
 }
 
 test('a failed start of the maintenance workflow is logged and repeated when Temporal is back', async ({
-  world,
+  env,
 }) => {
   const relay = await openRelay();
   const [first, second] = [relay.address, relay.address].map((address) => {
     const connection = Connection.lazy({ address });
-    return { connection, ...keepRunning(world, connection) };
+    return { connection, ...keepRunning(env, connection) };
   });
   if (!first || !second) throw new Error('two were started');
   await vi.waitFor(
@@ -183,7 +183,7 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
     SOON,
   );
   relay.cut();
-  await maintenance(world).terminate('terminated by an operator');
+  await maintenance(env).terminate('terminated by an operator');
   await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
   expect(failures[0]).toBe('the maintenance workflow was not started');
 
@@ -193,10 +193,10 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
   await first.connection.close();
 
   relay.mend();
-  await vi.waitFor(async () => expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']), SOON);
+  await vi.waitFor(async () => expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']), SOON);
   const made = second.checks();
   await vi.waitFor(() => expect(second.checks()).toBeGreaterThan(made + 1), SOON);
-  expect(await runs(world)).toEqual(['TERMINATED', 'RUNNING']);
+  expect(await runs(env)).toEqual(['TERMINATED', 'RUNNING']);
   await second.end();
   await second.connection.close();
   relay.close();

@@ -2,7 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
@@ -12,21 +12,27 @@ const test = onDevServer();
  * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
  * row; the charge of that day is the first of them.
  */
-async function unpaid(world: World, shop: Shop, code: string, declines: number, cycleCount = 3) {
+async function unpaid(
+  env: TestEnvironment,
+  shop: Shop,
+  code: string,
+  declines: number,
+  cycleCount = 3,
+) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await world.createClock(createdAt);
-  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount } });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount } });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const { subscriptionId } = ref;
-  await world.control('POST', '/control/declines', { subscriptionId, code, count: declines });
-  await world.advance(clock, '2027-02-10T00:00:00Z');
-  expect((await world.state(ref)).status).toBe('UNPAID');
+  await env.control('POST', '/control/declines', { subscriptionId, code, count: declines });
+  await env.advance(clock, '2027-02-10T00:00:00Z');
+  expect((await env.state(ref)).status).toBe('UNPAID');
   return {
     ref,
     retry: (key?: string) =>
       shop.merchant.post<object>('/subscription/manual-retry', { subscriptionId }, key),
-    goTo: (time: string) => world.advance(clock, `2027-02-10T${time}Z`),
-    outcomes: async () => (await world.book(ref)).map(({ outcome }) => outcome),
+    goTo: (time: string) => env.advance(clock, `2027-02-10T${time}Z`),
+    outcomes: async () => (await env.book(ref)).map(({ outcome }) => outcome),
   };
 }
 
@@ -47,15 +53,15 @@ const declinedUntil = (time: string, errorCode: string) => ({
 
 describe('a manual retry', () => {
   test('is refused until 4 h after the last one, also when workers restart [IF-4.9, D-31]', async ({
-    world,
+    env,
     shop,
   }) => {
     // stolen_card is a hard decline: there are no automatic retries in between.
-    const subscription = await unpaid(world, shop, 'stolen_card', 3);
+    const subscription = await unpaid(env, shop, 'stolen_card', 3);
     expect(await subscription.retry()).toEqual(declinedUntil('04:00:00.000', 'stolen_card'));
     await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
-    await world.stopWorkers();
-    await world.startWorkers();
+    await env.stopWorkers();
+    await env.startWorkers();
     await subscription.goTo('03:59:00');
     await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
     await subscription.goTo('03:59:59.999');
@@ -71,10 +77,10 @@ describe('a manual retry', () => {
   });
 
   test('has the same cooldown when an automatic retry comes in between [D-31, D-30]', async ({
-    world,
+    env,
     shop,
   }) => {
-    const subscription = await unpaid(world, shop, 'card_declined', 3);
+    const subscription = await unpaid(env, shop, 'card_declined', 3);
     await subscription.goTo('02:00:00');
     expect(await subscription.retry()).toEqual(declinedUntil('06:00:00.000', 'card_declined'));
     await subscription.goTo('05:59:00');
@@ -85,7 +91,7 @@ describe('a manual retry', () => {
       'declined',
       'declined',
     ]);
-    expect((await world.state(subscription.ref)).owed?.nextRetryAt).toBe(
+    expect((await env.state(subscription.ref)).owed?.nextRetryAt).toBe(
       Date.parse('2027-02-10T12:00:00Z'),
     );
     await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('06:00:00.000'));
@@ -107,8 +113,8 @@ describe('five concurrent manual retries with different keys', () => {
     ['the charge succeeds', 1, { success: true, status: 'ACTIVE' }],
   ] as const)(
     'make one attempt when %s [D-31, D-32]',
-    async ([, declines, outcome], { world, shop }) => {
-      const subscription = await unpaid(world, shop, 'card_declined', declines);
+    async ([, declines, outcome], { env, shop }) => {
+      const subscription = await unpaid(env, shop, 'card_declined', declines);
       const answers = await Promise.allSettled(
         Array.from({ length: 5 }, () => subscription.retry()),
       );
@@ -125,10 +131,10 @@ describe('five concurrent manual retries with different keys', () => {
 
 describe('the answer to a manual retry', () => {
   test('is ENDED without a date when it pays the last cycle [IF-4.9, D-10a, D-17]', async ({
-    world,
+    env,
     shop,
   }) => {
-    const subscription = await unpaid(world, shop, 'card_declined', 1, 2);
+    const subscription = await unpaid(env, shop, 'card_declined', 1, 2);
     const ended = {
       success: true,
       minManualRetryDate: null,
@@ -137,7 +143,7 @@ describe('the answer to a manual retry', () => {
       errorMessage: null,
     };
     expect(await subscription.retry('last')).toEqual(ended);
-    expect(await world.state(subscription.ref)).toMatchObject({
+    expect(await env.state(subscription.ref)).toMatchObject({
       status: 'ENDED',
       cyclesCharged: 2,
     });
@@ -149,15 +155,15 @@ describe('the answer to a manual retry', () => {
   });
 
   test('is payment_outcome_pending, also for its key, until the outcome is known [D-31, D-17]', async ({
-    world,
+    env,
     shop,
   }) => {
-    const subscription = await unpaid(world, shop, 'card_declined', 1);
+    const subscription = await unpaid(env, shop, 'card_declined', 1);
     const match = { subscriptionId: subscription.ref.subscriptionId };
     const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
-    await world.control('POST', '/control/faults', lose);
+    await env.control('POST', '/control/faults', lose);
     const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
-    await world.control('POST', '/control/faults', failingLookup);
+    await env.control('POST', '/control/faults', failingLookup);
     await expect(subscription.retry('undecided')).rejects.toMatchObject({
       status: 400,
       errorCode: 'payment_outcome_pending',
@@ -166,7 +172,7 @@ describe('the answer to a manual retry', () => {
       status: 400,
       errorCode: 'payment_outcome_pending',
     });
-    await world.control('DELETE', '/control/faults');
+    await env.control('DELETE', '/control/faults');
     const late = await vi.waitFor(() => subscription.retry('undecided'), {
       timeout: 60_000,
       interval: 250,

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { onDevServer } from '../support/environment.ts';
 import { cardOf, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
 
@@ -13,8 +13,8 @@ type Json = Record<string, unknown>;
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
 /** An intent's charges at the gateway. */
-async function booked(world: World, intentId: string): Promise<string[]> {
-  const { charges } = await world.control('GET', '/control/charges');
+async function booked(env: TestEnvironment, intentId: string): Promise<string[]> {
+  const { charges } = await env.control('GET', '/control/charges');
   return charges
     .filter(({ key }) => key.includes(intentId))
     .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
@@ -58,7 +58,7 @@ async function activeSubscription(shop: Shop): Promise<string> {
 }
 
 test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-4.13, D-§7]', async ({
-  world,
+  env,
   shop,
 }) => {
   const { merchant } = shop;
@@ -90,11 +90,11 @@ test('a saved card is charged, and the charge is refunded in parts [IF-4.12, IF-
   expect(await merchant.get<Json>(`/payments/v2/get-intent/${intentId}`)).toMatchObject({
     status: 'REFUNDED',
   });
-  expect(await booked(world, intentId)).toEqual(['succeeded 2500 x1']);
+  expect(await booked(env, intentId)).toEqual(['succeeded 2500 x1']);
 });
 
 test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42]', async ({
-  world,
+  env,
   shop,
 }) => {
   const method = await savedCard(shop, '4000 0000 0000 0341');
@@ -108,11 +108,11 @@ test('a tokenised charge answers FAILED when the card is declined [IF-4.12, D-42
     status: 'FAILED',
     errorCode: 'card_declined',
   });
-  expect(await booked(world, String(charged['intentId']))).toEqual(['declined 2500 x1']);
+  expect(await booked(env, String(charged['intentId']))).toEqual(['declined 2500 x1']);
 });
 
 test('a one-time charge is made once when 20 requests have the same key [IF-4.10, D-17]', async ({
-  world,
+  env,
   shop,
 }) => {
   const { merchant } = shop;
@@ -139,7 +139,7 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
   expect(new Set([...outcomes, 'status 409'])).toEqual(
     new Set([JSON.stringify(last), 'status 409']),
   );
-  expect(await booked(world, String(last['intentId']))).toEqual(['succeeded 700 x1']);
+  expect(await booked(env, String(last['intentId']))).toEqual(['succeeded 700 x1']);
   const after = await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`);
   const { updatePaymentMethodLink: _, ...rest } = before;
   expect(after).toMatchObject(rest);
@@ -154,7 +154,7 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
 });
 
 test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41]', async ({
-  world,
+  env,
   shop,
 }) => {
   const { merchant } = shop;
@@ -183,5 +183,5 @@ test('a subscription ends once when its first intent is cancelled [IF-4.11, D-41
   expect(
     await merchant.get<Json>(`/subscription/get-subscription/${subscriptionId}`),
   ).toMatchObject({ status: 'ENDED', endReason: 'checkout_cancelled' });
-  expect(await booked(world, intentId)).toEqual([]);
+  expect(await booked(env, intentId)).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const test = onDevServer();
 
@@ -15,14 +15,11 @@ const DECLINED_LATER = '4000000000000341';
 const refused = (code: string, message: string) => ({ kind: 'refused', code, message });
 
 describe('a charge of a saved method', () => {
-  test('is made once when the same request is repeated [D-36, D-40]', async ({
-    world,
-    payments,
-  }) => {
+  test('is made once when the same request is repeated [D-36, D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
     const order = { ...ref, token: null };
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
     expect(await payments.story(ref.intentId)).toEqual([
@@ -32,13 +29,13 @@ describe('a charge of a saved method', () => {
   });
 
   test('stays declined when the same request is repeated [D-36, D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised(DECLINED_LATER);
     const declined = { kind: 'declined', errorCode: 'card_declined' };
-    expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
-    expect(await world.payments.pay({ ...ref, token: null })).toEqual(declined);
+    expect(await env.payments.pay({ ...ref, token: null })).toEqual(declined);
+    expect(await env.payments.pay({ ...ref, token: null })).toEqual(declined);
     expect(await payments.book(ref)).toEqual(['declined 5000 x1']);
     expect(await payments.intent(ref)).toMatchObject({
       status: 'FAILED',
@@ -64,34 +61,34 @@ describe('a charge of a saved method', () => {
     });
   });
 
-  test('is never sent when it was voided before [D-40]', async ({ world, payments }) => {
+  test('is never sent when it was voided before [D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
-    expect(await withdrawPayment(world.db, ref)).toBe(true);
-    expect(await withdrawPayment(world.db, ref)).toBe(true);
-    expect(await world.payments.pay({ ...ref, token: null })).toEqual(
+    expect(await withdrawPayment(env.db, ref)).toBe(true);
+    expect(await withdrawPayment(env.db, ref)).toBe(true);
+    expect(await env.payments.pay({ ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
     );
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('cannot be voided when it was made [D-40]', async ({ world, payments }) => {
+  test('cannot be voided when it was made [D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
-    await world.payments.pay({ ...ref, token: null });
-    expect(await withdrawPayment(world.db, ref)).toBe(false);
+    await env.payments.pay({ ...ref, token: null });
+    expect(await withdrawPayment(env.db, ref)).toBe(false);
     expect(await payments.intent(ref)).toMatchObject({ status: 'SUCCESS' });
   });
 
   test('stays settled when a stalled worker reports another outcome later [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await world.payments.pay({ ...ref, token: null });
+    await env.payments.pay({ ...ref, token: null });
     const { ref: refund } = await payments.refund(ref, 700);
-    expect(await world.payments.refund(refund)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(refund)).toEqual({ kind: 'refunded' });
     const settled = await payments.intent(ref);
     expect(settled).toMatchObject({ status: 'PARTIALLY_REFUNDED', refundedMinor: 700 });
-    const [attempt] = await world.db
+    const [attempt] = await env.db
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.intentId, ref.intentId));
@@ -101,16 +98,16 @@ describe('a charge of a saved method', () => {
       { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' },
       { kind: 'declined', ...decline, byPerson: true },
     ] as const) {
-      await world.db.transaction((tx) => settleAttempt(tx, attempt, late, Date.now()));
+      await env.db.transaction((tx) => settleAttempt(tx, attempt, late, Date.now()));
       expect(await payments.intent(ref)).toEqual(settled);
     }
     expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
   });
 
-  test('is unknown to another merchant [D-21]', async ({ world, payments }) => {
+  test('is unknown to another merchant [D-21]', async ({ env, payments }) => {
     const { intentId } = await payments.tokenised();
     const theirs = { merchantId: 'mer_0000000000000000000000', intentId, token: null };
-    expect(await world.payments.pay(theirs)).toEqual(
+    expect(await env.payments.pay(theirs)).toEqual(
       refused('resource_not_found', 'There is no such payment.'),
     );
   });
@@ -118,16 +115,16 @@ describe('a charge of a saved method', () => {
 
 describe('a one-time charge of a subscription on a test clock', () => {
   test('has the clock’s time and the subscription’s sequence [D-35, D-52, D-60]', async ({
-    world,
+    env,
     payments,
   }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({ createdAt, testClockId: clock });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await world.advance(clock, laterAt);
-    const before = await world.state(ref);
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({ createdAt, testClockId: clock });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await env.advance(clock, laterAt);
+    const before = await env.state(ref);
     const { subscriptionId } = ref;
     const { customerId, paymentMethodId } = before;
     const intent = await payments.payment('one_time', {
@@ -135,7 +132,7 @@ describe('a one-time charge of a subscription on a test clock', () => {
       customerId,
       paymentMethodId,
     });
-    expect(await world.payments.pay({ ...intent, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay({ ...intent, token: null })).toEqual({ kind: 'succeeded' });
     const events = (await payments.told(subscriptionId)).slice(-2);
     expect(
       events.map((event) => [
@@ -154,7 +151,7 @@ describe('a one-time charge of a subscription on a test clock', () => {
       succeededAt: laterAt,
     });
     // It is no cycle: the subscription's state is unchanged.
-    expect(await world.state(ref)).toEqual(before);
+    expect(await env.state(ref)).toEqual(before);
   });
 });
 
@@ -162,34 +159,34 @@ describe('a hosted payment', () => {
   test.for([
     ['saves the method for the customer when tokenise is true', true, 'LIVE'],
     ['does not list the method when tokenise is false', false, 'PENDING'],
-  ] as const)('%s [D-§7]', async ([, tokenise, status], { world, payments }) => {
+  ] as const)('%s [D-§7]', async ([, tokenise, status], { env, payments }) => {
     const ref = await payments.payment('hosted', { tokenise });
     const order = { ...ref, token: await payments.card() };
-    expect(await world.payments.pay(order)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
     const { customerId, paymentMethodId } = await payments.intent(ref);
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
 
   test('takes another card, and each token once, when the first was declined [D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.payment('hosted');
     const first = { ...ref, token: await payments.card(DECLINED_LATER) };
     const second = { ...ref, token: await payments.card() };
     const third = { ...ref, token: await payments.card() };
-    expect(await world.payments.pay(first)).toEqual({
+    expect(await env.payments.pay(first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
-    expect(await world.payments.pay(second)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
     // A repeat gets its own outcome; a new card is refused because the payment was made.
-    expect(await world.payments.pay(first)).toEqual({
+    expect(await env.payments.pay(first)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
-    expect(await world.payments.pay(second)).toEqual({ kind: 'succeeded' });
-    expect(await world.payments.pay(third)).toEqual(
+    expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay(third)).toEqual(
       refused('operation_not_allowed', 'The payment was made already.'),
     );
     expect(await payments.book(ref)).toEqual(['declined 5000 x1', 'succeeded 5000 x1']);
@@ -201,22 +198,19 @@ describe('a hosted payment', () => {
     ]);
   });
 
-  test('takes no card when its page has expired [D-40]', async ({ world, payments }) => {
+  test('takes no card when its page has expired [D-40]', async ({ env, payments }) => {
     const nowAt = Date.now();
     const checkout = { id: 'cs_expired', token: 'of an expired page', expiresAt: nowAt };
     const ref = await payments.payment('hosted', { checkout });
-    expect(await world.payments.pay({ ...ref, token: await payments.card() })).toEqual(
+    expect(await env.payments.pay({ ...ref, token: await payments.card() })).toEqual(
       refused('operation_not_allowed', 'The payment was cancelled, or its page expired.'),
     );
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('is refused without a card token until its payer pays [D-40]', async ({
-    world,
-    payments,
-  }) => {
+  test('is refused without a card token until its payer pays [D-40]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
-    expect(await world.payments.pay({ ...ref, token: null })).toEqual(
+    expect(await env.payments.pay({ ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment waits for its payer.'),
     );
   });
@@ -224,36 +218,36 @@ describe('a hosted payment', () => {
 
 describe('the cancellation of a hosted payment', () => {
   const cancel = (
-    world: World,
+    env: TestEnvironment,
     ref: { merchantId: string; intentId: string },
     nowAt = Date.now(),
-  ) => world.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
+  ) => env.db.transaction((tx) => cancelHostedPayment(tx, ref, nowAt));
 
-  test('refuses every later card [D-41]', async ({ world, payments }) => {
+  test('refuses every later card [D-41]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
-    expect(await cancel(world, ref)).toEqual({ ok: true });
-    expect(await world.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
+    expect(await cancel(env, ref)).toEqual({ ok: true });
+    expect(await env.payments.pay({ ...ref, token: await payments.card() })).toMatchObject({
       code: 'operation_not_allowed',
     });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await cancel(world, ref)).toEqual({
+    expect(await cancel(env, ref)).toEqual({
       ok: false,
       message: 'The payment is cancelled, or its page has expired.',
     });
   });
 
   test('is refused when it was paid, when it expired, and for a saved-card charge [D-41]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
-    expect(await cancel(world, paid)).toEqual({ ok: false, message: 'The payment was made.' });
+    expect(await cancel(env, paid)).toEqual({ ok: false, message: 'The payment was made.' });
     const expired = await payments.payment('hosted');
-    expect(await cancel(world, expired, Date.now() + 3_600_000)).toEqual({
+    expect(await cancel(env, expired, Date.now() + 3_600_000)).toEqual({
       ok: false,
       message: 'The payment is cancelled, or its page has expired.',
     });
-    expect(await cancel(world, await payments.tokenised())).toEqual({
+    expect(await cancel(env, await payments.tokenised())).toEqual({
       ok: false,
       message: 'Only a payment whose page is open can be cancelled.',
     });
@@ -262,27 +256,27 @@ describe('the cancellation of a hosted payment', () => {
 
 describe('a setup session', () => {
   test('saves the next card once when the first was declined [D-50, D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const session = await payments.setup();
     const { merchantId, setupMethodId, customerId } = session;
     const order = { merchantId, setupMethodId };
     const declined = { ...order, ...(await payments.card('4000000000000002')) };
-    expect(await world.payments.saveMethod(declined)).toEqual({
+    expect(await env.payments.saveMethod(declined)).toEqual({
       kind: 'declined',
       errorCode: 'card_declined',
     });
     expect(await payments.told(setupMethodId)).toEqual([]);
 
     const good = { ...order, ...(await payments.card()) };
-    const saved = await world.payments.saveMethod(good);
+    const saved = await env.payments.saveMethod(good);
     const [method] = await payments.methodsOf(customerId);
     expect(saved).toEqual({ kind: 'saved', paymentMethodId: method?.id });
     expect(method?.status).toBe('LIVE');
     // The same token again is the same method; another card is refused.
-    expect(await world.payments.saveMethod(good)).toEqual(saved);
-    expect(await world.payments.saveMethod({ ...order, ...(await payments.card()) })).toEqual(
+    expect(await env.payments.saveMethod(good)).toEqual(saved);
+    expect(await env.payments.saveMethod({ ...order, ...(await payments.card()) })).toEqual(
       refused('operation_not_allowed', 'A payment method was saved in this session already.'),
     );
     const live = (await payments.methodsOf(customerId)).filter(({ status }) => status === 'LIVE');
@@ -303,24 +297,24 @@ describe('a setup session', () => {
     ]);
   });
 
-  test('takes no card when it has expired [D-§7]', async ({ world, payments }) => {
+  test('takes no card when it has expired [D-§7]', async ({ env, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup(Date.now());
     const order = { merchantId, setupMethodId, ...(await payments.card()) };
-    expect(await world.payments.saveMethod(order)).toEqual(
+    expect(await env.payments.saveMethod(order)).toEqual(
       refused('operation_not_allowed', 'The session is over; nothing was saved.'),
     );
     expect(await payments.methodsOf(customerId)).toEqual([]);
   });
 
-  test('saves one card when two come at once [D-50]', async ({ world, payments }) => {
+  test('saves one card when two come at once [D-50]', async ({ env, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup();
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];
     const outcomes = await Promise.all(
-      cards.map((card) => world.payments.saveMethod({ ...order, ...card })),
+      cards.map((card) => env.payments.saveMethod({ ...order, ...card })),
     );
     expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['refused', 'saved']);
-    const live = await world.db
+    const live = await env.db
       .select({ status: paymentMethods.status })
       .from(paymentMethods)
       .where(eq(paymentMethods.customerId, customerId));

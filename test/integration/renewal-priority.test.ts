@@ -2,14 +2,14 @@ import { expect } from 'vitest';
 import { countEarlier } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const CREATED_AT = Date.parse('2027-01-01T00:00:00Z');
 
 const test = onDevServer();
 
-async function priorityOf(world: World, subscriptionId: string) {
-  const { workflowExecutionInfo } = await world.client.workflowService.describeWorkflowExecution({
+async function priorityOf(env: TestEnvironment, subscriptionId: string) {
+  const { workflowExecutionInfo } = await env.client.workflowService.describeWorkflowExecution({
     namespace: 'default',
     execution: { workflowId: subscriptionWorkflowId(subscriptionId) },
   });
@@ -18,21 +18,21 @@ async function priorityOf(world: World, subscriptionId: string) {
 }
 
 test('a merchant’s first 50 subscriptions run with priority key 1, the next ones with 2', async ({
-  world,
+  env,
 }) => {
   const rows = [];
   for (let index = 0; index < 49; index += 1) {
-    rows.push(await world.createRowOnly({ createdAt: CREATED_AT + index }));
+    rows.push(await env.createRowOnly({ createdAt: CREATED_AT + index }));
   }
-  const fiftieth = await world.create({ createdAt: CREATED_AT + 49 });
-  const next = await world.create({ createdAt: CREATED_AT + 50 });
-  const { merchantId: fairnessKey } = world;
-  expect(await priorityOf(world, fiftieth.subscriptionId)).toEqual({ priorityKey: 1, fairnessKey });
-  expect(await priorityOf(world, next.subscriptionId)).toEqual({ priorityKey: 2, fairnessKey });
+  const fiftieth = await env.create({ createdAt: CREATED_AT + 49 });
+  const next = await env.create({ createdAt: CREATED_AT + 50 });
+  const { merchantId: fairnessKey } = env;
+  expect(await priorityOf(env, fiftieth.subscriptionId)).toEqual({ priorityKey: 1, fairnessKey });
+  expect(await priorityOf(env, next.subscriptionId)).toEqual({ priorityKey: 2, fairnessKey });
   const counted = [...rows.slice(0, 2), fiftieth, next].map((ref) =>
-    countEarlier(world.db, ref, 5_000),
+    countEarlier(env.db, ref, 5_000),
   );
   expect(await Promise.all(counted)).toEqual([0, 1, 49, 50]);
-  expect(await countEarlier(world.db, next, 20)).toBe(20);
-  expect(await countEarlier(world.db, { ...next, merchantId: 'mer_another' }, 20)).toBe(0);
+  expect(await countEarlier(env.db, next, 20)).toBe(20);
+  expect(await countEarlier(env.db, { ...next, merchantId: 'mer_another' }, 20)).toBe(0);
 });

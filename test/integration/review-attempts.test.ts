@@ -20,36 +20,36 @@ const REASON = 'the gateway refused the request: 400 field_invalid';
 const test = onDevServer();
 
 test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async ({
-  world,
+  env,
   payments,
 }) => {
   const ref = await payments.tokenised();
   let sent = 0;
   const activities = createPaymentActivities({
-    db: world.db,
+    db: env.db,
     // Without Temporal the sweep starts the late-charge watch.
     payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
     gateway: {
-      ...world.gateway,
+      ...env.gateway,
       charge: async () => {
         sent += 1;
         return { kind: 'unknown', reason: 'no answer' };
       },
       lookup: async () => {
         // During this look-up another process moves the attempt to review, and a person decides.
-        const [attempt] = await world.db
+        const [attempt] = await env.db
           .update(paymentAttempts)
           .set({ state: 'REVIEW' })
           .where(eq(paymentAttempts.intentId, ref.intentId))
           .returning();
         const subjectId = attempt?.id ?? '';
-        await world.db
+        await env.db
           .insert(paymentReviews)
           .values({ ...ref, subjectId, reason: REASON })
           .onConflictDoNothing();
         const decision = { gatewayId: null, code: 'card_declined', by: 'Ada', note: 'none' };
-        await decideReview(world.db, subjectId, { ...decision, outcome: 'declined' });
+        await decideReview(env.db, subjectId, { ...decision, outcome: 'declined' });
         return { kind: 'absent' };
       },
     },
@@ -64,25 +64,25 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
 });
 
 test('an attempt goes to review when the gateway charged another amount [D-32]', async ({
-  world,
+  env,
   payments,
 }) => {
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
-    db: world.db,
-    payments: world.payments,
+    db: env.db,
+    payments: env.payments,
     wakeStream: async () => undefined,
     gateway: {
-      ...world.gateway,
+      ...env.gateway,
       charge: async (request) => {
-        await world.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
+        await env.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
         return { kind: 'unknown', reason: 'no answer' };
       },
     },
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
-  const [attempt] = await world.db
+  const [attempt] = await env.db
     .select()
     .from(paymentAttempts)
     .where(eq(paymentAttempts.intentId, ref.intentId));
@@ -94,24 +94,24 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
 });
 
 test('a voided attempt is watched for a late charge when it was sent before, else not', async ({
-  world,
+  env,
   payments,
 }) => {
   const nowAt = Date.now();
   const voidAttempt = async (isSent: boolean) => {
     const order = { ...(await payments.tokenised()), token: null };
-    const opened = await openPaymentAttempt(world.db, order, null, nowAt);
+    const opened = await openPaymentAttempt(env.db, order, null, nowAt);
     if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
     // Both processes hold the attempt's row as it was before the send.
-    if (isSent) await markSending(world.db, opened.attempt);
+    if (isSent) await markSending(env.db, opened.attempt);
     await settlePayment(
-      world.db,
+      env.db,
       opened.attempt,
       { kind: 'declined', code: 'processing_error', gatewayChargeId: null, isWithdrawn: true },
       nowAt,
     );
-    expect(await markSending(world.db, opened.attempt)).toBe(false);
-    return world.db
+    expect(await markSending(env.db, opened.attempt)).toBe(false);
+    return env.db
       .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
       .from(paymentReviews)
       .where(eq(paymentReviews.subjectId, opened.attempt.id));
@@ -121,19 +121,19 @@ test('a voided attempt is watched for a late charge when it was sent before, els
 });
 
 test('a gateway charge settles one attempt only, also when its review is not booked yet', async ({
-  world,
+  env,
   payments,
 }) => {
   const nowAt = Date.now();
   const openReview = async () => {
     const order = { ...(await payments.tokenised()), token: null };
-    const opened = await openPaymentAttempt(world.db, order, null, nowAt);
+    const opened = await openPaymentAttempt(env.db, order, null, nowAt);
     if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
-    await settlePayment(world.db, opened.attempt, { kind: 'review', reason: REASON }, nowAt);
+    await settlePayment(env.db, opened.attempt, { kind: 'review', reason: REASON }, nowAt);
     return opened.attempt.id;
   };
   const decide = (id: string, gatewayId: string) =>
-    decideReview(world.db, id, { outcome: 'paid', gatewayId, code: null, by: 'Ada', note: 'none' });
+    decideReview(env.db, id, { outcome: 'paid', gatewayId, code: null, by: 'Ada', note: 'none' });
   const [first, second] = [await openReview(), await openReview()];
   const gatewayId = `ch_for_${first}`;
   expect(await decide(first, gatewayId)).toMatchObject({ ok: true });
@@ -142,8 +142,8 @@ test('a gateway charge settles one attempt only, also when its review is not boo
     message: `${gatewayId} has already settled ${first}.`,
   });
   const paid = await payments.tokenised();
-  await world.payments.pay({ ...paid, token: null });
-  const [booked] = await world.db
+  await env.payments.pay({ ...paid, token: null });
+  const [booked] = await env.db
     .select()
     .from(paymentAttempts)
     .where(eq(paymentAttempts.intentId, paid.intentId));
@@ -154,10 +154,10 @@ test('a gateway charge settles one attempt only, also when its review is not boo
 });
 
 test('a stalled run settles nothing when its subscription was cancelled meanwhile [D-32]', async ({
-  world,
+  env,
 }) => {
-  const { ref } = await unpaidIn(world);
-  const state = await world.state(ref);
+  const { ref } = await unpaidIn(env);
+  const state = await env.state(ref);
   const nowAt = Date.parse('2027-02-10T00:30:00Z');
   const opening = openAttempt(state, {
     trigger: 'automatic_retry',
@@ -179,16 +179,16 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
 
   const asked = gate();
   const late = createChargingActivities({
-    db: world.db,
-    payments: world.payments,
-    wakeStream: (stream) => world.webhooks.wakeStream(stream),
+    db: env.db,
+    payments: env.payments,
+    wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateway: {
-      ...world.gateway,
+      ...env.gateway,
       charge: async (request) => {
-        const answer = await world.gateway.charge(request);
+        const answer = await env.gateway.charge(request);
         // This run stalls with the answer; the subscription is cancelled, and another run continues.
         const change = { change: cancelled, command: null, nowAt };
-        await recordTransition(world.db, {
+        await recordTransition(env.db, {
           ...change,
           transitionId: `${ref.subscriptionId}:cancel`,
         });
@@ -199,11 +199,11 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     },
   });
   const live = createChargingActivities({
-    db: world.db,
-    payments: world.payments,
-    wakeStream: (stream) => world.webhooks.wakeStream(stream),
+    db: env.db,
+    payments: env.payments,
+    wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateway: {
-      ...world.gateway,
+      ...env.gateway,
       // The look-up misses the charge; its answer arrives after the stalled run has returned.
       lookup: async () => {
         asked.open();
@@ -222,7 +222,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     result: null,
   });
   expect(await continued).toMatchObject({ kind: 'settled', outcome: { kind: 'declined' } });
-  const attempts = await world.db
+  const attempts = await env.db
     .select({ state: paymentAttempts.state, decidedBy: paymentReviews.decidedBy })
     .from(paymentAttempts)
     .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))

@@ -14,7 +14,7 @@ import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messa
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
 /** An address without a listener. */
@@ -22,19 +22,23 @@ const NOWHERE = '127.0.0.1:9';
 
 const test = onDevServer();
 
-test.afterEach(({ world }) => world.control('DELETE', '/control/faults'));
+test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
 
 /** Runs `npm run review -- …` in the test environment. */
-async function review(world: World, args: string[], temporalAddress = inject('temporalAddress')) {
+async function review(
+  env: TestEnvironment,
+  args: string[],
+  temporalAddress = inject('temporalAddress'),
+) {
   const run = promisify(execFile)(
     process.execPath,
     [...bundledProgram(inject('programFolder'), 'scripts/review.ts'), ...args],
     {
       env: {
         ...process.env,
-        DATABASE_URL: world.databaseUrl,
+        DATABASE_URL: env.databaseUrl,
         TEMPORAL_ADDRESS: temporalAddress,
-        TASK_QUEUE_PREFIX: world.taskQueuePrefix,
+        TASK_QUEUE_PREFIX: env.taskQueuePrefix,
       },
     },
   );
@@ -49,44 +53,44 @@ interface Listed {
   settled: { outcome: string; by: string; note: string } | null;
 }
 
-const list = async (world: World, ...args: string[]) =>
-  JSON.parse((await review(world, ['list', '--json', ...args])).stdout) as Listed[];
+const list = async (env: TestEnvironment, ...args: string[]) =>
+  JSON.parse((await review(env, ['list', '--json', ...args])).stdout) as Listed[];
 
 /** Sets the card's id at the gateway. With an empty one the gateway rejects the request. */
-const setMethod = (world: World, gatewayMethodId: string, paymentMethodId: string) =>
-  world.db
+const setMethod = (env: TestEnvironment, gatewayMethodId: string, paymentMethodId: string) =>
+  env.db
     .update(paymentMethods)
     .set({ gatewayMethodId })
     .where(eq(paymentMethods.id, paymentMethodId));
 
-const execute = (world: World, ref: SubscriptionRef, kind: string, fields: object = {}) =>
-  world.workflows.execute(ref, {
+const execute = (env: TestEnvironment, ref: SubscriptionRef, kind: string, fields: object = {}) =>
+  env.workflows.execute(ref, {
     ...fields,
     kind,
     commandId: `${kind}:${ref.subscriptionId}:${Math.random()}`,
-  } as Parameters<World['workflows']['execute']>[1]);
+  } as Parameters<TestEnvironment['workflows']['execute']>[1]);
 
 /** A subscription whose second cycle was declined and whose manual retry is in manual review. */
-async function inReview(world: World) {
+async function inReview(env: TestEnvironment) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await world.createClock(createdAt);
-  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const { subscriptionId } = ref;
   const decline = { subscriptionId, code: 'card_declined', count: 1 };
-  await world.control('POST', '/control/declines', decline);
-  await world.advance(clock, '2027-02-10T00:00:00Z');
-  const { paymentMethodId } = await world.state(ref);
-  const [method] = await world.db
+  await env.control('POST', '/control/declines', decline);
+  await env.advance(clock, '2027-02-10T00:00:00Z');
+  const { paymentMethodId } = await env.state(ref);
+  const [method] = await env.db
     .select()
     .from(paymentMethods)
     .where(eq(paymentMethods.id, paymentMethodId ?? ''));
   if (!method) throw new Error('no method');
-  await setMethod(world, '', method.id);
-  expect(await execute(world, ref, 'manualRetry')).toEqual({ kind: 'pending' });
-  await setMethod(world, method.gatewayMethodId, method.id);
-  expect((await world.state(ref)).openAttempt).toMatchObject({ reviewReason: REASON });
-  const [attempt] = await world.db
+  await setMethod(env, '', method.id);
+  expect(await execute(env, ref, 'manualRetry')).toEqual({ kind: 'pending' });
+  await setMethod(env, method.gatewayMethodId, method.id);
+  expect((await env.state(ref)).openAttempt).toMatchObject({ reviewReason: REASON });
+  const [attempt] = await env.db
     .select()
     .from(paymentAttempts)
     .where(eq(paymentAttempts.state, 'REVIEW'));
@@ -94,16 +98,16 @@ async function inReview(world: World) {
   return { ref, clock, method, attempt, id: attempt.id };
 }
 
-const timeline = async (world: World, ref: SubscriptionRef) =>
-  ((await world.workflows.timeline(ref)) ?? []).map(({ what, why }) => `${what}: ${why}`);
+const timeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  ((await env.workflows.timeline(ref)) ?? []).map(({ what, why }) => `${what}: ${why}`);
 
-const eventsSince = async (world: World, ref: SubscriptionRef, before: number) =>
-  (await world.events(ref)).slice(before).map((event) => event['eventType']);
+const eventsSince = async (env: TestEnvironment, ref: SubscriptionRef, before: number) =>
+  (await env.events(ref)).slice(before).map((event) => event['eventType']);
 
-async function verified(world: World) {
+async function verified(env: TestEnvironment) {
   const books = await openBooks({
-    databaseUrl: world.databaseUrl,
-    gateway: world.gatewayPlace,
+    databaseUrl: env.databaseUrl,
+    gateway: env.gatewayPlace,
     receiverBook: null,
     clientBook: null,
   });
@@ -116,19 +120,19 @@ async function verified(world: World) {
 }
 
 describe('a payment in review', () => {
-  test('is listed, settled once as not charged, and shown in the timeline', async ({ world }) => {
-    const { ref, id } = await inReview(world);
-    expect(await verified(world)).toEqual({
+  test('is listed, settled once as not charged, and shown in the timeline', async ({ env }) => {
+    const { ref, id } = await inReview(env);
+    expect(await verified(env)).toEqual({
       wrong: [],
       forPerson: [expect.stringMatching(new RegExp(`^attempt ${id} .* needs manual review since`))],
     });
     await vi.waitFor(async () => {
-      const { typedSearchAttributes } = await world.client.workflow
+      const { typedSearchAttributes } = await env.client.workflow
         .getHandle(subscriptionWorkflowId(ref.subscriptionId))
         .describe();
       expect(JSON.stringify(typedSearchAttributes)).toContain('"review"');
     }, 10_000);
-    expect(await list(world)).toEqual([
+    expect(await list(env)).toEqual([
       {
         id,
         ...ref,
@@ -143,85 +147,83 @@ describe('a payment in review', () => {
         settled: null,
       },
     ]);
-    expect((await review(world, ['list'])).stdout).toContain(`${ref.subscriptionId}, cycle 2, in_`);
+    expect((await review(env, ['list'])).stdout).toContain(`${ref.subscriptionId}, cycle 2, in_`);
     // Meanwhile an edit is accepted, and a second attempt is refused.
     const done = { kind: 'result', result: { kind: 'done' } };
-    expect(await execute(world, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
-    expect(await execute(world, ref, 'manualRetry')).toMatchObject({
+    expect(await execute(env, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
+    expect(await execute(env, ref, 'manualRetry')).toMatchObject({
       code: 'payment_outcome_pending',
     });
 
-    const before = (await world.events(ref)).length;
-    const settled = await review(world, ['settle', id, '--not-charged', ...BY_ADA]);
+    const before = (await env.events(ref)).length;
+    const settled = await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     expect(settled.stdout).toBe(`${id} is settled: not_charged, by Ada.\nIt is booked.\n`);
-    expect(await world.state(ref)).toMatchObject({
+    expect(await env.state(ref)).toMatchObject({
       status: 'UNPAID',
       openAttempt: null,
       owed: { lastDeclineCode: 'processing_error', nextRetryAt: Date.parse('2027-02-10T04:00Z') },
     });
-    expect(await eventsSince(world, ref, before)).toEqual(['intent.failed']);
-    const lines = await timeline(world, ref);
+    expect(await eventsSince(env, ref, before)).toEqual(['intent.failed']);
+    const lines = await timeline(env, ref);
     expect(lines).toContain(`a payment needs a person: ${REASON}`);
     expect(lines.at(-1)).toBe(
       'cycle 2 declined (processing_error): the merchant asked for a retry (attempt 2); a person settled it',
     );
 
-    const again = await review(world, ['settle', id, '--paid', 'ch_1', ...BY_ADA]);
+    const again = await review(env, ['settle', id, '--paid', 'ch_1', ...BY_ADA]);
     expect(again).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
         new RegExp(`^${id} was settled already: not_charged by Ada, `),
       ) as string,
     });
-    expect(await list(world)).toEqual([]);
-    const [kept] = (await list(world, '--settled')).filter((one) => one.id === id);
+    expect(await list(env)).toEqual([]);
+    const [kept] = (await list(env, '--settled')).filter((one) => one.id === id);
     expect(kept?.settled).toMatchObject({ by: 'Ada', note: 'asked the gateway on the phone' });
-    expect(await verified(world)).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is booked as paid by the sweep when Temporal was away at the decision', async ({
-    world,
-  }) => {
-    const { ref, id } = await inReview(world);
-    const before = (await world.events(ref)).length;
+  test('is booked as paid by the sweep when Temporal was away at the decision', async ({ env }) => {
+    const { ref, id } = await inReview(env);
+    const before = (await env.events(ref)).length;
     const settle = ['settle', id, '--paid', `ch_by_phone_${id}`, ...BY_ADA];
-    const settled = await review(world, settle, NOWHERE);
+    const settled = await review(env, settle, NOWHERE);
     expect(settled.stdout).toContain('It is not booked yet');
-    expect((await review(world, settle)).stderr).toContain('was settled already: paid by Ada');
-    expect((await world.state(ref)).status).toBe('UNPAID');
+    expect((await review(env, settle)).stderr).toContain('was settled already: paid by Ada');
+    expect((await env.state(ref)).status).toBe('UNPAID');
     // More than a minute passes.
-    await world.db
+    await env.db
       .update(paymentReviews)
       .set({ updatedAt: sql`now() - interval '61 seconds'` })
       .where(eq(paymentReviews.subjectId, id));
-    const report = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(report).toMatchObject({ decidedReviews: 1, failed: 0 });
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 10_000);
-    expect(await eventsSince(world, ref, before)).toEqual([
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 10_000);
+    expect(await eventsSince(env, ref, before)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',
     ]);
-    expect(await verified(world)).toEqual({ wrong: [], forPerson: [] });
+    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
   test('is refunded once when its charge arrives after it was settled as not charged', async ({
-    world,
+    env,
     payments,
   }) => {
-    const { ref, clock, method, attempt, id } = await inReview(world);
-    await review(world, ['settle', id, '--not-charged', ...BY_ADA]);
+    const { ref, clock, method, attempt, id } = await inReview(env);
+    await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     // The next retry pays the cycle; then the lost request arrives.
-    await world.advance(clock, '2027-02-10T04:00:00Z');
-    expect((await world.state(ref)).cyclesCharged).toBe(2);
-    await world.gateway.charge({
+    await env.advance(clock, '2027-02-10T04:00:00Z');
+    expect((await env.state(ref)).cyclesCharged).toBe(2);
+    await env.gateway.charge({
       key: attempt.gatewayKey,
       gatewayMethodId: method.gatewayMethodId,
       amountMinor: attempt.amountMinor,
       currency: attempt.currency,
       reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
     });
-    const watch = world.client.workflow.getHandle(lateChargeWorkflowId(id));
+    const watch = env.client.workflow.getHandle(lateChargeWorkflowId(id));
     await watch.signal(poke);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
     await vi.waitFor(
@@ -232,69 +234,69 @@ describe('a payment in review', () => {
       10_000,
     );
     await vi.waitFor(async () => {
-      expect((await timeline(world, ref)).at(-1)).toBe(
+      expect((await timeline(env, ref)).at(-1)).toBe(
         `a late charge came to light, 19.99 USD: ${attempt.gatewayKey} had been settled as not paid; it is given back`,
       );
     }, 10_000);
     expect(await payments.intent(attempt)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
-    await world.advance(clock, '2027-03-10T00:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
-    expect(await verified(world)).toEqual({ wrong: [], forPerson: [] });
+    await env.advance(clock, '2027-03-10T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
+    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
   test('is settled as paid when the gateway has the charge, against a person’s decision', async ({
-    world,
+    env,
   }) => {
-    const { ref, method, attempt, id } = await inReview(world);
-    await world.gateway.charge({
+    const { ref, method, attempt, id } = await inReview(env);
+    await env.gateway.charge({
       key: attempt.gatewayKey,
       gatewayMethodId: method.gatewayMethodId,
       amountMinor: attempt.amountMinor,
       currency: attempt.currency,
       reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
     });
-    await review(world, ['settle', id, '--not-charged', ...BY_ADA]);
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect(await verified(world)).toEqual({ wrong: [], forPerson: [] });
+    await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 });
 
 describe('a refund in review', () => {
   test('is settled by the same command, and its amount is free again [D-§7]', async ({
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
     // First sent 366 days ago: the gateway does not honour its key any more.
-    await world.db
+    await env.db
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
       .where(eq(refunds.id, ref.refundId));
-    expect(await world.payments.resumeRefund(ref)).toBe(true);
+    expect(await env.payments.resumeRefund(ref)).toBe(true);
     await vi.waitFor(
       async () => expect((await payments.refundRow(ref)).state).toBe('REVIEW'),
       10_000,
     );
-    expect((await list(world)).map(({ id }) => id)).toEqual([ref.refundId]);
-    expect((await review(world, ['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
+    expect((await list(env)).map(({ id }) => id)).toEqual([ref.refundId]);
+    expect((await review(env, ['settle', ref.refundId, '--not-charged', ...BY_ADA])).stderr).toBe(
       `${ref.refundId} allows only --refunded <gatewayRefundId> or --not-refunded.\n`,
     );
-    const settled = await review(world, ['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
+    const settled = await review(env, ['settle', ref.refundId, '--not-refunded', ...BY_ADA]);
     expect(settled.stdout).toContain('It is booked.');
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
     // The whole amount can be refunded again.
     const second = await payments.refund(paid, 5_000);
-    expect(await world.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
+    expect(await env.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
   }, 60_000);
 });
 
-test('an attempt cannot be settled when it was never in review', async ({ world }) => {
-  expect(await review(world, ['settle', 'att_nobody', '--not-charged', ...BY_ADA])).toMatchObject({
+test('an attempt cannot be settled when it was never in review', async ({ env }) => {
+  expect(await review(env, ['settle', 'att_nobody', '--not-charged', ...BY_ADA])).toMatchObject({
     code: 1,
     stdout: '',
     stderr: 'att_nobody is not in REVIEW and never was.\n',
   });
-  expect(await review(world, ['settle', 'att_nobody', '--not-charged'])).toMatchObject({ code: 1 });
+  expect(await review(env, ['settle', 'att_nobody', '--not-charged'])).toMatchObject({ code: 1 });
 });

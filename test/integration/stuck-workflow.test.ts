@@ -18,28 +18,28 @@ const SOON = { timeout: 20_000, interval: 100 };
 const test = onDevServer();
 
 test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async ({
-  world,
+  env,
 }) => {
-  const ref = await world.create({ createdAt: Date.now() });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const { client, taskQueuePrefix } = world;
+  const ref = await env.create({ createdAt: Date.now() });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  const { client, taskQueuePrefix } = env;
   const workflowId = subscriptionWorkflowId(ref.subscriptionId);
   const handle = client.workflow.getHandle(workflowId);
   const impatient = createSubscriptionWorkflows({
     client,
-    rows: subscriptionRows(world.db),
+    rows: subscriptionRows(env.db),
     taskQueuePrefix,
-    logger: world.logger,
+    logger: env.logger,
     stuckAfterMs: 0,
   });
   expect(await impatient.replaceIfStuck(ref)).toBe(false);
 
   // The cycle is due, and every task of the run fails: its state has no terms.
-  const state = await world.state(ref);
+  const state = await env.state(ref);
   const dueState = { ...state, anchorAt: Number(state.anchorAt) - 40 * DAY };
   const longAgo = sql`now() - interval '10 minutes'`;
   await handle.terminate('replaced by a run that fails');
-  await world.db
+  await env.db
     .update(subscriptions)
     .set({ state: dueState, wakeAt: longAgo, updatedAt: longAgo })
     .where(eq(subscriptions.id, ref.subscriptionId));
@@ -55,17 +55,14 @@ test('a subscription whose workflow tasks keep failing continues from its row an
   }, SOON);
 
   const isLate = async () => true;
-  expect(await world.workflows.recheckUnlessBusy(ref, isLate)).toBe(false);
+  expect(await env.workflows.recheckUnlessBusy(ref, isLate)).toBe(false);
   expect((await handle.describe()).runId).toBe(stuck.runId);
   expect(await impatient.recheckUnlessBusy(ref, isLate)).toBe(true);
-  await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), SOON);
+  await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), SOON);
   expect((await handle.describe()).runId).not.toBe(stuck.runId);
-  expect(await handle.query(stateQuery)).toEqual(await world.state(ref));
+  expect(await handle.query(stateQuery)).toEqual(await env.state(ref));
 
   expect(await impatient.replaceIfStuck(ref)).toBe(false);
-  expect(await repairsOf(world)).toEqual({});
-  expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
-    'succeeded',
-    'succeeded',
-  ]);
+  expect(await repairsOf(env)).toEqual({});
+  expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual(['succeeded', 'succeeded']);
 });

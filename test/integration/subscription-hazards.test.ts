@@ -4,7 +4,7 @@ import { describe, expect, vi } from 'vitest';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/event-streams.ts';
@@ -16,212 +16,212 @@ const HOUR = 3_600_000;
 
 const test = onDevServer();
 
-const handleOf = (world: World, ref: SubscriptionRef) =>
-  world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
+  env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
 
-const eventTypes = async (world: World, ref: SubscriptionRef) =>
-  (await world.events(ref)).map((event) => event['eventType']);
+const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.events(ref)).map((event) => event['eventType']);
 
 describe('concurrent manual retries', () => {
   test('make one attempt, and do not charge the next cycle, when two come at once [D-31, D-32]', async ({
-    world,
+    env,
   }) => {
-    const { ref } = await unpaidIn(world);
+    const { ref } = await unpaidIn(env);
     const retry = async () => {
       const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-      const send = () => world.workflows.execute(ref, command);
+      const send = () => env.workflows.execute(ref, command);
       // The send fails if no worker is back within 5 s; the merchant's repeat is the second send.
       return send().catch(send);
     };
     // Both wait at the server: one workflow task validates both before it runs either.
-    await world.stopWorkers();
+    await env.stopWorkers();
     const sent = [retry(), retry()];
-    await world.startWorkers();
+    await env.startWorkers();
     const answers = await Promise.all(sent);
     const kinds = answers.map((answer) => answer.kind).toSorted();
     expect(kinds).toEqual(['refused', 'result']);
     expect(answers.find((answer) => answer.kind === 'refused')).toMatchObject({
       code: expect.stringMatching(/^(operation_not_allowed|payment_outcome_pending)$/) as string,
     });
-    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',
       'succeeded',
     ]);
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
   test('have one effect when they share a command id, also after the end [D-32]', async ({
-    world,
+    env,
   }) => {
-    const { ref } = await unpaidIn(world);
+    const { ref } = await unpaidIn(env);
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-    const answers = await Promise.all([1, 2, 3].map(() => world.workflows.execute(ref, command)));
-    answers.push(await world.workflows.execute(ref, command));
+    const answers = await Promise.all([1, 2, 3].map(() => env.workflows.execute(ref, command)));
+    answers.push(await env.workflows.execute(ref, command));
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect(answers[0]).toMatchObject({ result: { success: true, status: 'ACTIVE' } });
-    expect(await world.book(ref)).toHaveLength(3);
+    expect(await env.book(ref)).toHaveLength(3);
   });
 });
 
 describe('a command', () => {
   test('is recorded once when a run records it again at a later version [D-32]', async ({
-    world,
+    env,
   }) => {
-    const { ref } = await unpaidIn(world);
+    const { ref } = await unpaidIn(env);
     const commandId = `edit:${randomUUID()}`;
     const nowAt = Date.now();
     const record = async () => {
       const edit = { kind: 'edit', commandId, newAmountMinor: 2_500 } as const;
-      const change = applyEdit(await world.state(ref), edit, nowAt);
+      const change = applyEdit(await env.state(ref), edit, nowAt);
       const command = { commandId, kind: 'edit', result: { kind: 'done' } } as const;
-      return recordTransition(world.db, { change, transitionId: commandId, command, nowAt });
+      return recordTransition(env.db, { change, transitionId: commandId, command, nowAt });
     };
     expect(await record()).toEqual({ kind: 'recorded' });
-    const state = await world.state(ref);
+    const state = await env.state(ref);
     expect(await record()).toEqual({ kind: 'repeated', state, result: { kind: 'done' } });
-    expect(await world.state(ref)).toEqual(state);
+    expect(await env.state(ref)).toEqual(state);
   });
 
-  test('is not recorded when its events cannot be stored [D-50]', async ({ world }) => {
-    const ref = await world.createRowOnly({ createdAt: Date.now() });
-    const before = await world.state(ref);
+  test('is not recorded when its events cannot be stored [D-50]', async ({ env }) => {
+    const ref = await env.createRowOnly({ createdAt: Date.now() });
+    const before = await env.state(ref);
     const commandId = `cancel:${randomUUID()}`;
     const nowAt = Date.now();
     const cancel = { kind: 'cancel', commandId, reason: 'checkout_cancelled' } as const;
     const record = () =>
-      recordTransition(world.db, {
+      recordTransition(env.db, {
         change: applyCancel(before, cancel, nowAt),
         transitionId: commandId,
         command: { commandId, kind: 'cancel', result: { kind: 'done' } },
         nowAt,
       });
     const moveCounter = (by: number) =>
-      world.db
+      env.db
         .update(eventStreams)
         .set({ lastSequence: sql`${eventStreams.lastSequence} + ${by}` })
         .where(eq(eventStreams.id, ref.subscriptionId));
     // The counter gives a number that an event already has, which a unique index refuses.
     await moveCounter(-1);
     await expect(record()).rejects.toThrow('insert into outbox_event');
-    expect(await world.state(ref)).toEqual(before);
+    expect(await env.state(ref)).toEqual(before);
     await moveCounter(1);
-    expect(await eventTypes(world, ref)).toEqual(['intent.created', 'subscription.created']);
+    expect(await eventTypes(env, ref)).toEqual(['intent.created', 'subscription.created']);
     expect(await record()).toEqual({ kind: 'recorded' });
-    expect(await eventTypes(world, ref)).toEqual([
+    expect(await eventTypes(env, ref)).toEqual([
       'intent.created',
       'subscription.created',
       'subscription.ended',
     ]);
   });
 
-  test('waits for a charge in flight and does not change it [D-15]', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
-    await world.control('POST', '/control/faults', {
+  test('waits for a charge in flight and does not change it [D-15]', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    await env.control('POST', '/control/faults', {
       operation: 'charge',
       fault: 'delay',
       delayMs: 1_000,
       count: 1,
       match: { subscriptionId: ref.subscriptionId },
     });
-    const retried = world.workflows.execute(ref, {
+    const retried = env.workflows.execute(ref, {
       kind: 'manualRetry',
       commandId: `retry:${randomUUID()}`,
     });
-    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).not.toBeNull());
-    const edited = await world.workflows.execute(ref, {
+    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    const edited = await env.workflows.execute(ref, {
       kind: 'edit',
       commandId: `edit:${randomUUID()}`,
       newAmountMinor: 9_900,
     });
     expect(edited).toEqual({ kind: 'result', result: { kind: 'done' } });
     expect(await retried).toMatchObject({ result: { success: true } });
-    expect((await world.book(ref)).at(-1)?.amountMinor).toBe(1_999);
-    expect((await world.state(ref)).terms.amountMinor).toBe(9_900);
+    expect((await env.book(ref)).at(-1)?.amountMinor).toBe(1_999);
+    expect((await env.state(ref)).terms.amountMinor).toBe(9_900);
   });
 
-  test('does not wait when a webhook delivery hangs', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
+  test('does not wait when a webhook delivery hangs', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
     const receiver = await startWebhookReceiver({ secrets: ['whsec_c2VjcmV0'] });
     receiver.answerWith('hang');
-    const configId = await world.subscribe(receiver.url, 'whsec_c2VjcmV0');
+    const configId = await env.subscribe(receiver.url, 'whsec_c2VjcmV0');
     const edit = (newAmountMinor: number) =>
-      world.workflows.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor });
-    await world.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
+      env.workflows.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor });
+    await env.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
     await receiver.waitFor(1);
     // The first event hangs at its receiver; commands are still served.
     expect(await edit(300)).toMatchObject({ kind: 'result' });
     expect(await edit(400)).toMatchObject({ kind: 'result' });
-    expect((await world.state(ref)).terms.amountMinor).toBe(400);
+    expect((await env.state(ref)).terms.amountMinor).toBe(400);
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['subscription.paused']);
-    await deleteWebhookConfig(world.db, { merchantId: world.merchantId, configId, at: Date.now() });
+    await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
     await receiver.close();
   });
 
-  test('is executed as a signal after signals with invalid arguments [D-32]', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
-    const handle = handleOf(world, ref);
+  test('is executed as a signal after signals with invalid arguments [D-32]', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
     await handle.signal('edit', 'not an object');
     await handle.signal('edit', { newAmountMinor: 'much' });
     await handle.signal('unpause', null);
     await handle.signal('pause');
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'));
-    expect((await world.state(ref)).terms.amountMinor).toBe(1_999);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
+    expect((await env.state(ref)).terms.amountMinor).toBe(1_999);
     expect((await handle.describe()).status.name).toBe('RUNNING');
   });
 
   test('from the Web UI leaves the workflow running when its arguments are invalid', async ({
-    world,
+    env,
   }) => {
-    const { ref, clock } = await unpaidIn(world);
-    const handle = handleOf(world, ref);
+    const { ref, clock } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
     await handle.signal('advanceClock');
     await handle.signal('advanceClock', null);
     await handle.signal('advanceClock', { targetAt: 1e300 });
     await handle.signal('advanceClock', { targetAt: '7000000000000' });
-    await world.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
+    await env.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
     await handle.signal('unpause', { newNextPaymentAt: Number.MAX_SAFE_INTEGER });
     await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2250, 0, 1) });
     expect(await handle.query('upcoming')).toEqual([]);
-    expect((await world.state(ref)).status).toBe('PAUSED');
+    expect((await env.state(ref)).status).toBe('PAUSED');
     // An operator's update without a command id is executed, too.
     const newNextPaymentAt = Date.parse('2027-03-15T00:00:00Z');
     expect(await handle.executeUpdate('unpause', { args: [{ newNextPaymentAt }] })).toEqual({
       kind: 'done',
     });
-    await world.advance(clock, '2027-03-15T00:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    await env.advance(clock, '2027-03-15T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect(await handle.executeUpdate('cancel')).toEqual({ kind: 'done' });
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
-  test('is never lost when continue-as-new is delayed to one run a second', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
+  test('is never lost when continue-as-new is delayed to one run a second', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
     for (let amount = 201; amount <= 212; amount += 1) {
-      const answer = await world.workflows.execute(ref, {
+      const answer = await env.workflows.execute(ref, {
         kind: 'edit',
         commandId: `edit:${randomUUID()}`,
         newAmountMinor: amount,
       });
       expect(answer.kind).toBe('result');
     }
-    expect((await world.state(ref)).terms.amountMinor).toBe(212);
+    expect((await env.state(ref)).terms.amountMinor).toBe(212);
   });
 
   test('is refused with operation_not_allowed when the subscription has ended [D-§4]', async ({
-    world,
+    env,
   }) => {
-    const { ref } = await unpaidIn(world);
+    const { ref } = await unpaidIn(env);
     const cancel = {
       kind: 'cancel',
       commandId: `cancel:${randomUUID()}`,
       reason: 'cancelled',
     } as const;
-    expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
-    await handleOf(world, ref).result();
-    expect(await world.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
+    expect(await env.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
+    await handleOf(env, ref).result();
+    expect(await env.workflows.execute(ref, cancel)).toMatchObject({ kind: 'result' });
     expect(
-      await world.workflows.execute(ref, { ...cancel, commandId: `cancel:${randomUUID()}` }),
+      await env.workflows.execute(ref, { ...cancel, commandId: `cancel:${randomUUID()}` }),
     ).toEqual({
       kind: 'refused',
       code: 'operation_not_allowed',
@@ -231,45 +231,45 @@ describe('a command', () => {
 });
 
 describe('a subscription workflow', () => {
-  test('ends its subscription when it is cancelled in the Web UI [D-§4]', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
-    const handle = handleOf(world, ref);
+  test('ends its subscription when it is cancelled in the Web UI [D-§4]', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
     await handle.cancel();
     await handle.result();
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-    expect((await eventTypes(world, ref)).at(-1)).toBe('subscription.ended');
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect((await eventTypes(env, ref)).at(-1)).toBe('subscription.ended');
   });
 
-  test('ends as cancelled when its cancel signal has an argument', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
-    const handle = handleOf(world, ref);
+  test('ends as cancelled when its cancel signal has an argument', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
     await handle.signal('cancel', { reason: 'checkout_cancelled' });
     await handle.result();
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-    expect((await eventTypes(world, ref)).at(-1)).toBe('subscription.ended');
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect((await eventTypes(env, ref)).at(-1)).toBe('subscription.ended');
   });
 
-  test('continues from its row when it was terminated in the Web UI', async ({ world }) => {
-    const { ref, clock } = await unpaidIn(world);
-    await handleOf(world, ref).terminate('terminated by an operator');
+  test('continues from its row when it was terminated in the Web UI', async ({ env }) => {
+    const { ref, clock } = await unpaidIn(env);
+    await handleOf(env, ref).terminate('terminated by an operator');
     await vi.waitFor(
-      async () => expect(await world.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
+      async () => expect(await env.workflows.closedSince(Date.now() - HOUR)).toContainEqual(ref),
       { timeout: 20_000, interval: 200 },
     );
-    await world.workflows.ensureRunning(ref);
-    expect(await handleOf(world, ref).query(stateQuery)).toEqual(await world.state(ref));
-    await world.advance(clock, '2027-02-10T04:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+    await env.workflows.ensureRunning(ref);
+    expect(await handleOf(env, ref).query(stateQuery)).toEqual(await env.state(ref));
+    await env.advance(clock, '2027-02-10T04:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',
       'succeeded',
     ]);
   });
 
-  test('charges once when it is terminated in the middle of a charge [D-32]', async ({ world }) => {
-    const { ref } = await unpaidIn(world);
-    await world.control('POST', '/control/faults', {
+  test('charges once when it is terminated in the middle of a charge [D-32]', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    await env.control('POST', '/control/faults', {
       operation: 'charge',
       fault: 'delay',
       delayMs: 1_500,
@@ -277,22 +277,22 @@ describe('a subscription workflow', () => {
       match: { subscriptionId: ref.subscriptionId },
     });
     const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-    const answer = world.workflows.execute(ref, command).catch((error: unknown) => error);
-    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).not.toBeNull());
-    await handleOf(world, ref).terminate('terminated by an operator');
+    const answer = env.workflows.execute(ref, command).catch((error: unknown) => error);
+    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull());
+    await handleOf(env, ref).terminate('terminated by an operator');
     await answer;
-    await world.workflows.ensureRunning(ref);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ACTIVE'), 30_000);
-    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+    await env.workflows.ensureRunning(ref);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 30_000);
+    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',
       'succeeded',
     ]);
-    expect(await world.workflows.execute(ref, command)).toMatchObject({
+    expect(await env.workflows.execute(ref, command)).toMatchObject({
       kind: 'result',
       result: { success: true, status: 'ACTIVE' },
     });
-    expect((await eventTypes(world, ref)).slice(-3)).toEqual([
+    expect((await eventTypes(env, ref)).slice(-3)).toEqual([
       'intent.success',
       'subscription.cycle_charged',
       'subscription.active',

@@ -8,7 +8,7 @@ import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts
 import { onDevServer } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The next charges and the timeline, from workflows on a real Temporal server. */
 
@@ -17,14 +17,14 @@ const test = onDevServer();
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 
 /** ACTIVE since 10 January 2027, three cycles of which one is paid. */
-async function active(world: World, shop: Shop) {
-  const clock = await world.createClock(JAN_10);
-  const ref = await world.create({
+async function active(env: TestEnvironment, shop: Shop) {
+  const clock = await env.createClock(JAN_10);
+  const ref = await env.create({
     createdAt: JAN_10,
     testClockId: clock,
     terms: { cycleCount: 3 },
   });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const { subscriptionId } = ref;
   return {
     ref,
@@ -32,7 +32,7 @@ async function active(world: World, shop: Shop) {
     subscriptionId,
     upcoming: () => shop.merchant.get<object>(`/subscription/upcoming/${subscriptionId}`),
     timeline: () => shop.merchant.get<object>(`/subscription/timeline/${subscriptionId}`),
-    workflow: world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)),
+    workflow: env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)),
   };
 }
 
@@ -54,10 +54,10 @@ const HISTORY = {
 };
 
 test('the next charges and the timeline show an edit once it is answered [D-§7]', async ({
-  world,
+  env,
   shop,
 }) => {
-  const subscription = await active(world, shop);
+  const subscription = await active(env, shop);
   expect(await subscription.upcoming()).toEqual(CHARGES);
   expect(await subscription.timeline()).toEqual(HISTORY);
   const { subscriptionId } = subscription;
@@ -75,14 +75,14 @@ test('the next charges and the timeline show an edit once it is answered [D-§7]
 
 describe('the next charges and the timeline', () => {
   test('are 503 without a worker unless the subscription has ended [D-§7, D-§8]', async ({
-    world,
+    env,
     shop,
   }) => {
-    const running = await active(world, shop);
-    const ended = await active(world, shop);
-    await world.advance(ended.clock, '2027-04-01T00:00:00Z');
+    const running = await active(env, shop);
+    const ended = await active(env, shop);
+    await env.advance(ended.clock, '2027-04-01T00:00:00Z');
     await ended.workflow.result();
-    await world.stopWorkers();
+    await env.stopWorkers();
     try {
       const answers = await Promise.allSettled([running.upcoming(), running.timeline()]);
       for (const answer of answers) {
@@ -103,20 +103,20 @@ describe('the next charges and the timeline', () => {
         ],
       });
     } finally {
-      await world.startWorkers();
+      await env.startWorkers();
     }
     expect(await running.upcoming()).toEqual(CHARGES);
   });
 });
 
 test('the next charges and the timeline come from the row when there is no workflow [D-§7]', async ({
-  world,
+  env,
   shop,
 }) => {
-  const ref = await world.createRowOnly({ createdAt: JAN_10 });
+  const ref = await env.createRowOnly({ createdAt: JAN_10 });
   const { subscriptionId } = ref;
-  expect(await world.workflows.timeline(ref)).toBeNull();
-  expect(await world.workflows.upcoming(ref, 12)).toBeNull();
+  expect(await env.workflows.timeline(ref)).toBeNull();
+  expect(await env.workflows.upcoming(ref, 12)).toBeNull();
   expect(await shop.merchant.get(`/subscription/timeline/${subscriptionId}`)).toEqual({
     data: HISTORY.data.slice(0, 1),
   });
@@ -128,13 +128,13 @@ test.for([
   ['accepts connections and never answers', null],
 ] as const)(
   'the next charges and the timeline are service_unavailable when Temporal %s [D-§8]',
-  async ([, address], { world, shop, silentAddress }) => {
-    const subscription = await active(world, shop);
+  async ([, address], { env, shop, silentAddress }) => {
+    const subscription = await active(env, shop);
     const connection = Connection.lazy({ address: address ?? silentAddress });
     const away = createSubscriptionWorkflows({
       client: new Client({ connection }),
-      rows: subscriptionRows(world.db),
-      taskQueuePrefix: world.taskQueuePrefix,
+      rows: subscriptionRows(env.db),
+      taskQueuePrefix: env.taskQueuePrefix,
       logger: createLogger({ name: 'away', level: 'silent' }),
     });
     const unavailable = new DomainError('service_unavailable');

@@ -10,13 +10,13 @@ import { readRepairs } from '../../proof/verify/repairs.ts';
 import { onDevServer } from '../support/environment.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const test = onDevServer();
 
 /** The counts that `npm run verify` shows. */
-async function counted(world: World): Promise<Record<string, number>> {
-  const { databaseUrl } = world;
+async function counted(env: TestEnvironment): Promise<Record<string, number>> {
+  const { databaseUrl } = env;
   const books = await openBooks({
     databaseUrl,
     gateway: null,
@@ -31,106 +31,106 @@ async function counted(world: World): Promise<Record<string, number>> {
   }
 }
 
-test('the counts of repairs stay empty when nothing needs a repair', async ({ world }) => {
-  const ref = await world.create({ createdAt: Date.now() });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  expect(await repairsOf(world)).toEqual({});
-  expect(await counted(world)).toEqual({});
+test('the counts of repairs stay empty when nothing needs a repair', async ({ env }) => {
+  const ref = await env.create({ createdAt: Date.now() });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  expect(await repairsOf(env)).toEqual({});
+  expect(await counted(env)).toEqual({});
 });
 
-test('the counts of repairs grow by one for each repair over several sweeps', async ({ world }) => {
+test('the counts of repairs grow by one for each repair over several sweeps', async ({ env }) => {
   const startLost = async () => {
-    const { subscriptionId } = await world.createRowOnly({ createdAt: Date.now() });
-    await world.db
+    const { subscriptionId } = await env.createRowOnly({ createdAt: Date.now() });
+    await env.db
       .update(subscriptions)
       .set({ insertedAt: sql`now() - interval '1 minute'` })
       .where(eq(subscriptions.id, subscriptionId));
   };
   await startLost();
-  expect(await repairsOf(world)).toEqual({ neverStarted: 1 });
+  expect(await repairsOf(env)).toEqual({ neverStarted: 1 });
   await startLost();
   await startLost();
-  expect(await repairsOf(world)).toEqual({ neverStarted: 2 });
-  expect(await repairsOf(world)).toEqual({});
-  expect(await counted(world)).toEqual({ neverStarted: 3 });
+  expect(await repairsOf(env)).toEqual({ neverStarted: 2 });
+  expect(await repairsOf(env)).toEqual({});
+  expect(await counted(env)).toEqual({ neverStarted: 3 });
 });
 
 test('a lagging test clock counts as a repair only when its unknown payment is overdue [D-60]', async ({
-  world,
+  env,
 }) => {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
-  const clock = await world.createClock(createdAt);
-  const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
-  const before = await counted(world);
+  const clock = await env.createClock(createdAt);
+  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  const before = await counted(env);
   const faults = { match: {}, count: 100 };
-  await world.control('POST', '/control/faults', {
+  await env.control('POST', '/control/faults', {
     ...faults,
     operation: 'charge',
     fault: 'lose_answer',
   });
-  await world.control('POST', '/control/faults', {
+  await env.control('POST', '/control/faults', {
     ...faults,
     operation: 'lookup',
     fault: 'error_500',
   });
   const targetAt = Date.parse('2027-02-02T00:00:00Z');
-  await world.sendClock(clock, targetAt);
+  await env.sendClock(clock, targetAt);
   await vi.waitFor(
-    async () => expect(await world.state(ref)).toMatchObject({ openAttempt: { lookups: 1 } }),
+    async () => expect(await env.state(ref)).toMatchObject({ openAttempt: { lookups: 1 } }),
     { timeout: 30_000 },
   );
-  await world.stopWorkers();
+  await env.stopWorkers();
 
   const isRow = eq(subscriptions.id, ref.subscriptionId);
   const ago = sql`now() - interval '2 minutes'`;
-  await world.db.update(testClocks).set({ sentAt: ago });
-  await world.db.update(subscriptions).set({ updatedAt: ago }).where(isRow);
-  expect(await repairsOf(world)).toEqual({});
-  await world.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
-  expect(await repairsOf(world)).toEqual({ behindTheirClock: 1 });
+  await env.db.update(testClocks).set({ sentAt: ago });
+  await env.db.update(subscriptions).set({ updatedAt: ago }).where(isRow);
+  expect(await repairsOf(env)).toEqual({});
+  await env.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
+  expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
 
-  await world.control('DELETE', '/control/faults');
-  await world.startWorkers();
-  await world.advance(clock, targetAt);
-  expect(await repairsOf(world)).toEqual({});
-  expect(await counted(world)).toEqual({ ...before, behindTheirClock: 1 });
-  expect((await world.book(ref)).map(({ key, outcome }) => [key.slice(-2), outcome])).toEqual([
+  await env.control('DELETE', '/control/faults');
+  await env.startWorkers();
+  await env.advance(clock, targetAt);
+  expect(await repairsOf(env)).toEqual({});
+  expect(await counted(env)).toEqual({ ...before, behindTheirClock: 1 });
+  expect((await env.book(ref)).map(({ key, outcome }) => [key.slice(-2), outcome])).toEqual([
     [':1', 'succeeded'],
     [':1', 'succeeded'],
   ]);
 });
 
 test('a refund is made and counted once by the sweep when its workflow never started [D-40]', async ({
-  world,
+  env,
   payments,
 }) => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 700);
-  expect(await repairsOf(world)).toEqual({});
-  await world.db
+  expect(await repairsOf(env)).toEqual({});
+  await env.db
     .update(refunds)
     .set({ updatedAt: sql`now() - interval '2 minutes'` })
     .where(eq(refunds.id, ref.refundId));
-  expect(await repairsOf(world)).toEqual({ openRefunds: 1 });
-  expect(await world.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
+  expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
+  expect(await env.payments.refund(ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);
-  expect(await counted(world)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
+  expect(await counted(env)).toEqual({ neverStarted: 3, behindTheirClock: 1, openRefunds: 1 });
 });
 
 test('a late charge is refunded by the sweep when its refund’s workflow never started', async ({
-  world,
+  env,
   payments,
 }) => {
   const { customerId, paymentMethodId } = await payments.saved();
   const paid = await payments.payment('tokenised', { customerId, paymentMethodId });
-  await world.payments.pay({ ...paid, token: null });
-  const [attempt] = await world.db
+  await env.payments.pay({ ...paid, token: null });
+  const [attempt] = await env.db
     .select()
     .from(paymentAttempts)
     .where(eq(paymentAttempts.intentId, paid.intentId));
   if (!attempt) throw new Error('no attempt');
-  const late = await world.gateway.charge({
+  const late = await env.gateway.charge({
     key: `${attempt.gatewayKey}:second`,
     gatewayMethodId: attempt.gatewayMethodId,
     amountMinor: attempt.amountMinor,
@@ -140,14 +140,14 @@ test('a late charge is refunded by the sweep when its refund’s workflow never 
   if (late.kind !== 'succeeded') throw new Error('not charged');
   // No workflow is started for the refund, and it is older than the sweep's minute.
   const { gatewayChargeId } = late;
-  const { refundId } = await bookLateCharge(world.db, attempt, gatewayChargeId, Date.now());
-  await world.db
+  const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
+  await env.db
     .update(refunds)
     .set({ updatedAt: sql`now() - interval '2 minutes'` })
     .where(eq(refunds.id, refundId));
-  expect(await repairsOf(world)).toEqual({ openRefunds: 1 });
-  const ref = { merchantId: world.merchantId, refundId };
-  expect(await world.payments.refund(ref)).toEqual({ kind: 'refunded' });
+  expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
+  const ref = { merchantId: env.merchantId, refundId };
+  expect(await env.payments.refund(ref)).toEqual({ kind: 'refunded' });
   expect((await payments.book(paid)).toSorted()).toEqual([
     'succeeded 5000 x1',
     'succeeded 5000 x1 back 5000',

@@ -16,13 +16,13 @@ import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { WebhookQueues } from '../../temporal/webhook-queues.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const onServer = onDevServer();
 
 /** The API's clients of workflows, connected to this address. */
 function clientsOf(
-  world: World,
+  env: TestEnvironment,
   address: string,
 ): {
   workflows: SubscriptionWorkflows;
@@ -32,12 +32,12 @@ function clientsOf(
 } {
   const connection = Connection.lazy({ address });
   const client = new Client({ connection });
-  const { taskQueuePrefix } = world;
+  const { taskQueuePrefix } = env;
   const logger = createLogger({ name: 'away', level: 'silent' });
-  const payments = createPaymentWorkflows({ client, rows: paymentRows(world.db), taskQueuePrefix });
+  const payments = createPaymentWorkflows({ client, rows: paymentRows(env.db), taskQueuePrefix });
   const workflows = createSubscriptionWorkflows({
     client,
-    rows: subscriptionRows(world.db),
+    rows: subscriptionRows(env.db),
     taskQueuePrefix,
     logger,
   });
@@ -54,39 +54,39 @@ describe.each([
   ['refuses connections', '127.0.0.1:1'],
   ['accepts connections and never answers', null],
 ])('a Temporal that %s', (_, address) => {
-  const test = onServer.extend('away', async ({ world, silentAddress }, { onCleanup }) => {
-    const away = clientsOf(world, address ?? silentAddress);
+  const test = onServer.extend('away', async ({ env, silentAddress }, { onCleanup }) => {
+    const away = clientsOf(env, address ?? silentAddress);
     onCleanup(away.close);
     return away;
   });
 
   test('does not delay a create, and the subscription’s workflow starts when it is back', async ({
-    world,
+    env,
     away,
   }) => {
-    const ref = await world.createRowOnly({ createdAt: Date.now() });
+    const ref = await env.createRowOnly({ createdAt: Date.now() });
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
-    await world.workflows.recheck(ref);
-    const paid = await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await env.workflows.recheck(ref);
+    const paid = await env.workflows.execute(ref, checkoutCommand(await env.token()));
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await world.book(ref)).toHaveLength(1);
+    expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ world, away }) => {
-    const ref = await world.create({ createdAt: Date.now() });
-    const payment = checkoutCommand(await world.token());
+  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ env, away }) => {
+    const ref = await env.create({ createdAt: Date.now() });
+    const payment = checkoutCommand(await env.token());
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
-    const again = await world.workflows.execute(ref, payment);
+    const again = await env.workflows.execute(ref, payment);
     expect(again).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
-    expect(await world.workflows.execute(ref, payment)).toEqual(again);
-    expect(await world.book(ref)).toHaveLength(1);
+    expect(await env.workflows.execute(ref, payment)).toEqual(again);
+    expect(await env.book(ref)).toHaveLength(1);
   });
 
   test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async ({
-    world,
+    env,
     away,
     payments,
   }) => {
@@ -96,93 +96,89 @@ describe.each([
     await expect(away.payments.pay({ ...repeated, token: null })).rejects.toThrow(unavailable);
     await expect(away.payments.pay({ ...swept, token: null })).rejects.toThrow(unavailable);
     expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
-    expect(await world.payments.pay({ ...repeated, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay({ ...repeated, token: null })).toEqual({ kind: 'succeeded' });
 
-    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ openPayments: 0 });
-    await world.db
+    await env.db
       .update(paymentIntents)
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, swept.intentId));
     expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
-    expect(await world.payments.pay({ ...swept, token: null })).toEqual({ kind: 'succeeded' });
+    expect(await env.payments.pay({ ...swept, token: null })).toEqual({ kind: 'succeeded' });
     expect(await payments.book(repeated)).toEqual(['succeeded 5000 x1']);
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('leaves a charge to no sweep when it was voided [D-17]', async ({
-    world,
-    away,
-    payments,
-  }) => {
+  test('leaves a charge to no sweep when it was voided [D-17]', async ({ env, away, payments }) => {
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
       new DomainError('service_unavailable'),
     );
-    expect(await withdrawPayment(world.db, ref)).toBe(true);
-    await world.db
+    expect(await withdrawPayment(env.db, ref)).toBe(true);
+    await env.db
       .update(paymentIntents)
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, ref.intentId));
-    const swept = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const swept = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(swept).toMatchObject({ openPayments: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
     expect(await payments.book(ref)).toEqual([]);
   });
 
   test('has the sweep void a charge without an idempotency key [D-17]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
     // The request had no idempotency key, so no client can repeat it.
-    await world.db
+    await env.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
-    const sweep = () => world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
-    await world.db
+    await env.db
       .update(paymentIntents)
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, ref.intentId));
     expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0 });
     expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
-    expect(await world.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
+    expect(await env.payments.pay({ ...ref, token: null })).toMatchObject({ kind: 'refused' });
     expect(await payments.book(ref)).toEqual([]);
   });
 
   test('leaves a charge without an idempotency key to its workflow when one runs [D-17, D-40]', async ({
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await world.db
+    await env.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${ref.intentId.slice(3)}`));
-    await world.stopWorkers();
-    const paying = world.payments.pay({ ...ref, token: null });
-    await vi.waitFor(async () => expect(await world.payments.isPaymentRunning(ref)).toBe(true), {
+    await env.stopWorkers();
+    const paying = env.payments.pay({ ...ref, token: null });
+    await vi.waitFor(async () => expect(await env.payments.isPaymentRunning(ref)).toBe(true), {
       timeout: 20_000,
     });
-    await world.db
+    await env.db
       .update(paymentIntents)
       .set({ updatedAt: sql`now() - interval '2 minutes'` })
       .where(eq(paymentIntents.id, ref.intentId));
-    const swept = await world.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const swept = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
     expect(swept).toMatchObject({ withdrawn: 0, openPayments: 0 });
-    await world.startWorkers();
+    await env.startWorkers();
     expect(await paying).toEqual({ kind: 'succeeded' });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
   test('does not block the repeat of a charge whose outcome is recorded [D-17, D-40]', async ({
-    world,
+    env,
     away,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await world.payments.pay({ ...ref, token: null });
+    await env.payments.pay({ ...ref, token: null });
     expect(await away.payments.pay({ ...ref, token: null })).toEqual({ kind: 'succeeded' });
   });
 });

@@ -3,7 +3,7 @@ import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { lengthenHistory } from '../support/lives.ts';
+import { lengthenHistory } from '../support/subscriptions.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const test = onDevServer();
@@ -11,49 +11,46 @@ const test = onDevServer();
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 
 describe('a test clock', () => {
-  test('wakes a subscription that continued as new while it slept [D-60]', async ({ world }) => {
+  test('wakes a subscription that continued as new while it slept [D-60]', async ({ env }) => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const { runId } = await handle.describe();
     await lengthenHistory(handle, createdAt, 400);
-    const slept = world.client.workflow.getHandle(handle.workflowId, runId);
+    const slept = env.client.workflow.getHandle(handle.workflowId, runId);
     await vi.waitFor(async () => {
       const { status, historyLength } = await slept.describe();
       expect(status.name).toBe('CONTINUED_AS_NEW');
       expect(historyLength).toBeGreaterThan(400);
     }, 10_000);
-    await world.advance(clock, '2027-02-23T00:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
-    await world.advance(clock, '2027-02-25T00:00:00Z');
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
-      'succeeded',
-      'succeeded',
-    ]);
+    await env.advance(clock, '2027-02-23T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
+    await env.advance(clock, '2027-02-25T00:00:00Z');
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
   });
 
   test('goes through every due instant in order when it advances a year [D-60]', async ({
-    world,
+    env,
   }) => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({
       createdAt,
       testClockId: clock,
       terms: { trial: { interval: 'DAY', count: 7 } },
     });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await world.control('POST', '/control/declines', {
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await env.control('POST', '/control/declines', {
       subscriptionId: ref.subscriptionId,
       code: 'insufficient_funds',
       count: 1,
     });
-    await world.advance(clock, '2028-02-01T00:00:00Z');
+    await env.advance(clock, '2028-02-01T00:00:00Z');
 
-    const events = await world.events(ref);
+    const events = await env.events(ref);
     const months = events.filter((event) => event['eventType'] === 'subscription.cycle_charged');
     expect(months.map((event) => day(event['eventTime']))).toEqual([
       '2027-01-31',
@@ -86,87 +83,84 @@ describe('a test clock', () => {
       remainingCycleCount: 0,
       sequence: events.length,
     });
-    const book = await world.book(ref);
+    const book = await env.book(ref);
     expect(book.map((charge) => charge.outcome)).toEqual([
       'declined',
       ...Array.from({ length: 12 }, () => 'succeeded'),
     ]);
     expect(book.every((charge) => charge.sentCount === 1)).toBe(true);
 
-    await world.advance(clock, '2035-01-01T00:00:00Z');
-    expect(await world.book(ref)).toHaveLength(13);
-    expect(await world.events(ref)).toHaveLength(events.length);
+    await env.advance(clock, '2035-01-01T00:00:00Z');
+    expect(await env.book(ref)).toHaveLength(13);
+    expect(await env.events(ref)).toHaveLength(events.length);
   });
 
   test('stands still between advances, also when a subscription continues as new [D-60]', async ({
-    world,
+    env,
   }) => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    const paid = async () => (await world.state(ref)).cyclesCharged;
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    const paid = async () => (await env.state(ref)).cyclesCharged;
     expect(await paid()).toBe(1);
-    await world.advance(clock, '2027-04-29T23:59:59.999Z');
+    await env.advance(clock, '2027-04-29T23:59:59.999Z');
     expect(await paid()).toBe(1);
-    await world.advance(clock, '2027-04-30T00:00:00Z');
+    await env.advance(clock, '2027-04-30T00:00:00Z');
     expect(await paid()).toBe(2);
     // Enough cycles for several runs: each run's history is bounded.
-    await world.advance(clock, '2035-06-30T00:00:00Z');
+    await env.advance(clock, '2035-06-30T00:00:00Z');
     expect(await paid()).toBe(100);
-    expect((await world.state(ref)).status).toBe('ENDED');
-    expect(await world.book(ref)).toHaveLength(100);
+    expect((await env.state(ref)).status).toBe('ENDED');
+    expect(await env.book(ref)).toHaveLength(100);
   });
 
-  test('is READY when a run continues as new exactly at its target [D-60]', async ({ world }) => {
+  test('is READY when a run continues as new exactly at its target [D-60]', async ({ env }) => {
     const createdAt = Date.parse('2027-01-01T00:00:00Z');
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({
       createdAt,
       testClockId: clock,
       terms: { cycleCount: 200, interval: 'DAY' },
     });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
     // Each target is a due date; a run continues as new at one of them.
     for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
-      await world.advance(clock, createdAt + days * 86_400_000);
-      expect((await world.state(ref)).cyclesCharged).toBe(days + 1);
+      await env.advance(clock, createdAt + days * 86_400_000);
+      expect((await env.state(ref)).cyclesCharged).toBe(days + 1);
     }
-    expect(await world.book(ref)).toHaveLength(77);
+    expect(await env.book(ref)).toHaveLength(77);
   });
 
   test('continues from the time it reached when a subscription lost its workflow [D-60]', async ({
-    world,
+    env,
   }) => {
-    const { ref, clock } = await unpaidIn(world);
+    const { ref, clock } = await unpaidIn(env);
     const { subscriptionId } = ref;
     for (const operation of ['charge', 'lookup']) {
       const match = operation === 'charge' ? { subscriptionId } : {};
       const fault = { operation, fault: 'error_500', count: 1_000, match };
-      await world.control('POST', '/control/faults', fault);
+      await env.control('POST', '/control/faults', fault);
     }
-    await world.sendClock(clock, Date.parse('2027-12-31T00:00:00Z'));
-    await vi.waitFor(
-      async () => expect((await world.state(ref)).openAttempt).not.toBeNull(),
-      20_000,
-    );
-    expect((await loadSnapshot(world.db, ref))?.clock).toEqual({
+    await env.sendClock(clock, Date.parse('2027-12-31T00:00:00Z'));
+    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).not.toBeNull(), 20_000);
+    expect((await loadSnapshot(env.db, ref))?.clock).toEqual({
       nowAt: Date.parse('2027-02-10T04:00:00Z'),
       targetAt: Date.parse('2027-12-31T00:00:00Z'),
       reachedAt: Date.parse('2027-02-10T00:00:00Z'),
     });
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     await handle.terminate('terminated by an operator');
-    await world.control('DELETE', '/control/faults');
-    expect(await world.workflows.ensureRunning(ref)).toBe(true);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 60_000);
-    expect((await world.book(ref)).map(({ outcome }) => outcome)).toEqual([
+    await env.control('DELETE', '/control/faults');
+    expect(await env.workflows.ensureRunning(ref)).toBe(true);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 60_000);
+    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual([
       'succeeded',
       'declined',
       'succeeded',
       'succeeded',
     ]);
-    const charged = (await world.events(ref)).filter(
+    const charged = (await env.events(ref)).filter(
       (event) => event['eventType'] === 'subscription.cycle_charged',
     );
     expect(charged.map((event) => day(event['eventTime']))).toEqual([

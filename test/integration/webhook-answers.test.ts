@@ -7,14 +7,14 @@ import {
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { SECRET, onWebhookWorld } from '../support/webhook-world.ts';
+import { SECRET, onWebhookQueues } from '../support/webhook-environment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
 
-const it = onWebhookWorld();
+const it = onWebhookQueues();
 
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
@@ -24,84 +24,84 @@ const answers = (receiver: WebhookReceiver) =>
 describe('a webhook delivery', () => {
   it.for([200, 201, 204, 299])(
     'succeeds when the endpoint answers %i [D-54]',
-    async (status, { world }) => {
-      const receiver = await world.startReceiver();
-      const configId = await world.addConfig({ url: receiver.url });
-      await world.emit(1_000);
+    async (status, { env }) => {
+      const receiver = await env.startReceiver();
+      const configId = await env.addConfig({ url: receiver.url });
+      await env.emit(1_000);
       receiver.answerWith({ status });
-      expect(await world.deliver()).toEqual(NOTHING_LEFT);
-      expect(await world.progress(configId)).toEqual(['1 DELIVERED 1']);
+      expect(await env.deliver()).toEqual(NOTHING_LEFT);
+      expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
     },
   );
 
-  it('fails when the endpoint redirects, and does not follow [D-54]', async ({ world }) => {
-    const [receiver, target] = [await world.startReceiver(), await world.startReceiver()];
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('fails when the endpoint redirects, and does not follow [D-54]', async ({ env }) => {
+    const [receiver, target] = [await env.startReceiver(), await env.startReceiver()];
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.answerWith({ status: 307, headers: { location: target.url } });
-    expect((await world.deliver()).remaining).toBe(1);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 1']);
+    expect((await env.deliver()).remaining).toBe(1);
+    expect(await env.progress(configId)).toEqual(['1 PENDING 1']);
     expect(target.received).toEqual([]);
   });
 
   it('succeeds by its status when the answer’s body is larger than 64 kB [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000, 2_000);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 200, body: Buffer.alloc(8 * 1024 * 1024, 'x') });
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
-  it('waits as long as the endpoint’s Retry-After says [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('waits as long as the endpoint’s Retry-After says [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.answerNext({ status: 429, headers: { 'retry-after': '3600' } });
-    const { nextDelayMs } = await world.deliver();
+    const { nextDelayMs } = await env.deliver();
     expect(nextDelayMs).toBeGreaterThan(HOUR_MS - 5_000);
     expect(nextDelayMs).toBeLessThanOrEqual(HOUR_MS);
-    await world.deliver({ laterMs: 59 * MINUTE_MS });
+    await env.deliver({ laterMs: 59 * MINUTE_MS });
     expect(answers(receiver)).toEqual(['1: 429']);
-    expect(await world.deliver({ laterMs: 61 * MINUTE_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.deliver({ laterMs: 61 * MINUTE_MS })).toEqual(NOTHING_LEFT);
     expect(answers(receiver)).toEqual(['1: 429', '1: 200']);
   });
 
-  it('fails when the connection breaks before the answer [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('fails when the connection breaks before the answer [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.answerNext('close');
-    expect((await world.deliver()).remaining).toBe(1);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 1']);
-    expect(await world.deliver({ laterMs: 10_000 })).toEqual(NOTHING_LEFT);
+    expect((await env.deliver()).remaining).toBe(1);
+    expect(await env.progress(configId)).toEqual(['1 PENDING 1']);
+    expect(await env.deliver({ laterMs: 10_000 })).toEqual(NOTHING_LEFT);
     expect(answers(receiver)).toEqual(['1: null', '1: 200']);
   });
 });
 
 describe('a webhook configuration', () => {
   it('is deactivated, and its deliveries dropped, when its endpoint answers 410 [D-54]', async ({
-    world,
+    env,
   }) => {
-    const [gone, other] = [await world.startReceiver(), await world.startReceiver()];
-    const goneId = await world.addConfig({ url: gone.url });
-    const otherId = await world.addConfig({ url: other.url });
-    await world.emit(1_000, 2_000);
+    const [gone, other] = [await env.startReceiver(), await env.startReceiver()];
+    const goneId = await env.addConfig({ url: gone.url });
+    const otherId = await env.addConfig({ url: other.url });
+    await env.emit(1_000, 2_000);
     gone.answerNext({ status: 200 }, { status: 410 });
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
-    expect(await world.config(goneId)).toMatchObject({
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.config(goneId)).toMatchObject({
       isActive: false,
       deactivatedReason: 'endpoint_gone',
     });
-    expect(await world.progress(goneId)).toEqual(['1 DELIVERED 1', '2 DROPPED 1']);
+    expect(await env.progress(goneId)).toEqual(['1 DELIVERED 1', '2 DROPPED 1']);
 
-    await world.emit(3_000);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    await env.emit(3_000);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(answers(gone)).toEqual(['1: 200', '2: 410']);
-    expect(await world.progress(goneId)).toHaveLength(2);
-    expect(await world.progress(otherId)).toEqual([
+    expect(await env.progress(goneId)).toHaveLength(2);
+    expect(await env.progress(otherId)).toEqual([
       '1 DELIVERED 1',
       '2 DELIVERED 1',
       '3 DELIVERED 1',
@@ -109,90 +109,88 @@ describe('a webhook configuration', () => {
   });
 
   it('is deactivated when its endpoint failed for five days without a success [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     receiver.answerWith({ status: 500 });
-    await world.emit(1_000);
-    await world.deliver();
-    const { failingSince } = await world.config(configId);
+    await env.emit(1_000);
+    await env.deliver();
+    const { failingSince } = await env.config(configId);
     expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
 
-    await world.deliver({ laterMs: 5 * DAY_MS - MINUTE_MS });
-    expect((await world.config(configId)).isActive).toBe(true);
-    expect(await world.deliver({ laterMs: 5 * DAY_MS + MINUTE_MS + HOUR_MS })).toEqual(
-      NOTHING_LEFT,
-    );
-    expect(await world.config(configId)).toMatchObject({
+    await env.deliver({ laterMs: 5 * DAY_MS - MINUTE_MS });
+    expect((await env.config(configId)).isActive).toBe(true);
+    expect(await env.deliver({ laterMs: 5 * DAY_MS + MINUTE_MS + HOUR_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.config(configId)).toMatchObject({
       isActive: false,
       deactivatedReason: 'failing_for_five_days',
     });
-    expect(await world.progress(configId)).toEqual(['1 DROPPED 3']);
+    expect(await env.progress(configId)).toEqual(['1 DROPPED 3']);
   });
 
-  it('has its five days counted anew after a success [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.db
+  it('has its five days counted anew after a success [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.db
       .update(webhookConfigs)
       .set({ failingSince: Date.now() - 6 * DAY_MS })
       .where(eq(webhookConfigs.id, configId));
-    await world.emit(1_000, 2_000);
+    await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 200 }, { status: 500 });
-    await world.deliver();
-    const { isActive, failingSince } = await world.config(configId);
+    await env.deliver();
+    const { isActive, failingSince } = await env.config(configId);
     expect(isActive).toBe(true);
     expect(failingSince).toBeGreaterThan(Date.now() - MINUTE_MS);
   });
 
-  it('gets nothing more when it was deleted or switched off [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const deletedId = await world.addConfig({ url: receiver.url });
-    const offId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
-    await deleteWebhookConfig(world.db, {
-      merchantId: world.merchantId,
+  it('gets nothing more when it was deleted or switched off [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const deletedId = await env.addConfig({ url: receiver.url });
+    const offId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
+    await deleteWebhookConfig(env.db, {
+      merchantId: env.merchantId,
       configId: deletedId,
       at: Date.now(),
     });
-    expect(await world.progress(deletedId)).toEqual(['1 DROPPED 0']);
+    expect(await env.progress(deletedId)).toEqual(['1 DROPPED 0']);
     // The row that is left when an event is stored while the configuration is being switched off.
-    await world.db
+    await env.db
       .update(webhookConfigs)
       .set({ isActive: false })
       .where(eq(webhookConfigs.id, offId));
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
-    expect(await world.progress(offId)).toEqual(['1 DROPPED 0']);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.progress(offId)).toEqual(['1 DROPPED 0']);
     expect(receiver.received).toEqual([]);
   });
 
   it('blocks no other one and loses no event when its secret cannot be decrypted [D-55]', async ({
-    world,
+    env,
   }) => {
-    const [broken, alive] = [await world.startReceiver(), await world.startReceiver()];
-    const brokenId = await world.addConfig({ url: broken.url });
-    const aliveId = await world.addConfig({ url: alive.url });
-    const { sealedSigner } = await world.config(brokenId);
-    await world.db
+    const [broken, alive] = [await env.startReceiver(), await env.startReceiver()];
+    const brokenId = await env.addConfig({ url: broken.url });
+    const aliveId = await env.addConfig({ url: alive.url });
+    const { sealedSigner } = await env.config(brokenId);
+    await env.db
       .update(webhookConfigs)
-      .set({ sealedSigner: world.sealing.seal(SECRET, 'elsewhere') })
+      .set({ sealedSigner: env.sealing.seal(SECRET, 'elsewhere') })
       .where(eq(webhookConfigs.id, brokenId));
-    await world.emit(1_000);
-    await expect(world.deliver()).rejects.toThrow('belongs to another record');
-    expect(await world.progress(aliveId)).toEqual(['1 DELIVERED 1']);
-    expect(await world.progress(brokenId)).toEqual(['1 PENDING 0']);
+    await env.emit(1_000);
+    await expect(env.deliver()).rejects.toThrow('belongs to another record');
+    expect(await env.progress(aliveId)).toEqual(['1 DELIVERED 1']);
+    expect(await env.progress(brokenId)).toEqual(['1 PENDING 0']);
 
     // The merchant sets the secret again; the unreadable one signs nothing.
-    await updateWebhookConfig(world.db, {
-      merchantId: world.merchantId,
+    await updateWebhookConfig(env.db, {
+      merchantId: env.merchantId,
       configId: brokenId,
       url: broken.url,
       eventTypes: ['subscription.cycle_charged'],
       reseal: () => ({ sealedSigner, isStoredReadable: false }),
       at: Date.now(),
     });
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(sequences(broken)).toEqual([1]);
   });
 });

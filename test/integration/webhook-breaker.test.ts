@@ -1,19 +1,19 @@
 import { describe, expect } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
-import { onWebhookWorld } from '../support/webhook-world.ts';
-import type { WebhookWorld } from '../support/webhook-world.ts';
+import { onWebhookQueues } from '../support/webhook-environment.ts';
+import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
-const it = onWebhookWorld();
+const it = onWebhookQueues();
 
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
-const drain = (world: WebhookWorld, configId: string, nowAt: number) =>
-  world.activities.drainEndpoint({ merchantId: world.merchantId, configId, nowAt });
+const drain = (env: WebhookEnvironment, configId: string, nowAt: number) =>
+  env.activities.drainEndpoint({ merchantId: env.merchantId, configId, nowAt });
 
 /** A drain, with the time of the next one, as the endpoint queue's workflow computes it. */
-async function drainNext(world: WebhookWorld, configId: string, nowAt: number) {
+async function drainNext(env: WebhookEnvironment, configId: string, nowAt: number) {
   const startedAt = performance.now();
-  const { remaining, nextDelayMs, pausedMs } = await drain(world, configId, nowAt);
+  const { remaining, nextDelayMs, pausedMs } = await drain(env, configId, nowAt);
   return {
     remaining,
     pausedMs,
@@ -23,14 +23,14 @@ async function drainNext(world: WebhookWorld, configId: string, nowAt: number) {
 
 describe('a failing endpoint', () => {
   it('gets one request per pause for all its 50 streams when its breaker is open [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     receiver.answerWith({ status: 500 });
-    await world.emitTo(...streamIds(50));
+    await env.emitTo(...streamIds(50));
     const startedAt = Date.now();
-    let next = await drainNext(world, configId, startedAt);
+    let next = await drainNext(env, configId, startedAt);
     const opened = receiver.received.length;
     // The breaker opens at the fifth failure. At most eight requests are in flight then.
     expect(opened).toBeGreaterThanOrEqual(5);
@@ -38,14 +38,14 @@ describe('a failing endpoint', () => {
     expect(next.pausedMs).toBeGreaterThan(3_000);
 
     // A drain before the end of the pause sends nothing.
-    const early = await drain(world, configId, startedAt + 1_000);
+    const early = await drain(env, configId, startedAt + 1_000);
     expect(receiver.received).toHaveLength(opened);
     expect(early.pausedMs).toBeGreaterThan(0);
 
     const waits: number[] = [];
     for (let probe = 1; probe <= 6; probe += 1) {
       const at = next.nextAt;
-      next = await drainNext(world, configId, at);
+      next = await drainNext(env, configId, at);
       expect(receiver.received).toHaveLength(opened + probe);
       waits.push(Math.round(next.pausedMs / 1_000));
     }
@@ -54,20 +54,20 @@ describe('a failing endpoint', () => {
       expect(waits[index]).toBeLessThanOrEqual(base * 1.2 + 1);
     }
     expect(next.remaining).toBe(50);
-    const rows = await world.db.select().from(webhookDeliveries);
+    const rows = await env.db.select().from(webhookDeliveries);
     expect(rows.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(opened + 6);
-    expect((await world.config(configId)).consecutiveFailures).toBe(11);
+    expect((await env.config(configId)).consecutiveFailures).toBe(11);
   });
 
   it('gets all deliveries in order after its recovery, with 1, 2, 4 and then 8 concurrent requests [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     receiver.answerWith({ status: 503 });
     const ids = streamIds(40);
-    await world.emitTo(...ids, ...ids);
-    const down = await drainNext(world, configId, Date.now());
+    await env.emitTo(...ids, ...ids);
+    const down = await drainNext(env, configId, Date.now());
     const before = receiver.received.length;
 
     receiver.answerWith({ status: 200 });
@@ -80,9 +80,9 @@ describe('a failing endpoint', () => {
       inFlight -= 1;
     });
     // 5 s later the retries of the failed deliveries are due, too.
-    const back = await drain(world, configId, down.nextAt + 5_000);
+    const back = await drain(env, configId, down.nextAt + 5_000);
     expect(back).toEqual({ remaining: 0, nextDelayMs: null, pausedMs: 0 });
-    expect(await world.config(configId)).toMatchObject({
+    expect(await env.config(configId)).toMatchObject({
       consecutiveFailures: 0,
       pausedUntil: null,
       failingSince: null,
@@ -100,40 +100,40 @@ describe('a failing endpoint', () => {
     }
   });
 
-  it('gets deliveries at once when its configuration was changed [D-55]', async ({ world }) => {
-    const [dead, alive] = [await world.startReceiver(), await world.startReceiver()];
-    const configId = await world.addConfig({ url: dead.url });
+  it('gets deliveries at once when its configuration was changed [D-55]', async ({ env }) => {
+    const [dead, alive] = [await env.startReceiver(), await env.startReceiver()];
+    const configId = await env.addConfig({ url: dead.url });
     dead.answerWith({ status: 500 });
-    await world.emitTo(...streamIds(20));
+    await env.emitTo(...streamIds(20));
     const nowAt = Date.now();
-    await drain(world, configId, nowAt);
-    expect((await drain(world, configId, nowAt)).pausedMs).toBeGreaterThan(0);
-    await updateWebhookConfig(world.db, {
-      merchantId: world.merchantId,
+    await drain(env, configId, nowAt);
+    expect((await drain(env, configId, nowAt)).pausedMs).toBeGreaterThan(0);
+    await updateWebhookConfig(env.db, {
+      merchantId: env.merchantId,
       configId,
       url: alive.url,
       eventTypes: ['subscription.cycle_charged'],
       reseal: () => null,
       at: nowAt,
     });
-    expect((await drain(world, configId, nowAt + 10_000)).remaining).toBe(0);
+    expect((await drain(env, configId, nowAt + 10_000)).remaining).toBe(0);
     expect(alive.received).toHaveLength(20);
   });
 });
 
 describe('an endpoint without answers', () => {
-  it('does not delay another endpoint of the same merchant [D-54]', async ({ world }) => {
-    const [silent, alive] = [await world.startReceiver(), await world.startReceiver()];
+  it('does not delay another endpoint of the same merchant [D-54]', async ({ env }) => {
+    const [silent, alive] = [await env.startReceiver(), await env.startReceiver()];
     silent.answerWith('hang');
-    await world.addConfig({ url: silent.url });
-    const aliveId = await world.addConfig({ url: alive.url });
+    await env.addConfig({ url: silent.url });
+    const aliveId = await env.addConfig({ url: alive.url });
     const ids = streamIds(30);
-    await world.emitTo(...ids);
-    const { merchantId, dispatcher } = world;
+    await env.emitTo(...ids);
+    const { merchantId, dispatcher } = env;
     for (const streamId of ids) dispatcher.submit({ merchantId, streamId, nowAt: Date.now() });
     await silent.waitFor(8);
     // No request to the silent endpoint has ended yet.
-    expect((await drain(world, aliveId, Date.now())).remaining).toBeLessThanOrEqual(8);
+    expect((await drain(env, aliveId, Date.now())).remaining).toBeLessThanOrEqual(8);
     await alive.waitFor(30);
     expect(silent.received).toHaveLength(8);
     await silent.close();
@@ -141,21 +141,21 @@ describe('an endpoint without answers', () => {
 });
 
 describe('failures of one event among successes', () => {
-  it('keep the event’s own schedule and open no breaker [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emitTo('sub_bad');
+  it('keep the event’s own schedule and open no breaker [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emitTo('sub_bad');
     const startedAt = Date.now();
     for (const laterMs of [0, 10_000, 600_000, 7_200_000, 7_200_000 * 3, 7_200_000 * 8]) {
       receiver.answerNext({ status: 500 });
-      await drain(world, configId, startedAt + laterMs);
-      await world.emitTo('sub_good');
-      await drain(world, configId, startedAt + laterMs);
+      await drain(env, configId, startedAt + laterMs);
+      await env.emitTo('sub_good');
+      await drain(env, configId, startedAt + laterMs);
     }
-    const bad = (await world.db.select().from(webhookDeliveries)).filter(
+    const bad = (await env.db.select().from(webhookDeliveries)).filter(
       ({ streamId }) => streamId === 'sub_bad',
     );
     expect(bad.map(({ state, attempts }) => `${state} ${attempts}`)).toEqual(['PENDING 6']);
-    expect((await world.config(configId)).consecutiveFailures).toBe(0);
+    expect((await env.config(configId)).consecutiveFailures).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { SECRET, onWebhookWorld } from '../support/webhook-world.ts';
+import { SECRET, onWebhookQueues } from '../support/webhook-environment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -18,7 +18,7 @@ const about = (baseMs: number) => ({
   atMost: baseMs * 1.2,
 });
 
-const it = onWebhookWorld();
+const it = onWebhookQueues();
 
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
@@ -26,11 +26,11 @@ const answers = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
 
 describe('a delivered event', () => {
-  it('carries both signatures over the exact bytes of its body [D-53]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
-    await world.emit(1_999);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+  it('carries both signatures over the exact bytes of its body [D-53]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
+    await env.emit(1_999);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
 
     const [webhook] = receiver.received;
     expect(webhook).toMatchObject({
@@ -47,12 +47,12 @@ describe('a delivered event', () => {
     expect(verified).toEqual(webhook?.event);
   });
 
-  it('has the same bytes and the same id in every attempt [D-52]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
-    await world.emit(1_999);
+  it('has the same bytes and the same id in every attempt [D-52]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
+    await env.emit(1_999);
     receiver.answerNext({ status: 500 }, { status: 404 });
-    for (const laterMs of [0, 10_000, 20 * MINUTE_MS]) await world.deliver({ laterMs });
+    for (const laterMs of [0, 10_000, 20 * MINUTE_MS]) await env.deliver({ laterMs });
 
     expect(answers(receiver)).toEqual(['1: 500', '1: 404', '1: 200']);
     expect(new Set(receiver.received.map(({ rawBody }) => rawBody.toString('hex'))).size).toBe(1);
@@ -61,29 +61,26 @@ describe('a delivered event', () => {
   });
 
   it('has signatures of both secrets for 24 h after a change, in the list only [D-53]', async ({
-    world,
+    env,
   }) => {
     const newSecret = 'brand new secret';
-    const [byOld, byNew] = [
-      await world.startReceiver(SECRET),
-      await world.startReceiver(newSecret),
-    ];
-    const configId = await world.addConfig({ url: byOld.url });
+    const [byOld, byNew] = [await env.startReceiver(SECRET), await env.startReceiver(newSecret)];
+    const configId = await env.addConfig({ url: byOld.url });
     const change = (url: string, secret: string) =>
-      updateWebhookConfig(world.db, {
-        merchantId: world.merchantId,
+      updateWebhookConfig(env.db, {
+        merchantId: env.merchantId,
         configId,
         url,
         eventTypes: ['subscription.cycle_charged'],
         reseal: (stored) =>
-          world.sealing.open(stored, configId) === secret
+          env.sealing.open(stored, configId) === secret
             ? null
-            : { sealedSigner: world.sealing.seal(secret, configId), isStoredReadable: true },
+            : { sealedSigner: env.sealing.seal(secret, configId), isStoredReadable: true },
         at: Date.now(),
       });
     const sent = async (receiver: WebhookReceiver) => {
-      await world.emit(1_999);
-      expect(await world.deliver()).toEqual(NOTHING_LEFT);
+      await env.emit(1_999);
+      expect(await env.deliver()).toEqual(NOTHING_LEFT);
       const webhook = receiver.received.at(-1);
       return {
         listed: String(webhook?.headers['webhook-signature']).split(' ').length,
@@ -98,177 +95,175 @@ describe('a delivered event', () => {
     expect(await change(byNew.url, newSecret)).toBe(true);
     expect(await sent(byNew)).toEqual({ listed: 2, standard: true, xpay: true });
 
-    const { previousSignerUntil } = await world.config(configId);
+    const { previousSignerUntil } = await env.config(configId);
     expect(previousSignerUntil).toBeGreaterThan(Date.now() + 23.9 * HOUR_MS);
     expect(previousSignerUntil).toBeLessThanOrEqual(Date.now() + DAY_MS);
-    await world.db.update(webhookConfigs).set({ previousSignerUntil: Date.now() - 1 });
+    await env.db.update(webhookConfigs).set({ previousSignerUntil: Date.now() - 1 });
     expect(await sent(byNew)).toEqual({ listed: 1, standard: true, xpay: true });
   });
 });
 
 describe('an event', () => {
   it('is delivered in the order of the sequence when events fill two batches [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(...Array.from({ length: 60 }, (_, index) => 1_000 + index));
-    await world.emit(5_000, 5_001);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(...Array.from({ length: 60 }, (_, index) => 1_000 + index));
+    await env.emit(5_000, 5_001);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
 
     expect(sequences(receiver)).toEqual(Array.from({ length: 62 }, (_, index) => index + 1));
-    expect((await world.progress(configId)).at(-1)).toBe('62 DELIVERED 1');
-    expect(await world.deliver({ laterMs: DAY_MS })).toEqual(NOTHING_LEFT);
+    expect((await env.progress(configId)).at(-1)).toBe('62 DELIVERED 1');
+    expect(await env.deliver({ laterMs: DAY_MS })).toEqual(NOTHING_LEFT);
     expect(receiver.received).toHaveLength(62);
   });
 
-  it('holds back later events until its third failure [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000, 2_000);
+  it('holds back later events until its third failure [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 500 }, { status: 500 }, { status: 500 });
 
-    const first = await world.deliver();
+    const first = await env.deliver();
     expect(first.remaining).toBe(2);
     expect(first.nextDelayMs).toBeGreaterThan(about(5_000).atLeast);
     expect(first.nextDelayMs).toBeLessThanOrEqual(about(5_000).atMost);
     // Too early: nothing is sent.
-    expect((await world.deliver({ laterMs: 2_000 })).remaining).toBe(2);
+    expect((await env.deliver({ laterMs: 2_000 })).remaining).toBe(2);
     expect(answers(receiver)).toEqual(['1: 500']);
 
-    const second = await world.deliver({ laterMs: 10_000 });
+    const second = await env.deliver({ laterMs: 10_000 });
     expect(second.nextDelayMs).toBeGreaterThan(about(5 * MINUTE_MS).atLeast);
     expect(second.nextDelayMs).toBeLessThanOrEqual(about(5 * MINUTE_MS).atMost);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 2', '2 PENDING 0']);
+    expect(await env.progress(configId)).toEqual(['1 PENDING 2', '2 PENDING 0']);
 
-    const third = await world.deliver({ laterMs: 10 * MINUTE_MS });
+    const third = await env.deliver({ laterMs: 10 * MINUTE_MS });
     expect(third.remaining).toBe(1);
     expect(third.nextDelayMs).toBeGreaterThan(about(30 * MINUTE_MS).atLeast);
     expect(third.nextDelayMs).toBeLessThanOrEqual(about(30 * MINUTE_MS).atMost);
     expect(answers(receiver)).toEqual(['1: 500', '1: 500', '1: 500', '2: 200']);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 3', '2 DELIVERED 1']);
+    expect(await env.progress(configId)).toEqual(['1 PENDING 3', '2 DELIVERED 1']);
 
-    expect(await world.deliver({ laterMs: 2 * HOUR_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.deliver({ laterMs: 2 * HOUR_MS })).toEqual(NOTHING_LEFT);
     expect(answers(receiver).at(-1)).toBe('1: 200');
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 4', '2 DELIVERED 1']);
-    expect(await world.deliver({ laterMs: 9 * DAY_MS })).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 4', '2 DELIVERED 1']);
+    expect(await env.deliver({ laterMs: 9 * DAY_MS })).toEqual(NOTHING_LEFT);
     expect(receiver.received).toHaveLength(5);
   });
 
-  it('is marked FAILED after its tenth failure [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('is marked FAILED after its tenth failure [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.answerWith({ status: 503 });
     let laterMs = 0;
     for (let attempt = 1; attempt <= 9; attempt += 1) {
-      const { nextDelayMs } = await world.deliver({ laterMs });
-      expect(await world.progress(configId)).toEqual([`1 PENDING ${attempt}`]);
+      const { nextDelayMs } = await env.deliver({ laterMs });
+      expect(await env.progress(configId)).toEqual([`1 PENDING ${attempt}`]);
       laterMs += (nextDelayMs ?? Number.NaN) + 1_000;
     }
-    expect(await world.deliver({ laterMs })).toEqual(NOTHING_LEFT);
-    expect(await world.progress(configId)).toEqual(['1 FAILED 10']);
+    expect(await env.deliver({ laterMs })).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 FAILED 10']);
     // Without jitter the schedule spans 75.6 h, less than the five days before a deactivation.
-    expect((await world.config(configId)).isActive).toBe(true);
-    expect(await world.deliver({ laterMs: laterMs + 2 * DAY_MS })).toEqual(NOTHING_LEFT);
+    expect((await env.config(configId)).isActive).toBe(true);
+    expect(await env.deliver({ laterMs: laterMs + 2 * DAY_MS })).toEqual(NOTHING_LEFT);
     expect(receiver.received).toHaveLength(10);
   });
 });
 
 describe('a webhook configuration', () => {
-  it('gets no event of a type that it did not subscribe to [D-50]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url, eventTypes: ['intent.success'] });
-    await world.emit(1_000);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+  it('gets no event of a type that it did not subscribe to [D-50]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url, eventTypes: ['intent.success'] });
+    await env.emit(1_000);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(receiver.received).toEqual([]);
   });
 
-  it('gets a new event at once when 60 others wait for later attempts [D-54]', async ({
-    world,
-  }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
-    await world.emit(...Array.from({ length: 60 }, () => 1_000));
+  it('gets a new event at once when 60 others wait for later attempts [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
+    await env.emit(...Array.from({ length: 60 }, () => 1_000));
     const nextAttemptAt = Date.now() + HOUR_MS;
-    await world.db.update(webhookDeliveries).set({ attempts: 3, nextAttemptAt });
-    await world.emit(2_000);
-    expect((await world.deliver()).remaining).toBe(60);
+    await env.db.update(webhookDeliveries).set({ attempts: 3, nextAttemptAt });
+    await env.emit(2_000);
+    expect((await env.deliver()).remaining).toBe(60);
     expect(sequences(receiver)).toEqual([61]);
   });
 });
 
 describe('concurrent drains of one endpoint', () => {
-  it('send each event once, in order [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1, 2, 3, 4, 5, 6, 7, 8);
-    await Promise.all([world.deliver(), world.deliver(), world.deliver(), world.deliver()]);
+  it('send each event once, in order [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1, 2, 3, 4, 5, 6, 7, 8);
+    await Promise.all([env.deliver(), env.deliver(), env.deliver(), env.deliver()]);
     expect(sequences(receiver)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    expect(new Set(await world.progress(configId)).size).toBe(8);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    expect(new Set(await env.progress(configId)).size).toBe(8);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(receiver.received).toHaveLength(8);
   });
 
-  it('leave no event behind when it was committed during a send [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('leave no event behind when it was committed during a send [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     const second: Promise<unknown>[] = [];
     receiver.onReceive(async ({ event }) => {
       if (event.sequence > 1) return;
-      await world.emit(2_000);
+      await env.emit(2_000);
       // The second drain finds the stream claimed and skips it.
-      second.push(world.deliver());
+      second.push(env.deliver());
       await second[0];
     });
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
 
     expect(await Promise.all(second)).toEqual([{ remaining: 2, nextDelayMs: 1_000 }]);
     expect(sequences(receiver)).toEqual([1, 2]);
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
-  it('skip a crashed process’s claim until it expires [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
-    await world.emit(1_000, 2_000);
+  it('skip a crashed process’s claim until it expires [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
+    await env.emit(1_000, 2_000);
     const isFirst = eq(webhookDeliveries.sequence, 1);
     const claim = (claimedUntil: number) =>
-      world.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirst);
+      env.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirst);
     await claim(Date.now() + 40_000);
-    expect(await world.deliver()).toEqual({ remaining: 2, nextDelayMs: 1_000 });
+    expect(await env.deliver()).toEqual({ remaining: 2, nextDelayMs: 1_000 });
     expect(receiver.received).toEqual([]);
 
     await claim(Date.now() - 1_000);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(sequences(receiver)).toEqual([1, 2]);
   });
 
   it('record a delivery once when an answer arrives after its claim has expired [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.answerNext({ status: 500 });
     // During the first request its claim expires, and another process sends the event.
     receiver.onReceive(async () => {
       if (receiver.received.length > 1) return;
-      await world.db.update(webhookDeliveries).set({ claimedUntil: Date.now() - 1 });
-      expect(await world.deliver()).toEqual(NOTHING_LEFT);
+      await env.db.update(webhookDeliveries).set({ claimedUntil: Date.now() - 1 });
+      expect(await env.deliver()).toEqual(NOTHING_LEFT);
     });
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(answers(receiver)).toEqual(['1: 500', '1: 200']);
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1']);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
   });
 });
 
 describe('a stream without a subscriber', () => {
-  it('has nothing to deliver [D-50]', async ({ world }) => {
-    await world.emit(1_000);
-    expect(await world.deliver()).toEqual(NOTHING_LEFT);
-    await world.dispatch();
-    expect(world.woken).toEqual([]);
+  it('has nothing to deliver [D-50]', async ({ env }) => {
+    await env.emit(1_000);
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    await env.dispatch();
+    expect(env.woken).toEqual([]);
   });
 });

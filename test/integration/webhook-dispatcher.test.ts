@@ -4,10 +4,10 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { onWebhookWorld } from '../support/webhook-world.ts';
-import type { WebhookWorld } from '../support/webhook-world.ts';
+import { onWebhookQueues } from '../support/webhook-environment.ts';
+import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
-const it = onWebhookWorld();
+const it = onWebhookQueues();
 
 /** An upper bound for waits, not an expected duration. */
 const SOON = { timeout: 30_000, interval: 10 };
@@ -15,11 +15,10 @@ const SOON = { timeout: 30_000, interval: 10 };
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
-const submit = (world: WebhookWorld, streamId: string, { dispatcher } = world) =>
-  dispatcher.submit({ merchantId: world.merchantId, streamId, nowAt: Date.now() });
-const pending = async (world: WebhookWorld) =>
-  (await world.db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING')
-    .length;
+const submit = (env: WebhookEnvironment, streamId: string, { dispatcher } = env) =>
+  dispatcher.submit({ merchantId: env.merchantId, streamId, nowAt: Date.now() });
+const pending = async (env: WebhookEnvironment) =>
+  (await env.db.select().from(webhookDeliveries)).filter(({ state }) => state === 'PENDING').length;
 
 /** The database with a count of the statements sent to it. */
 function counting(db: Db) {
@@ -33,14 +32,14 @@ function counting(db: Db) {
 }
 
 describe('the first delivery of a stream', () => {
-  it('needs two SQL statements for all its events and endpoints [D-54]', async ({ world }) => {
-    const [one, two] = [await world.startReceiver(), await world.startReceiver()];
-    await world.addConfig({ url: one.url });
-    await world.addConfig({ url: two.url });
-    await world.emit(1_000, 2_000, 3_000);
-    const { db, count } = counting(world.db);
-    const process = world.startProcess(db);
-    await world.dispatch(process);
+  it('needs two SQL statements for all its events and endpoints [D-54]', async ({ env }) => {
+    const [one, two] = [await env.startReceiver(), await env.startReceiver()];
+    await env.addConfig({ url: one.url });
+    await env.addConfig({ url: two.url });
+    await env.emit(1_000, 2_000, 3_000);
+    const { db, count } = counting(env.db);
+    const process = env.startProcess(db);
+    await env.dispatch(process);
     expect([sequences(one), sequences(two)]).toEqual([
       [1, 2, 3],
       [1, 2, 3],
@@ -49,112 +48,112 @@ describe('the first delivery of a stream', () => {
     expect(process.woken).toEqual([]);
   });
 
-  it('includes an event that is committed while it sends [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+  it('includes an event that is committed while it sends [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     receiver.onReceive(async ({ event }) => {
-      if (event.sequence === 1) await world.emit(2_000);
+      if (event.sequence === 1) await env.emit(2_000);
     });
-    await world.dispatch();
+    await env.dispatch();
     expect(sequences(receiver)).toEqual([1, 2]);
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
-    expect(world.woken).toEqual([]);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
+    expect(env.woken).toEqual([]);
   });
 
-  it('leaves a failed event and later ones to the endpoint queue [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000, 2_000);
+  it('leaves a failed event and later ones to the endpoint queue [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 500 });
-    await world.dispatch();
-    await world.dispatch();
+    await env.dispatch();
+    await env.dispatch();
     expect(sequences(receiver)).toEqual([1]);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
-    expect(world.woken).toEqual([configId]);
-    expect(await world.deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
+    expect(await env.progress(configId)).toEqual(['1 PENDING 1', '2 PENDING 0']);
+    expect(env.woken).toEqual([configId]);
+    expect(await env.deliver({ laterMs: 10_000 })).toMatchObject({ remaining: 0 });
     expect(sequences(receiver)).toEqual([1, 1, 2]);
   });
 
   it('does not wait for another endpoint that hangs, also when more events come [D-54]', async ({
-    world,
+    env,
   }) => {
-    const [dead, alive] = [await world.startReceiver(), await world.startReceiver()];
+    const [dead, alive] = [await env.startReceiver(), await env.startReceiver()];
     dead.answerWith('hang');
-    const deadId = await world.addConfig({ url: dead.url });
-    const aliveId = await world.addConfig({ url: alive.url });
-    await world.emit(1_000);
-    const delivering = world.dispatch();
+    const deadId = await env.addConfig({ url: dead.url });
+    const aliveId = await env.addConfig({ url: alive.url });
+    await env.emit(1_000);
+    const delivering = env.dispatch();
     await dead.waitFor(1);
     for (const sequence of [2, 3]) {
-      await world.emit(1_000 * sequence);
-      submit(world, world.streamId);
+      await env.emit(1_000 * sequence);
+      submit(env, env.streamId);
       await alive.waitFor(sequence);
     }
     expect(dead.received).toHaveLength(1);
-    expect(world.woken).toEqual([]);
+    expect(env.woken).toEqual([]);
 
     await dead.close();
     await delivering;
     expect(sequences(alive)).toEqual([1, 2, 3]);
-    expect(await world.progress(aliveId)).toEqual([
+    expect(await env.progress(aliveId)).toEqual([
       '1 DELIVERED 1',
       '2 DELIVERED 1',
       '3 DELIVERED 1',
     ]);
-    expect(await world.progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
-    expect(world.woken).toEqual([deadId]);
+    expect(await env.progress(deadId)).toEqual(['1 PENDING 1', '2 PENDING 0', '3 PENDING 0']);
+    expect(env.woken).toEqual([deadId]);
   });
 
   it('drops events that were stored while their configuration was switched off [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
-    await world.db.update(webhookConfigs).set({ isActive: false });
-    await world.dispatch();
-    expect(await world.progress(configId)).toEqual(['1 DROPPED 0']);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
+    await env.db.update(webhookConfigs).set({ isActive: false });
+    await env.dispatch();
+    expect(await env.progress(configId)).toEqual(['1 DROPPED 0']);
     expect(receiver.received).toEqual([]);
   });
 
   it('is left to the endpoint queue when the endpoint’s breaker is open [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_000);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_000);
     const open = (pausedUntil: number) =>
-      world.db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
+      env.db.update(webhookConfigs).set({ consecutiveFailures: 5, pausedUntil });
     await open(Date.now() + 60_000);
-    await world.dispatch();
-    expect(world.woken).toEqual([]);
+    await env.dispatch();
+    expect(env.woken).toEqual([]);
     await open(Date.now() - 1);
-    await world.dispatch();
-    expect(world.woken).toEqual([configId]);
+    await env.dispatch();
+    expect(env.woken).toEqual([configId]);
     expect(receiver.received).toEqual([]);
-    expect(await world.progress(configId)).toEqual(['1 PENDING 0']);
+    expect(await env.progress(configId)).toEqual(['1 PENDING 0']);
   });
 });
 
 describe('the delivery window of an endpoint', () => {
   it('has eight requests in flight at most, and leaves the rest to the queue [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     receiver.answerWith('hang');
-    await world.emitTo(...streamIds(20));
-    for (const streamId of streamIds(8)) submit(world, streamId);
+    await env.emitTo(...streamIds(20));
+    for (const streamId of streamIds(8)) submit(env, streamId);
     await receiver.waitFor(8);
-    for (const streamId of streamIds(20).slice(8)) submit(world, streamId);
-    await vi.waitFor(() => expect(world.woken).toEqual([configId]), SOON);
+    for (const streamId of streamIds(20).slice(8)) submit(env, streamId);
+    await vi.waitFor(() => expect(env.woken).toEqual([configId]), SOON);
     expect(receiver.received).toHaveLength(8);
-    expect(await world.progress(configId)).toEqual(Array.from({ length: 20 }, () => '1 PENDING 0'));
+    expect(await env.progress(configId)).toEqual(Array.from({ length: 20 }, () => '1 PENDING 0'));
 
     await receiver.close();
-    await world.dispatcher.drain(30_000);
-    const attempted = await world.progress(configId);
+    await env.dispatcher.drain(30_000);
+    const attempted = await env.progress(configId);
     expect(attempted.toSorted()).toEqual([
       ...Array.from({ length: 12 }, () => '1 PENDING 0'),
       ...Array.from({ length: 8 }, () => '1 PENDING 1'),
@@ -163,9 +162,9 @@ describe('the delivery window of an endpoint', () => {
 });
 
 describe('two processes', () => {
-  it('send each delivery once when both dispatch the same streams [D-54]', async ({ world }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
+  it('send each delivery once when both dispatch the same streams [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
     const underWay = new Set<string>();
     const twice: string[] = [];
     receiver.onReceive(async ({ event }) => {
@@ -175,15 +174,15 @@ describe('two processes', () => {
       underWay.delete(event.eventId);
     });
     const ids = streamIds(30);
-    await world.emitTo(...ids, ...ids);
-    const other = world.startProcess();
+    await env.emitTo(...ids, ...ids);
+    const other = env.startProcess();
     for (const streamId of ids) {
-      submit(world, streamId);
-      submit(world, streamId, { ...world, ...other });
+      submit(env, streamId);
+      submit(env, streamId, { ...env, ...other });
     }
     await vi.waitFor(async () => {
-      await world.deliver();
-      expect(await pending(world)).toBe(0);
+      await env.deliver();
+      expect(await pending(env)).toBe(0);
     }, SOON);
     expect(twice).toEqual([]);
     const received = receiver.received.map(({ event }) => event.eventId);
@@ -192,24 +191,24 @@ describe('two processes', () => {
   });
 
   it('keep the order of each stream while dispatchers and the queue race [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    await env.addConfig({ url: receiver.url });
     receiver.answerNext(...[500, 200, 200, 500, 200, 500].map((status) => ({ status })));
     const ids = streamIds(6);
-    const other = world.startProcess();
+    const other = env.startProcess();
     for (let wave = 0; wave < 5; wave += 1) {
-      await world.emitTo(...ids);
+      await env.emitTo(...ids);
       for (const streamId of ids) {
-        submit(world, streamId);
-        submit(world, streamId, { ...world, ...other });
+        submit(env, streamId);
+        submit(env, streamId, { ...env, ...other });
       }
-      await world.deliver();
+      await env.deliver();
     }
     await vi.waitFor(async () => {
-      await world.deliver({ laterMs: 60_000 });
-      expect(await pending(world)).toBe(0);
+      await env.deliver({ laterMs: 60_000 });
+      expect(await pending(env)).toBe(0);
     }, SOON);
     for (const streamId of ids) {
       const taken = receiver.received
@@ -221,18 +220,18 @@ describe('two processes', () => {
   });
 
   it('wake the queue when one commits an event while the other is sending [D-54]', async ({
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
-    await world.emit(1_000);
-    const first = world.dispatch();
+    await env.emit(1_000);
+    const first = env.dispatch();
     await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
-    const other = world.startProcess();
-    await world.emit(2_000);
-    await world.dispatch(other);
+    const other = env.startProcess();
+    await env.emit(2_000);
+    await env.dispatch(other);
     expect(other.woken).toEqual([configId]);
     answer.open();
     await first;
@@ -241,22 +240,20 @@ describe('two processes', () => {
 });
 
 describe('a process that stops', () => {
-  it('finishes its requests in flight and leaves the rest to the queue [D-54]', async ({
-    world,
-  }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
+  it('finishes its requests in flight and leaves the rest to the queue [D-54]', async ({ env }) => {
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
     const answer = gate();
     receiver.onReceive(() => answer.isOpen);
-    await world.emit(1_000, 2_000);
-    submit(world, world.streamId);
+    await env.emit(1_000, 2_000);
+    submit(env, env.streamId);
     await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON);
-    const stopped = world.dispatcher.drain(30_000);
+    const stopped = env.dispatcher.drain(30_000);
     answer.open();
     await stopped;
     expect(sequences(receiver)).toEqual([1]);
-    expect(await world.progress(configId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
-    expect(new Set(world.woken)).toEqual(new Set([configId]));
-    expect(await world.deliver()).toMatchObject({ remaining: 0 });
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 PENDING 0']);
+    expect(new Set(env.woken)).toEqual(new Set([configId]));
+    expect(await env.deliver()).toMatchObject({ remaining: 0 });
   });
 });

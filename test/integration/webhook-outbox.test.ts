@@ -13,27 +13,25 @@ import {
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { onWebhookWorld } from '../support/webhook-world.ts';
-import type { WebhookWorld } from '../support/webhook-world.ts';
+import { onWebhookQueues } from '../support/webhook-environment.ts';
+import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
 const URL = 'https://example.com/hooks';
 const OCCURRED_AT = Date.UTC(2027, 0, 31, 12, 0, 0, 123);
 
-const it = onWebhookWorld();
+const it = onWebhookQueues();
 
 const event = (type: EventToStore['type'], content: object = {}): EventToStore => ({
   type,
   occurredAt: OCCURRED_AT,
   body: (envelope) => ({ ...envelope, eventType: type, ...content }),
 });
-const append = (world: WebhookWorld, streamId: string, ...events: EventToStore[]) =>
-  world.db.transaction((tx) =>
-    appendEvents(tx, { merchantId: world.merchantId, streamId }, events),
-  );
-const stored = (world: WebhookWorld) =>
-  world.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
-const deliveries = async (world: WebhookWorld) => {
-  const rows = await world.db
+const append = (env: WebhookEnvironment, streamId: string, ...events: EventToStore[]) =>
+  env.db.transaction((tx) => appendEvents(tx, { merchantId: env.merchantId, streamId }, events));
+const stored = (env: WebhookEnvironment) =>
+  env.db.select().from(outboxEvents).orderBy(asc(outboxEvents.sequence));
+const deliveries = async (env: WebhookEnvironment) => {
+  const rows = await env.db
     .select({
       configId: webhookDeliveries.configId,
       type: outboxEvents.type,
@@ -47,13 +45,13 @@ const deliveries = async (world: WebhookWorld) => {
 
 describe('the outbox', () => {
   it('numbers events from 1 over all types, and stores the body as it is sent [D-52]', async ({
-    world,
+    env,
   }) => {
-    await append(world, 'sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
-    await append(world, 'sub_1', event('intent.success'), event('subscription.cycle_charged'));
-    await append(world, 'sub_2', event('intent.created'));
+    await append(env, 'sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
+    await append(env, 'sub_1', event('intent.success'), event('subscription.cycle_charged'));
+    await append(env, 'sub_2', event('intent.created'));
 
-    const rows = await stored(world);
+    const rows = await stored(env);
     expect(rows.map((row) => `${row.streamId} ${row.sequence} ${row.type}`).toSorted()).toEqual([
       'sub_1 1 intent.created',
       'sub_1 2 intent.success',
@@ -69,14 +67,14 @@ describe('the outbox', () => {
   });
 
   it('numbers events without gaps in commit order when 20 transactions write at once [D-52]', async ({
-    world,
+    env,
   }) => {
     await Promise.all(
       Array.from({ length: 20 }, () =>
-        append(world, 'sub_1', event('intent.created'), event('intent.success')),
+        append(env, 'sub_1', event('intent.created'), event('intent.success')),
       ),
     );
-    const rows = await stored(world);
+    const rows = await stored(env);
     expect(rows.map((row) => row.sequence)).toEqual(
       Array.from({ length: 40 }, (_, index) => index + 1),
     );
@@ -85,50 +83,50 @@ describe('the outbox', () => {
     );
   });
 
-  it('stores nothing when the transaction fails [D-51]', async ({ world }) => {
-    await world.addConfig({ url: URL, eventTypes: ['intent.created'] });
-    const failing = world.db.transaction(async (tx) => {
-      await appendEvents(tx, { merchantId: world.merchantId, streamId: 'sub_1' }, [
+  it('stores nothing when the transaction fails [D-51]', async ({ env }) => {
+    await env.addConfig({ url: URL, eventTypes: ['intent.created'] });
+    const failing = env.db.transaction(async (tx) => {
+      await appendEvents(tx, { merchantId: env.merchantId, streamId: 'sub_1' }, [
         event('intent.created'),
       ]);
       throw new Error('the cause failed');
     });
     await expect(failing).rejects.toThrow('the cause failed');
-    expect(await stored(world)).toEqual([]);
-    expect(await deliveries(world)).toEqual([]);
-    await append(world, 'sub_1', event('intent.created'));
-    expect((await stored(world)).map((row) => row.sequence)).toEqual([1]);
+    expect(await stored(env)).toEqual([]);
+    expect(await deliveries(env)).toEqual([]);
+    await append(env, 'sub_1', event('intent.created'));
+    expect((await stored(env)).map((row) => row.sequence)).toEqual([1]);
   });
 
   it('creates a delivery for each active configuration with the event’s type [D-50]', async ({
-    world,
+    env,
   }) => {
-    const both = await world.addConfig({
+    const both = await env.addConfig({
       url: URL,
       eventTypes: ['intent.created', 'intent.failed'],
     });
-    const one = await world.addConfig({ url: URL, eventTypes: ['intent.failed'] });
-    const off = await world.addConfig({ url: URL, eventTypes: ['intent.failed'] });
-    await deactivateWebhookConfig(world.db, {
-      merchantId: world.merchantId,
+    const one = await env.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    const off = await env.addConfig({ url: URL, eventTypes: ['intent.failed'] });
+    await deactivateWebhookConfig(env.db, {
+      merchantId: env.merchantId,
       configId: off,
       url: URL,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
     await append(
-      world,
+      env,
       'sub_1',
       event('intent.created'),
       event('intent.failed'),
       event('subscription.ended'),
     );
-    await world.db.transaction((tx) =>
+    await env.db.transaction((tx) =>
       appendEvents(tx, { merchantId: 'mer_of_another', streamId: 'sub_1' }, [
         event('intent.failed'),
       ]),
     );
-    expect((await deliveries(world)).toSorted()).toEqual(
+    expect((await deliveries(env)).toSorted()).toEqual(
       [
         `${both} intent.created PENDING`,
         `${both} intent.failed PENDING`,
@@ -137,95 +135,95 @@ describe('the outbox', () => {
     );
   });
 
-  it('sends no statement when there is no event', async ({ world }) => {
+  it('sends no statement when there is no event', async ({ env }) => {
     const unreachable = createDb({
       url: 'postgres://127.0.0.1:1/none',
       poolSize: 1,
       applicationName: 't',
     });
     await expect(
-      appendEvents(unreachable.db, { merchantId: world.merchantId, streamId: 'sub_1' }, []),
+      appendEvents(unreachable.db, { merchantId: env.merchantId, streamId: 'sub_1' }, []),
     ).resolves.toBeUndefined();
     await unreachable.close();
   });
 });
 
 describe('the sweep for overdue deliveries', () => {
-  const stalledAfter = (world: WebhookWorld, ms: number) =>
-    stalledEndpoints(world.db, Date.now() + ms, 10);
-  const endpoint = (world: WebhookWorld, configId: string) => ({
-    merchantId: world.merchantId,
+  const stalledAfter = (env: WebhookEnvironment, ms: number) =>
+    stalledEndpoints(env.db, Date.now() + ms, 10);
+  const endpoint = (env: WebhookEnvironment, configId: string) => ({
+    merchantId: env.merchantId,
     configId,
   });
   const first = eq(webhookDeliveries.sequence, 1);
 
-  it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async ({ world }) => {
-    const configIds = [await world.addConfig({ url: URL }), await world.addConfig({ url: URL })];
-    await world.emit(1_000, 2_000);
-    expect(await stalledAfter(world, 20_000)).toEqual([]);
-    expect(new Set(await stalledAfter(world, 31_000))).toEqual(
-      new Set(configIds.map((id) => endpoint(world, id))),
+  it('finds an endpoint once when a delivery is more than 30 s late [D-54]', async ({ env }) => {
+    const configIds = [await env.addConfig({ url: URL }), await env.addConfig({ url: URL })];
+    await env.emit(1_000, 2_000);
+    expect(await stalledAfter(env, 20_000)).toEqual([]);
+    expect(new Set(await stalledAfter(env, 31_000))).toEqual(
+      new Set(configIds.map((id) => endpoint(env, id))),
     );
-    expect(await stalledAfter(world, 31_000)).toHaveLength(2);
+    expect(await stalledAfter(env, 31_000)).toHaveLength(2);
   });
 
   it('skips a delivery that is claimed, settled, or behind a later attempt [D-54]', async ({
-    world,
+    env,
   }) => {
-    const configId = await world.addConfig({ url: URL });
-    const own = [endpoint(world, configId)];
-    await world.emit(1_000, 2_000);
+    const configId = await env.addConfig({ url: URL });
+    const own = [endpoint(env, configId)];
+    await env.emit(1_000, 2_000);
     const claim = (claimedUntil: number | null) =>
-      world.db.update(webhookDeliveries).set({ claimedUntil }).where(first);
+      env.db.update(webhookDeliveries).set({ claimedUntil }).where(first);
     await claim(Date.now() + 40_000);
-    expect(await stalledAfter(world, 31_000)).toEqual([]);
+    expect(await stalledAfter(env, 31_000)).toEqual([]);
     await claim(Date.now() - 1_000);
-    expect(await stalledAfter(world, 31_000)).toEqual(own);
+    expect(await stalledAfter(env, 31_000)).toEqual(own);
     await claim(null);
 
     const nextAttemptAt = Date.now() + 60_000;
-    await world.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
-    expect(await stalledAfter(world, 31_000)).toEqual([]);
-    expect(await stalledAfter(world, 60_000 + 31_000)).toEqual(own);
+    await env.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
+    expect(await stalledAfter(env, 31_000)).toEqual([]);
+    expect(await stalledAfter(env, 60_000 + 31_000)).toEqual(own);
     // After three failures the first event holds back no other: the second is late itself.
-    await world.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
-    expect(await stalledAfter(world, 31_000)).toEqual(own);
+    await env.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
+    expect(await stalledAfter(env, 31_000)).toEqual(own);
 
-    await world.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
-    expect(await stalledAfter(world, 90_000)).toEqual([]);
+    await env.db.update(webhookDeliveries).set({ state: 'DELIVERED' });
+    expect(await stalledAfter(env, 90_000)).toEqual([]);
   });
 
-  it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async ({ world }) => {
-    const configId = await world.addConfig({ url: URL });
-    await world.emit(1_000);
+  it('skips an endpoint until 30 s after its breaker’s pause [D-54]', async ({ env }) => {
+    const configId = await env.addConfig({ url: URL });
+    await env.emit(1_000);
     const pausedUntil = Date.now() + 60_000;
-    await world.db.update(webhookConfigs).set({ consecutiveFailures: 9, pausedUntil });
-    expect(await stalledAfter(world, 31_000)).toEqual([]);
-    expect(await stalledAfter(world, 60_000 + 29_000)).toEqual([]);
-    expect(await stalledAfter(world, 60_000 + 31_000)).toEqual([endpoint(world, configId)]);
+    await env.db.update(webhookConfigs).set({ consecutiveFailures: 9, pausedUntil });
+    expect(await stalledAfter(env, 31_000)).toEqual([]);
+    expect(await stalledAfter(env, 60_000 + 29_000)).toEqual([]);
+    expect(await stalledAfter(env, 60_000 + 31_000)).toEqual([endpoint(env, configId)]);
   });
 
   it('skips an endpoint when its queue has claimed another late delivery [D-54]', async ({
-    world,
+    env,
   }) => {
-    const configId = await world.addConfig({ url: URL });
-    await world.emitTo('sub_1', 'sub_2');
+    const configId = await env.addConfig({ url: URL });
+    await env.emitTo('sub_1', 'sub_2');
     const isFirstStream = eq(webhookDeliveries.streamId, 'sub_1');
     const claimedUntil = Date.now() + 40_000;
-    await world.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirstStream);
-    expect(await stalledAfter(world, 31_000)).toEqual([]);
-    await world.db.update(webhookDeliveries).set({ claimedUntil: null });
-    expect(await stalledAfter(world, 31_000)).toEqual([endpoint(world, configId)]);
+    await env.db.update(webhookDeliveries).set({ claimedUntil }).where(isFirstStream);
+    expect(await stalledAfter(env, 31_000)).toEqual([]);
+    await env.db.update(webhookDeliveries).set({ claimedUntil: null });
+    expect(await stalledAfter(env, 31_000)).toEqual([endpoint(env, configId)]);
   });
 });
 
 describe('webhook configurations', () => {
-  const ref = (world: WebhookWorld, configId: string) => ({
-    merchantId: world.merchantId,
+  const ref = (env: WebhookEnvironment, configId: string) => ({
+    merchantId: env.merchantId,
     configId,
   });
-  const update = (world: WebhookWorld, merchantId: string, configId: string, url: string) =>
-    updateWebhookConfig(world.db, {
+  const update = (env: WebhookEnvironment, merchantId: string, configId: string, url: string) =>
+    updateWebhookConfig(env.db, {
       merchantId,
       configId,
       url,
@@ -235,28 +233,24 @@ describe('webhook configurations', () => {
     });
 
   it('are listed oldest first, inactive ones on request only, deleted ones never [IF-4.14]', async ({
-    world,
+    env,
   }) => {
     const ids = [
-      await world.addConfig({ url: `${URL}/1` }),
-      await world.addConfig({ url: `${URL}/2` }),
-      await world.addConfig({ url: `${URL}/3` }),
+      await env.addConfig({ url: `${URL}/1` }),
+      await env.addConfig({ url: `${URL}/2` }),
+      await env.addConfig({ url: `${URL}/3` }),
     ] as const;
-    await deactivateWebhookConfig(world.db, {
-      ...ref(world, ids[1]),
+    await deactivateWebhookConfig(env.db, {
+      ...ref(env, ids[1]),
       url: `${URL}/2`,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
-    expect(await deleteWebhookConfig(world.db, { ...ref(world, ids[2]), at: OCCURRED_AT })).toBe(
-      true,
-    );
-    expect(await deleteWebhookConfig(world.db, { ...ref(world, ids[2]), at: OCCURRED_AT })).toBe(
-      false,
-    );
+    expect(await deleteWebhookConfig(env.db, { ...ref(env, ids[2]), at: OCCURRED_AT })).toBe(true);
+    expect(await deleteWebhookConfig(env.db, { ...ref(env, ids[2]), at: OCCURRED_AT })).toBe(false);
 
     const listed = async (includeInactive: boolean) =>
-      (await listWebhookConfigs(world.db, world.merchantId, { includeInactive })).map(
+      (await listWebhookConfigs(env.db, env.merchantId, { includeInactive })).map(
         (config) => `${config.id} ${config.isActive}`,
       );
     expect(await listed(false)).toEqual([`${ids[0]} true`]);
@@ -265,10 +259,10 @@ describe('webhook configurations', () => {
     );
   });
 
-  it('are active again with no failures after an update [D-55]', async ({ world }) => {
-    const configId = await world.addConfig({ url: URL });
-    await deactivateWebhookConfig(world.db, {
-      ...ref(world, configId),
+  it('are active again with no failures after an update [D-55]', async ({ env }) => {
+    const configId = await env.addConfig({ url: URL });
+    await deactivateWebhookConfig(env.db, {
+      ...ref(env, configId),
       url: URL,
       reason: 'failing_for_five_days',
       at: OCCURRED_AT,
@@ -278,9 +272,9 @@ describe('webhook configurations', () => {
       pausedUntil: OCCURRED_AT,
       failingSince: OCCURRED_AT,
     };
-    await world.db.update(webhookConfigs).set(failures);
-    expect(await update(world, world.merchantId, configId, `${URL}/new`)).toBe(true);
-    expect(await world.config(configId)).toMatchObject({
+    await env.db.update(webhookConfigs).set(failures);
+    expect(await update(env, env.merchantId, configId, `${URL}/new`)).toBe(true);
+    expect(await env.config(configId)).toMatchObject({
       url: `${URL}/new`,
       eventTypes: ['intent.failed'],
       isActive: true,
@@ -294,29 +288,29 @@ describe('webhook configurations', () => {
     });
   });
 
-  it('stay active when the failing URL was replaced meanwhile [D-54]', async ({ world }) => {
-    const configId = await world.addConfig({ url: URL });
-    await deactivateWebhookConfig(world.db, {
-      ...ref(world, configId),
+  it('stay active when the failing URL was replaced meanwhile [D-54]', async ({ env }) => {
+    const configId = await env.addConfig({ url: URL });
+    await deactivateWebhookConfig(env.db, {
+      ...ref(env, configId),
       url: `${URL}/old`,
       reason: 'endpoint_gone',
       at: OCCURRED_AT,
     });
-    expect((await world.config(configId)).isActive).toBe(true);
+    expect((await env.config(configId)).isActive).toBe(true);
   });
 
   it('cannot be changed when they are another merchant’s, unknown or deleted [D-21]', async ({
-    world,
+    env,
   }) => {
-    const configId = await world.addConfig({ url: URL });
-    const before = await world.config(configId);
-    expect(await update(world, 'mer_of_another', configId, `${URL}/x`)).toBe(false);
-    expect(await update(world, world.merchantId, 'whc_unknown', `${URL}/x`)).toBe(false);
+    const configId = await env.addConfig({ url: URL });
+    const before = await env.config(configId);
+    expect(await update(env, 'mer_of_another', configId, `${URL}/x`)).toBe(false);
+    expect(await update(env, env.merchantId, 'whc_unknown', `${URL}/x`)).toBe(false);
     const theirs = { merchantId: 'mer_of_another', configId, at: OCCURRED_AT };
-    expect(await deleteWebhookConfig(world.db, theirs)).toBe(false);
-    expect(await world.config(configId)).toEqual(before);
+    expect(await deleteWebhookConfig(env.db, theirs)).toBe(false);
+    expect(await env.config(configId)).toEqual(before);
 
-    await deleteWebhookConfig(world.db, { ...ref(world, configId), at: OCCURRED_AT });
-    expect(await update(world, world.merchantId, configId, `${URL}/x`)).toBe(false);
+    await deleteWebhookConfig(env.db, { ...ref(env, configId), at: OCCURRED_AT });
+    expect(await update(env, env.merchantId, configId, `${URL}/x`)).toBe(false);
   });
 });

@@ -7,14 +7,14 @@ import {
 } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { startTimeSkippingServer } from '../support/temporal-servers.ts';
-import { onWebhookWorld } from '../support/webhook-world.ts';
+import { onWebhookQueues } from '../support/webhook-environment.ts';
 
 const HOUR_MS = 3_600_000;
 /** 5 s + 5 min + 30 min + 2 h + 5 h + 10 h + 14 h + 20 h + 24 h. */
 const SCHEDULE_MS = 272_105_000;
 
 // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-const it = onWebhookWorld().extend('server', async ({}, { onCleanup }) => {
+const it = onWebhookQueues().extend('server', async ({}, { onCleanup }) => {
   const server = await startTimeSkippingServer();
   onCleanup(() => server.teardown());
   return server;
@@ -23,13 +23,13 @@ const it = onWebhookWorld().extend('server', async ({}, { onCleanup }) => {
 describe('an event', () => {
   it('is marked FAILED after ten attempts in 75.6 hours when its endpoint stays down [D-54]', async ({
     server,
-    world,
+    env,
   }) => {
-    const receiver = await world.startReceiver();
-    const configId = await world.addConfig({ url: receiver.url });
-    await world.emit(1_999);
+    const receiver = await env.startReceiver();
+    const configId = await env.addConfig({ url: receiver.url });
+    await env.emit(1_999);
     receiver.answerWith({ status: 503 });
-    const { merchantId } = world;
+    const { merchantId } = env;
     const workflowWorker = await Worker.create({
       connection: server.nativeConnection,
       taskQueue: 'billing',
@@ -38,7 +38,7 @@ describe('an event', () => {
     const activityWorker = await Worker.create({
       connection: server.nativeConnection,
       taskQueue: 'webhooks',
-      activities: world.activities,
+      activities: env.activities,
     });
     const delivering = async () => {
       const handle = await server.client.workflow.signalWithStart<typeof webhookEndpoint>(
@@ -58,7 +58,7 @@ describe('an event', () => {
     const tookMs = await workflowWorker.runUntil(activityWorker.runUntil(delivering()));
     await receiver.close();
 
-    expect(await world.progress(configId)).toEqual(['1 FAILED 10']);
+    expect(await env.progress(configId)).toEqual(['1 FAILED 10']);
     expect(receiver.received).toHaveLength(10);
     // The workflow's time skips days; each signature has the real time.
     expect(receiver.received.every((webhook) => webhook.isStandardSignatureValid)).toBe(true);

@@ -14,7 +14,7 @@ import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import {
   begin,
   decline,
@@ -34,9 +34,9 @@ import {
 
 const record = recorderOn(onDevServer());
 
-async function inReview(world: World) {
+async function inReview(env: TestEnvironment) {
   return vi.waitFor(async () => {
-    const [attempt] = await world.db
+    const [attempt] = await env.db
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.state, 'REVIEW'));
@@ -45,8 +45,8 @@ async function inReview(world: World) {
   }, 10_000);
 }
 
-const settle = (world: World, attemptId: string) =>
-  decideReview(world.db, attemptId, {
+const settle = (env: TestEnvironment, attemptId: string) =>
+  decideReview(env.db, attemptId, {
     outcome: 'not_charged',
     gatewayId: null,
     code: null,
@@ -55,96 +55,96 @@ const settle = (world: World, attemptId: string) =>
   });
 
 describe('record', () => {
-  record('checkout-then-sleep', async ({ world }) => {
-    const ref = await world.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
-    await pay(world, ref);
-    await sleeps(world, ref);
-    expect(await keepSubscription(world, 'checkout-then-sleep', ref)).toBeGreaterThan(0);
+  record('checkout-then-sleep', async ({ env }) => {
+    const ref = await env.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
+    await pay(env, ref);
+    await sleeps(env, ref);
+    expect(await keepSubscription(env, 'checkout-then-sleep', ref)).toBeGreaterThan(0);
   });
 
-  record('checkout-expired', async ({ world }) => {
-    const { clock, ref } = await begin(world);
-    await world.advance(clock, START + 25 * 3_600_000);
-    expect(await keepSubscription(world, 'checkout-expired', ref)).toBeGreaterThan(0);
+  record('checkout-expired', async ({ env }) => {
+    const { clock, ref } = await begin(env);
+    await env.advance(clock, START + 25 * 3_600_000);
+    expect(await keepSubscription(env, 'checkout-expired', ref)).toBeGreaterThan(0);
   });
 
-  record('trial-to-end', async ({ world }) => {
-    const { clock, ref } = await begin(world, {
+  record('trial-to-end', async ({ env }) => {
+    const { clock, ref } = await begin(env, {
       cycleCount: 3,
       trial: { interval: 'DAY', count: 7 },
     });
-    await pay(world, ref);
-    await world.advance(clock, '2028-02-01T00:00:00Z');
-    expect(await keepSubscription(world, 'trial-to-end', ref)).toBeGreaterThan(0);
+    await pay(env, ref);
+    await env.advance(clock, '2028-02-01T00:00:00Z');
+    expect(await keepSubscription(env, 'trial-to-end', ref)).toBeGreaterThan(0);
   });
 
-  record('dunning-to-recovery', async ({ world }) => {
-    const { clock, ref } = await unpaid(world);
-    await decline(world, ref, 2);
-    await send(world, ref, { kind: 'manualRetry' });
-    await world.advance(clock, '2027-02-28T05:00:00Z');
-    await world.workflows.execute(ref, newMethodCommand(await world.token()));
-    await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepSubscription(world, 'dunning-to-recovery', ref)).toBeGreaterThan(0);
+  record('dunning-to-recovery', async ({ env }) => {
+    const { clock, ref } = await unpaid(env);
+    await decline(env, ref, 2);
+    await send(env, ref, { kind: 'manualRetry' });
+    await env.advance(clock, '2027-02-28T05:00:00Z');
+    await env.workflows.execute(ref, newMethodCommand(await env.token()));
+    await env.advance(clock, '2027-03-01T00:00:00Z');
+    expect(await keepSubscription(env, 'dunning-to-recovery', ref)).toBeGreaterThan(0);
   });
 
-  record('edit-pause-cancel', async ({ world }) => {
-    const { clock, ref } = await unpaid(world);
-    await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
-    await send(world, ref, { kind: 'pause' });
+  record('edit-pause-cancel', async ({ env }) => {
+    const { clock, ref } = await unpaid(env);
+    await send(env, ref, { kind: 'edit', newAmountMinor: 2_500 });
+    await send(env, ref, { kind: 'pause' });
     const newNextPaymentAt = Date.parse('2027-04-15T00:00:00Z');
-    await send(world, ref, { kind: 'unpause', newNextPaymentAt });
-    await world.advance(clock, '2027-04-16T00:00:00Z');
-    await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepSubscription(world, 'edit-pause-cancel', ref)).toBeGreaterThan(0);
+    await send(env, ref, { kind: 'unpause', newNextPaymentAt });
+    await env.advance(clock, '2027-04-16T00:00:00Z');
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepSubscription(env, 'edit-pause-cancel', ref)).toBeGreaterThan(0);
   });
 
-  record('unknown-outcome', async ({ world }) => {
-    const { ref } = await unpaid(world);
+  record('unknown-outcome', async ({ env }) => {
+    const { ref } = await unpaid(env);
     for (const fault of [
       { operation: 'charge', effect: 'none' },
       { operation: 'lookup', effect: 'done' },
     ]) {
-      await world.control('POST', '/control/faults', {
+      await env.control('POST', '/control/faults', {
         ...fault,
         fault: 'error_500',
         count: 1_000,
         match: {},
       });
     }
-    await send(world, ref, { kind: 'manualRetry' });
-    await world.control('DELETE', '/control/faults');
-    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 40_000);
-    expect(await keepSubscription(world, 'unknown-outcome', ref)).toBeGreaterThan(0);
+    await send(env, ref, { kind: 'manualRetry' });
+    await env.control('DELETE', '/control/faults');
+    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).toBeNull(), 40_000);
+    expect(await keepSubscription(env, 'unknown-outcome', ref)).toBeGreaterThan(0);
   });
 
-  record('review', async ({ world }) => {
-    const { ref } = await unpaid(world);
-    await spoilMethod(world, (await world.state(ref)).paymentMethodId);
-    await send(world, ref, { kind: 'manualRetry' });
-    const attempt = await inReview(world);
-    await send(world, ref, { kind: 'edit', newAmountMinor: 2_500 });
-    await settle(world, attempt.id);
-    await world.workflows.recheck(ref);
-    await vi.waitFor(async () => expect((await world.state(ref)).openAttempt).toBeNull(), 10_000);
-    expect(await keepSubscription(world, 'review', ref)).toBeGreaterThan(0);
+  record('review', async ({ env }) => {
+    const { ref } = await unpaid(env);
+    await spoilMethod(env, (await env.state(ref)).paymentMethodId);
+    await send(env, ref, { kind: 'manualRetry' });
+    const attempt = await inReview(env);
+    await send(env, ref, { kind: 'edit', newAmountMinor: 2_500 });
+    await settle(env, attempt.id);
+    await env.workflows.recheck(ref);
+    await vi.waitFor(async () => expect((await env.state(ref)).openAttempt).toBeNull(), 10_000);
+    expect(await keepSubscription(env, 'review', ref)).toBeGreaterThan(0);
 
     const watched = { merchantId: ref.merchantId, attemptId: attempt.id };
     const workflowId = lateChargeWorkflowId(attempt.id);
-    await world.payments.watchLateCharge(watched);
-    const handle = world.client.workflow.getHandle(workflowId);
+    await env.payments.watchLateCharge(watched);
+    const handle = env.client.workflow.getHandle(workflowId);
     await vi.waitFor(async () => {
       expect((await handle.describe()).historyLength).toBeGreaterThan(10);
     }, 10_000);
-    const { owed, paymentMethodId } = await world.state(ref);
-    const card = await world.gateway.saveMethod({
+    const { owed, paymentMethodId } = await env.state(ref);
+    const card = await env.gateway.saveMethod({
       key: 'of-the-late-charge',
-      token: await world.token(),
+      token: await env.token(),
       session: checkoutCommand('').checkoutSessionId,
     });
     if (card.kind !== 'saved' || !owed) throw new Error('no card to charge');
     const { amountMinor, currency, gatewayKey: key } = attempt;
-    await world.gateway.charge({
+    await env.gateway.charge({
       key,
       gatewayMethodId: card.card.gatewayMethodId,
       amountMinor,
@@ -153,99 +153,99 @@ describe('record', () => {
     });
     await handle.signal('poke');
     await handle.result();
-    expect(await keep(world, 'late-charge', workflowId)).toBe(1);
+    expect(await keep(env, 'late-charge', workflowId)).toBe(1);
   });
 
-  record('payment-review', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('payment-review', async ({ env }) => {
+    const payments = paymentsIn(env);
     const ref = await payments.tokenised();
-    await spoilMethod(world, (await payments.intent(ref)).paymentMethodId);
-    const paying = world.payments.pay({ ...ref, token: null });
-    const attempt = await inReview(world);
-    await settle(world, attempt.id);
-    await world.payments.wakePayment(ref);
+    await spoilMethod(env, (await payments.intent(ref)).paymentMethodId);
+    const paying = env.payments.pay({ ...ref, token: null });
+    const attempt = await inReview(env);
+    await settle(env, attempt.id);
+    await env.payments.wakePayment(ref);
     expect((await paying).kind).toBe('declined');
-    expect(await keep(world, 'payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
+    expect(await keep(env, 'payment-review', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('operator', async ({ world }) => {
-    const { ref } = await unpaid(world);
-    const handle = workflowOf(world, ref);
+  record('operator', async ({ env }) => {
+    const { ref } = await unpaid(env);
+    const handle = workflowOf(env, ref);
     await handle.signal('edit', 'junk');
     await handle.signal('pause');
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'));
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'));
     await handle.cancel();
     await handle.result();
-    expect(await keepSubscription(world, 'operator', ref)).toBeGreaterThan(0);
+    expect(await keepSubscription(env, 'operator', ref)).toBeGreaterThan(0);
   });
 
-  record('webhook-endpoint', async ({ world }) => {
+  record('webhook-endpoint', async ({ env }) => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
     receiver.answerNext({ status: 500 });
-    const configId = await world.subscribe(receiver.url, 'a-secret-of-the-merchant');
-    await begin(world);
+    const configId = await env.subscribe(receiver.url, 'a-secret-of-the-merchant');
+    await begin(env);
     await receiver.waitFor(3);
     const workflowId = webhookEndpointWorkflowId(configId);
-    await world.client.workflow.getHandle(workflowId).result();
-    expect(await keep(world, 'webhook-endpoint', workflowId)).toBeGreaterThan(0);
+    await env.client.workflow.getHandle(workflowId).result();
+    expect(await keep(env, 'webhook-endpoint', workflowId)).toBeGreaterThan(0);
     await receiver.close();
   });
 
-  record('payment', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('payment', async ({ env }) => {
+    const payments = paymentsIn(env);
     const ref = await payments.payment('hosted');
-    await world.payments.pay({ ...ref, token: await payments.card() });
-    expect(await keep(world, 'payment', paymentWorkflowId(ref.intentId))).toBe(1);
+    await env.payments.pay({ ...ref, token: await payments.card() });
+    expect(await keep(env, 'payment', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('payment-unknown', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('payment-unknown', async ({ env }) => {
+    const payments = paymentsIn(env);
     const ref = await payments.tokenised();
     const fault = { match: {}, count: 1_000 };
-    await world.control('POST', '/control/faults', {
+    await env.control('POST', '/control/faults', {
       ...fault,
       operation: 'charge',
       fault: 'lose_answer',
     });
-    await world.control('POST', '/control/faults', {
+    await env.control('POST', '/control/faults', {
       ...fault,
       operation: 'lookup',
       fault: 'error_500',
     });
-    const paying = world.payments.pay({ ...ref, token: null });
+    const paying = env.payments.pay({ ...ref, token: null });
     await vi.waitFor(async () => expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']), {
       timeout: 20_000,
       interval: 100,
     });
-    await world.control('DELETE', '/control/faults');
+    await env.control('DELETE', '/control/faults');
     expect(await paying).toEqual({ kind: 'succeeded' });
-    expect(await keep(world, 'payment-unknown', paymentWorkflowId(ref.intentId))).toBe(1);
+    expect(await keep(env, 'payment-unknown', paymentWorkflowId(ref.intentId))).toBe(1);
   });
 
-  record('refund', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('refund', async ({ env }) => {
+    const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
-    await world.payments.refund(ref);
-    expect(await keep(world, 'refund', refundWorkflowId(ref.refundId))).toBe(1);
+    await env.payments.refund(ref);
+    expect(await keep(env, 'refund', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('setup-method', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('setup-method', async ({ env }) => {
+    const payments = paymentsIn(env);
     const { customerId: _, ...ref } = await payments.setup();
-    await world.payments.saveMethod({ ...ref, ...(await payments.card()) });
-    expect(await keep(world, 'setup-method', setupMethodWorkflowId(ref.setupMethodId))).toBe(1);
+    await env.payments.saveMethod({ ...ref, ...(await payments.card()) });
+    expect(await keep(env, 'setup-method', setupMethodWorkflowId(ref.setupMethodId))).toBe(1);
   });
 
-  record('maintenance', async ({ world }) => {
-    const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
-    const handle = await world.client.workflow.start('maintenance', {
+  record('maintenance', async ({ env }) => {
+    const workflowId = maintenanceWorkflowId(env.taskQueuePrefix);
+    const handle = await env.client.workflow.start('maintenance', {
       workflowId,
-      taskQueue: `${world.taskQueuePrefix}billing`,
+      taskQueue: `${env.taskQueuePrefix}billing`,
     });
     await vi.waitFor(async () => {
       expect((await handle.describe()).historyLength).toBeGreaterThan(8);
     }, 10_000);
-    expect(await keep(world, 'maintenance', workflowId)).toBeGreaterThan(0);
+    expect(await keep(env, 'maintenance', workflowId)).toBeGreaterThan(0);
     await handle.terminate('recorded');
   });
 });

@@ -9,8 +9,8 @@ import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { NewSubscription } from '../support/lives.ts';
-import type { World } from '../support/world.ts';
+import type { NewSubscription } from '../support/subscriptions.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const FOLDER = 'test/replay/histories';
 
@@ -27,7 +27,7 @@ export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
 
 /** Writes the history of every run of a workflow to `<path>-<n>.json`. Returns their number. */
 export async function keep(
-  { client }: Pick<World, 'client'>,
+  { client }: Pick<TestEnvironment, 'client'>,
   path: string,
   workflowId: string,
 ): Promise<number> {
@@ -62,19 +62,23 @@ function withoutThisMachine(json: string): string {
 export const START = Date.parse('2027-01-31T00:00:00Z');
 
 /** Creates a subscription on a test clock at START. */
-export async function begin(world: World, terms: NewSubscription['terms'] = {}) {
-  const clock = await world.createClock(START);
-  const ref = await world.create({ createdAt: START, testClockId: clock, terms });
+export async function begin(env: TestEnvironment, terms: NewSubscription['terms'] = {}) {
+  const clock = await env.createClock(START);
+  const ref = await env.create({ createdAt: START, testClockId: clock, terms });
   return { clock, ref };
 }
 
-export async function pay(world: World, ref: SubscriptionRef, card?: string): Promise<void> {
-  await world.workflows.execute(ref, checkoutCommand(await world.token(card)));
+export async function pay(
+  env: TestEnvironment,
+  ref: SubscriptionRef,
+  card?: string,
+): Promise<void> {
+  await env.workflows.execute(ref, checkoutCommand(await env.token(card)));
 }
 
 /** Sends a command. Its id is the kind and the subscription; `nth` makes further ids. */
 export const send = (
-  { workflows }: World,
+  { workflows }: TestEnvironment,
   ref: SubscriptionRef,
   command: Omit<Command, 'commandId'> & Record<string, unknown>,
   nth = '',
@@ -84,20 +88,23 @@ export const send = (
     commandId: `${command.kind}:${ref.subscriptionId}${nth}`,
   } as Command);
 
-export const decline = ({ control }: World, { subscriptionId }: SubscriptionRef, count: number) =>
-  control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count });
+export const decline = (
+  { control }: TestEnvironment,
+  { subscriptionId }: SubscriptionRef,
+  count: number,
+) => control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count });
 
 /** Creates a subscription whose second cycle is declined. */
-export async function unpaid(world: World) {
-  const { clock, ref } = await begin(world, { cycleCount: 3 });
-  await pay(world, ref);
-  await decline(world, ref, 1);
-  await world.advance(clock, '2027-02-28T00:00:00Z');
+export async function unpaid(env: TestEnvironment) {
+  const { clock, ref } = await begin(env, { cycleCount: 3 });
+  await pay(env, ref);
+  await decline(env, ref, 1);
+  await env.advance(clock, '2027-02-28T00:00:00Z');
   return { clock, ref };
 }
 
 /** Gives one method an empty gateway id, which the gateway rejects. A former one gets the id `gone`. */
-export async function spoilMethod({ db }: World, id: string | null): Promise<void> {
+export async function spoilMethod({ db }: TestEnvironment, id: string | null): Promise<void> {
   await db
     .update(paymentMethods)
     .set({ gatewayMethodId: 'gone' })
@@ -108,17 +115,17 @@ export async function spoilMethod({ db }: World, id: string | null): Promise<voi
     .where(eq(paymentMethods.id, id ?? ''));
 }
 
-export function workflowOf({ client }: World, { subscriptionId }: SubscriptionRef) {
+export function workflowOf({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) {
   return client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
 }
 
-export const keepSubscription = (world: World, path: string, ref: SubscriptionRef) =>
-  keep(world, path, subscriptionWorkflowId(ref.subscriptionId));
+export const keepSubscription = (env: TestEnvironment, path: string, ref: SubscriptionRef) =>
+  keep(env, path, subscriptionWorkflowId(ref.subscriptionId));
 
 /** Waits until the subscription's run is a new one with at most one timer. */
-export async function sleeps(world: World, ref: SubscriptionRef): Promise<void> {
+export async function sleeps(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
   await vi.waitFor(async () => {
-    const { historyLength } = await workflowOf(world, ref).describe();
+    const { historyLength } = await workflowOf(env, ref).describe();
     expect(historyLength).toBeLessThanOrEqual(6);
   }, 20_000);
 }

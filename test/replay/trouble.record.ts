@@ -10,7 +10,7 @@ import {
 } from '../../workflows/one-off-orders/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 import {
   begin,
   keep,
@@ -42,8 +42,8 @@ function withFailures(activities: Activities): Activities {
   return Object.fromEntries(entries) as Activities;
 }
 
-const fault = (world: World, operation: string, effect = 'done') =>
-  world.control('POST', '/control/faults', {
+const fault = (env: TestEnvironment, operation: string, effect = 'done') =>
+  env.control('POST', '/control/faults', {
     operation,
     effect,
     fault: 'error_500',
@@ -51,93 +51,97 @@ const fault = (world: World, operation: string, effect = 'done') =>
     match: {},
   });
 
-const keepEnded = async (world: World, path: string, ref: SubscriptionRef): Promise<number> => {
-  await workflowOf(world, ref).result();
-  return keepSubscription(world, path, ref);
+const keepEnded = async (
+  env: TestEnvironment,
+  path: string,
+  ref: SubscriptionRef,
+): Promise<number> => {
+  await workflowOf(env, ref).result();
+  return keepSubscription(env, path, ref);
 };
 
 describe('record', () => {
-  record('gave-up', async ({ world }) => {
-    const { clock, ref } = await begin(world, { cycleCount: 3 });
-    await pay(world, ref);
+  record('gave-up', async ({ env }) => {
+    const { clock, ref } = await begin(env, { cycleCount: 3 });
+    await pay(env, ref);
     // One more failure than the activity has attempts.
     failures.record = 7;
-    await workflowOf(world, ref).signal('pause');
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 60_000);
+    await workflowOf(env, ref).signal('pause');
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 60_000);
     failures.chargeAttempt = 6;
     failures.loadSubscription = 7;
     failures.deliverPending = 3;
     const newNextPaymentAt = Date.parse('2027-02-20T00:00:00Z');
-    await send(world, ref, { kind: 'unpause', newNextPaymentAt });
-    await world.advance(clock, '2027-02-21T00:00:00Z');
-    await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    expect(await keepEnded(world, 'gave-up', ref)).toBeGreaterThan(0);
+    await send(env, ref, { kind: 'unpause', newNextPaymentAt });
+    await env.advance(clock, '2027-02-21T00:00:00Z');
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepEnded(env, 'gave-up', ref)).toBeGreaterThan(0);
   });
 
-  record('restarted', async ({ world }) => {
-    const { clock, ref } = await begin(world, { cycleCount: 2 });
-    await pay(world, ref);
-    await workflowOf(world, ref).terminate('to be started again');
-    await world.workflows.recheck(ref);
-    await world.advance(clock, '2027-03-01T00:00:00Z');
-    expect(await keepEnded(world, 'restarted', ref)).toBe(1);
+  record('restarted', async ({ env }) => {
+    const { clock, ref } = await begin(env, { cycleCount: 2 });
+    await pay(env, ref);
+    await workflowOf(env, ref).terminate('to be started again');
+    await env.workflows.recheck(ref);
+    await env.advance(clock, '2027-03-01T00:00:00Z');
+    expect(await keepEnded(env, 'restarted', ref)).toBe(1);
   });
 
-  record('cancelled-in-doubt', async ({ world }) => {
-    const { ref } = await unpaid(world);
-    await fault(world, 'charge', 'none');
-    await fault(world, 'lookup');
-    await send(world, ref, { kind: 'manualRetry' });
-    await send(world, ref, { kind: 'cancel', reason: 'cancelled' });
-    await world.control('DELETE', '/control/faults');
-    expect(await keepEnded(world, 'cancelled-in-doubt', ref)).toBeGreaterThan(0);
+  record('cancelled-in-doubt', async ({ env }) => {
+    const { ref } = await unpaid(env);
+    await fault(env, 'charge', 'none');
+    await fault(env, 'lookup');
+    await send(env, ref, { kind: 'manualRetry' });
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    await env.control('DELETE', '/control/faults');
+    expect(await keepEnded(env, 'cancelled-in-doubt', ref)).toBeGreaterThan(0);
   });
 
-  record('refund-unknown', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('refund-unknown', async ({ env }) => {
+    const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
-    await fault(world, 'refund');
-    const refunding = world.payments.refund(ref);
+    await fault(env, 'refund');
+    const refunding = env.payments.refund(ref);
     await vi.waitFor(async () => {
       expect((await payments.refundRow(ref)).state).toBe('UNKNOWN');
     }, 20_000);
-    await world.control('DELETE', '/control/faults');
+    await env.control('DELETE', '/control/faults');
     await refunding;
-    expect(await keep(world, 'refund-unknown', refundWorkflowId(ref.refundId))).toBe(1);
+    expect(await keep(env, 'refund-unknown', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('refund-review', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('refund-review', async ({ env }) => {
+    const payments = paymentsIn(env);
     const { ref } = await payments.refund(await payments.paid());
-    await world.db.update(refunds).set({ gatewayChargeId: '' }).where(eq(refunds.id, ref.refundId));
-    const refunding = world.payments.refund(ref);
+    await env.db.update(refunds).set({ gatewayChargeId: '' }).where(eq(refunds.id, ref.refundId));
+    const refunding = env.payments.refund(ref);
     await vi.waitFor(async () => {
       expect((await payments.refundRow(ref)).state).toBe('REVIEW');
     }, 20_000);
-    await decideReview(world.db, ref.refundId, {
+    await decideReview(env.db, ref.refundId, {
       outcome: 'not_refunded',
       gatewayId: null,
       code: null,
       by: 'Ada',
       note: 'nothing there',
     });
-    await world.payments.wakeRefund(ref);
+    await env.payments.wakeRefund(ref);
     await refunding;
-    expect(await keep(world, 'refund-review', refundWorkflowId(ref.refundId))).toBe(1);
+    expect(await keep(env, 'refund-review', refundWorkflowId(ref.refundId))).toBe(1);
   });
 
-  record('setup-method-unknown', async ({ world }) => {
-    const payments = paymentsIn(world);
+  record('setup-method-unknown', async ({ env }) => {
+    const payments = paymentsIn(env);
     const { customerId: _, ...ref } = await payments.setup();
-    await fault(world, 'methods');
-    const saving = world.payments.saveMethod({ ...ref, ...(await payments.card()) });
-    const handle = world.client.workflow.getHandle(setupMethodWorkflowId(ref.setupMethodId));
+    await fault(env, 'methods');
+    const saving = env.payments.saveMethod({ ...ref, ...(await payments.card()) });
+    const handle = env.client.workflow.getHandle(setupMethodWorkflowId(ref.setupMethodId));
     await vi.waitFor(async () => {
       expect((await handle.describe()).historyLength).toBeGreaterThan(10);
     }, 40_000);
-    await world.control('DELETE', '/control/faults');
+    await env.control('DELETE', '/control/faults');
     await saving;
     await handle.result();
-    expect(await keep(world, 'setup-method-unknown', handle.workflowId)).toBe(1);
+    expect(await keep(env, 'setup-method-unknown', handle.workflowId)).toBe(1);
   });
 });

@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
@@ -19,10 +18,10 @@ import {
   webhookEndpointWorkflowId,
 } from '../../workflows/webhook-endpoint/messages.ts';
 import { onTimeSkippingServer } from '../support/environment.ts';
-import type { World } from '../support/world.ts';
+import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 import { keep, recorderOn } from './recorder.ts';
 
-/** Paths that take days: workflows that retry until they continue as new, on a time-skipping server. */
+/** Paths that take days: workflows that retry until they continue as new, on a time-skipping env.server. */
 
 /** The number of pending answers that are left. */
 const pendingLeft = { chargePayment: 60 };
@@ -53,57 +52,56 @@ function withFakeAnswers(activities: Activities): Activities {
 }
 
 async function startWorkflow(
-  server: TestWorkflowEnvironment,
-  world: World,
+  env: TimeSkippingEnvironment,
   type: string,
   workflowId: string,
   input: object,
 ) {
-  const taskQueue = `${world.taskQueuePrefix}billing`;
-  return server.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
+  const taskQueue = `${env.taskQueuePrefix}billing`;
+  return env.client.workflow.start(type, { workflowId, taskQueue, args: [input] });
 }
 
 describe('record', () => {
-  record('payment-long', async ({ server, world }) => {
-    const { merchantId } = world;
+  record('payment-long', async ({ env }) => {
+    const { merchantId } = env;
     const workflowId = paymentWorkflowId('in_that_waits');
     const input = { merchantId, intentId: 'in_that_waits', token: null, lookups: 0 };
-    await (await startWorkflow(server, world, PAYMENT_WORKFLOW, workflowId, input)).result();
-    expect(await keep(server, 'payment-long', workflowId)).toBe(2);
+    await (await startWorkflow(env, PAYMENT_WORKFLOW, workflowId, input)).result();
+    expect(await keep(env, 'payment-long', workflowId)).toBe(2);
   });
 
-  record('webhook-endpoint-long', async ({ server, world }) => {
-    const { merchantId } = world;
+  record('webhook-endpoint-long', async ({ env }) => {
+    const { merchantId } = env;
     const workflowId = webhookEndpointWorkflowId('whc_that_waits');
     const input = { merchantId, configId: 'whc_that_waits' };
-    const handle = await startWorkflow(server, world, WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
+    const handle = await startWorkflow(env, WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
     // Wake-ups during a breaker pause, and during one that ends before the next attempt.
     for (const drains of [2, 3]) {
       await vi.waitFor(() => expect(drained).toBe(drains), 20_000);
       await handle.signal(wake);
-      await server.sleep(61_000);
+      await env.server.sleep(61_000);
     }
     await vi.waitFor(() => expect(drained).toBe(4), 20_000);
     await handle.signal(breakerClosed);
     await handle.result();
-    expect(await keep(server, 'webhook-endpoint-long', workflowId)).toBe(2);
+    expect(await keep(env, 'webhook-endpoint-long', workflowId)).toBe(2);
   });
 
-  record('late-charge-none', async ({ server, world }) => {
-    const { merchantId } = world;
+  record('late-charge-none', async ({ env }) => {
+    const { merchantId } = env;
     const workflowId = lateChargeWorkflowId('att_that_waits');
     const input = { merchantId, attemptId: 'att_that_waits', lookups: 0 };
-    await (await startWorkflow(server, world, LATE_CHARGE_WORKFLOW, workflowId, input)).result();
-    expect(await keep(server, 'late-charge-none', workflowId)).toBe(1);
+    await (await startWorkflow(env, LATE_CHARGE_WORKFLOW, workflowId, input)).result();
+    expect(await keep(env, 'late-charge-none', workflowId)).toBe(1);
   });
 
-  record('maintenance-long', async ({ server, world }) => {
-    const workflowId = maintenanceWorkflowId(world.taskQueuePrefix);
-    const handle = await startWorkflow(server, world, MAINTENANCE_WORKFLOW, workflowId, {});
-    await server.sleep(1_100_000);
+  record('maintenance-long', async ({ env }) => {
+    const workflowId = maintenanceWorkflowId(env.taskQueuePrefix);
+    const handle = await startWorkflow(env, MAINTENANCE_WORKFLOW, workflowId, {});
+    await env.server.sleep(1_100_000);
     await vi.waitFor(async () => {
       expect((await handle.describe()).runId).not.toBe(handle.firstExecutionRunId);
     }, 20_000);
-    expect(await keep(server, 'maintenance-long', workflowId)).toBe(2);
+    expect(await keep(env, 'maintenance-long', workflowId)).toBe(2);
   });
 });

@@ -5,7 +5,7 @@ import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 
 describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a browser,', () => {
   it('shows every operation, and loads everything from this server [D-§7]', async () => {
-    const world = await createApiWorld();
+    const env = await createApiWorld();
     const browser = await launchChromium();
     try {
       const page = await browser.newPage();
@@ -14,11 +14,11 @@ describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a 
       page.on('request', (request) => requested.push(request.url()));
       page.on('console', (message) => errors.push(message.text()));
       page.on('pageerror', (error) => errors.push(error.message));
-      await page.goto(`${world.url}/docs`);
+      await page.goto(`${env.url}/docs`);
       await page.getByText('/subscription/manual-retry').waitFor();
       const summaries = page.locator('.opblock-summary-path');
       expect(await summaries.count()).toBeGreaterThanOrEqual(OPERATIONS.length);
-      expect(requested.map((url) => url.replace(world.url, '')).toSorted()).toEqual([
+      expect(requested.map((url) => url.replace(env.url, '')).toSorted()).toEqual([
         '/docs',
         '/docs/start.js',
         '/docs/swagger-ui-bundle.js',
@@ -28,7 +28,7 @@ describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a 
       expect(errors).toEqual([]);
     } finally {
       await browser.close();
-      await world.close();
+      await env.close();
     }
   });
 });

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, vi } from 'vitest';
 import type { Shop } from '../support/shop.ts';
-import { DECLINED, onHostedPages } from '../support/hosted-world.ts';
+import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { cardOf } from '../support/payer.ts';
 import {
   fieldsOf,
@@ -232,13 +232,13 @@ describe('a new card, in a browser,', () => {
   });
 
   test('pays the owed cycle while UNPAID, and is kept when its charge is declined [D-30, D-33]', async ({
-    world,
+    env,
     subscribed,
   }) => {
     const subscription = await subscribed();
     const { page, subscriptionId } = subscription;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
-    await world.control('POST', '/control/declines', decline);
+    await env.control('POST', '/control/declines', decline);
     await subscription.advance('2027-02-15T12:00:00Z');
     await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(subscription.updateUrl);

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 
-import { DECLINED, onHostedPages } from '../support/hosted-world.ts';
+import { DECLINED, onHostedPages } from '../support/hosted-pages.ts';
 import { cardOf, PAYING_CARD } from '../support/payer.ts';
 import {
   fieldsOf,

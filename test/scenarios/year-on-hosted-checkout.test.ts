@@ -3,7 +3,7 @@ import { onDevServer } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
-import type { World } from '../support/world.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
 
 const test = onDevServer();
 
@@ -13,7 +13,7 @@ interface Created {
 }
 
 /** Creates a subscription over HTTP, on its own test clock that starts at `startsAt`. */
-async function subscribe(world: World, shop: Shop, startsAt: string, terms: object) {
+async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, terms: object) {
   const now = Date.parse(startsAt);
   const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
   const { testClockId } = clock;
@@ -43,19 +43,19 @@ async function subscribe(world: World, shop: Shop, startsAt: string, terms: obje
     },
     news: (count: number) => shop.news(subscriptionId, count),
     declineNext: (code: string, count: number) =>
-      world.control('POST', '/control/declines', { subscriptionId, code, count }),
+      env.control('POST', '/control/declines', { subscriptionId, code, count }),
     /** Outcome and amount of every charge at the gateway. */
     book: async () => {
-      const ref = { merchantId: world.merchantId, subscriptionId };
-      const booked = await world.book(ref);
+      const ref = { merchantId: env.merchantId, subscriptionId };
+      const booked = await env.book(ref);
       return booked.map(({ outcome, amountMinor }) => `${outcome} ${amountMinor}`);
     },
     /** Advances the clock, and expects no further charge and no further event. */
     expectNothingFurther: async (until: string) => {
-      const ref = { merchantId: world.merchantId, subscriptionId };
-      const charges = (await world.book(ref)).length;
+      const ref = { merchantId: env.merchantId, subscriptionId };
+      const charges = (await env.book(ref)).length;
       await shop.merchant.post('/test-clock/advance', { testClockId, to: Date.parse(until) });
-      expect(await world.book(ref)).toHaveLength(charges);
+      expect(await env.book(ref)).toHaveLength(charges);
       await shop.expectAllDelivered(subscriptionId);
       expect(await shop.news(subscriptionId, 0)).toEqual([]);
     },
@@ -64,11 +64,11 @@ async function subscribe(world: World, shop: Shop, startsAt: string, terms: obje
 
 describe('a subscription in a leap year', () => {
   test('is charged on each due day when one charge is declined [D-05, D-30, D-51]', async ({
-    world,
+    env,
     shop,
   }) => {
     // Given a trial that ends on the 31st, with a card from the hosted page
-    const subscription = await subscribe(world, shop, '2028-01-24T09:30:00Z', {
+    const subscription = await subscribe(env, shop, '2028-01-24T09:30:00Z', {
       cycleCount: 12,
       trialPeriodCount: 7,
       trialPeriodInterval: 'DAY',
@@ -182,9 +182,9 @@ describe('a subscription in a leap year', () => {
 });
 
 describe('an upfront amount', () => {
-  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async ({ world, shop }) => {
+  test('replaces the first month’s amount only [D-§4, D-34, D-51]', async ({ env, shop }) => {
     // Given a payer whose first card is declined on the page and whose second is not
-    const subscription = await subscribe(world, shop, '2027-10-31T18:00:00Z', {
+    const subscription = await subscribe(env, shop, '2027-10-31T18:00:00Z', {
       amount: 2_500,
       currency: 'EUR',
       upfrontAmount: 9_900,

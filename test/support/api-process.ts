@@ -3,7 +3,7 @@ import { freePort } from '../../embedded/ports.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
-import type { World } from './world.ts';
+import type { TestEnvironment } from './test-environment.ts';
 
 const PEPPER = 'pepper-of-an-api-process-0000000000001';
 const SESSION_KEY = 'session-key-of-an-api-process-000000001';
@@ -13,7 +13,7 @@ export interface ApiProcess extends OurProcess {
 }
 
 /** Credentials of the merchant, and a start function for API processes that accept them. */
-export async function apiProcesses({ db, merchantId, environment }: World) {
+export async function apiProcesses({ db, merchantId, variables }: TestEnvironment) {
   const credential = { merchantId, mode: 'test', pepper: PEPPER, nowAt: Date.now() } as const;
   const { keyId, secret } = await issueCredential(db, credential);
   return {
@@ -24,7 +24,7 @@ export async function apiProcesses({ db, merchantId, environment }: World) {
     async start(options: { port?: number; failpoint?: Failpoint } = {}): Promise<ApiProcess> {
       const port = String(options.port ?? (await freePort()));
       const api = await startOurProcess('api/main.ts', {
-        ...environment,
+        ...variables,
         API_PORT: port,
         CREDENTIAL_PEPPER: PEPPER,
         SESSION_KEY,

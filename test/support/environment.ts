@@ -6,9 +6,9 @@ import { paymentsIn } from './payments.ts';
 import { openShop } from './shop.ts';
 import { connectDevServer, startTimeSkippingServer } from './temporal-servers.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
-import { createWorld } from './world.ts';
+import { createEnvironment } from './test-environment.ts';
 
-type Options = Parameters<typeof createWorld>[1];
+type Options = Parameters<typeof createEnvironment>[1];
 
 /** The tests that share a test environment: those of the file, or none. */
 type Sharing = 'file' | 'test';
@@ -40,14 +40,14 @@ function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
         onCleanup(() => server.teardown());
         return server;
       })
-      .extend('world', scope, async ({ server }, { onCleanup }) => {
-        const world = await createWorld(server, options);
-        onCleanup(() => world.close());
-        return world;
+      .extend('env', scope, async ({ server }, { onCleanup }) => {
+        const env = await createEnvironment(server, options);
+        onCleanup(() => env.close());
+        return env;
       })
-      .extend('payments', scope, async ({ world }) => paymentsIn(world))
-      .extend('shop', scope, async ({ world }, { onCleanup }) => {
-        const shop = await openShop(world);
+      .extend('payments', scope, async ({ env }) => paymentsIn(env))
+      .extend('shop', scope, async ({ env }, { onCleanup }) => {
+        const shop = await openShop(env);
         onCleanup(() => shop.close());
         return shop;
       })

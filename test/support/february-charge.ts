@@ -5,36 +5,36 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { checkoutCommand } from './card-tokens.ts';
-import type { World } from './world.ts';
+import type { TestEnvironment } from './test-environment.ts';
 
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 
 /** A subscription whose January is paid, on a test clock; each test charges February itself. */
-export async function paidForJanuary(world: World) {
-  const clock = await world.createClock(CREATED_AT);
-  const ref = await world.create({
+export async function paidForJanuary(env: TestEnvironment) {
+  const clock = await env.createClock(CREATED_AT);
+  const ref = await env.create({
     createdAt: CREATED_AT,
     testClockId: clock,
     terms: { cycleCount: 3 },
   });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const match = { subscriptionId: ref.subscriptionId };
   return {
     ref,
     clock,
     fault: (fault: object) =>
-      world.control('POST', '/control/faults', { operation: 'charge', count: 1, match, ...fault }),
+      env.control('POST', '/control/faults', { operation: 'charge', count: 1, match, ...fault }),
     /** February's charges at the gateway, each with the number of times its key was sent. */
     february: async () => {
-      const book = await world.book(ref);
+      const book = await env.book(ref);
       return book
         .slice(1)
         .map(({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`);
     },
     /** February's attempts in our database. */
     attempts: async () => {
-      const rows = await world.db
+      const rows = await env.db
         .select({ state: paymentAttempts.state, number: paymentAttempts.attemptNumber })
         .from(paymentAttempts)
         .innerJoin(
@@ -54,7 +54,7 @@ export async function paidForJanuary(world: World) {
     },
     /** Types of the events after January's five. */
     newEventTypes: async () => {
-      const events = await world.events(ref);
+      const events = await env.events(ref);
       return events.slice(5).map((event) => event['eventType']);
     },
   };
@@ -63,8 +63,8 @@ export async function paidForJanuary(world: World) {
 export type PaidSubscription = Awaited<ReturnType<typeof paidForJanuary>>;
 
 /** The input that the workflow passes to the activity when February falls due. */
-export async function februaryInput(world: World, { ref }: PaidSubscription) {
-  const state = await world.state(ref);
+export async function februaryInput(env: TestEnvironment, { ref }: PaidSubscription) {
+  const state = await env.state(ref);
   const intentId = newId('in', DUE_AT, randomBytes);
   const opening = openAttempt(owe(state, DUE_AT, intentId), {
     trigger: 'scheduled',

@@ -1,5 +1,5 @@
 /** The API key of the test gateway. */
-export const GATEWAY_KEY = 'gateway-key-of-the-test-world-00000001';
+export const GATEWAY_KEY = 'gateway-key-of-the-test-environment-01';
 
 /** One charge in the gateway's own records. */
 export interface BookedCharge {

@@ -15,7 +15,7 @@ import { refunds } from '../../db/schema/refunds.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { checkoutCommand } from './card-tokens.ts';
-import type { World } from './world.ts';
+import type { TestEnvironment } from './test-environment.ts';
 
 const HOUR = 3_600_000;
 const DETAILS = { name: 'Ada Example', email: 'ada@example.com' };
@@ -31,8 +31,8 @@ interface BookedLine {
 export type Payments = ReturnType<typeof paymentsIn>;
 
 /** Payments outside a cycle: created as the API creates them, read as tests compare them. */
-export function paymentsIn(world: World) {
-  const { db, merchantId } = world;
+export function paymentsIn(env: TestEnvironment) {
+  const { db, merchantId } = env;
   const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
   /** Claims an idempotency key, as a merchant's request with one does. */
   const withKey = async (madeId: string) => {
@@ -42,7 +42,7 @@ export function paymentsIn(world: World) {
   };
   /** The token and session of a payer's return from the card form. */
   const card = async (number?: string) => {
-    const { paymentToken, checkoutSessionId } = checkoutCommand(await world.token(number));
+    const { paymentToken, checkoutSessionId } = checkoutCommand(await env.token(number));
     return { paymentToken, checkoutSessionId };
   };
   const customer = async () => {
@@ -77,7 +77,7 @@ export function paymentsIn(world: World) {
   /** A customer with a saved card. */
   const saved = async (number?: string) => {
     const customerId = await customer();
-    const redeemed = await world.activities.redeemToken({
+    const redeemed = await env.activities.redeemToken({
       ...(await card(number)),
       merchantId,
       customerId,
@@ -143,13 +143,13 @@ export function paymentsIn(world: World) {
     /** Creates a hosted payment and pays it. */
     paid: async (terms: Partial<NewPayment> = {}) => {
       const ref = await payment('hosted', terms);
-      const outcome = await world.payments.pay({ ...ref, token: await card() });
+      const outcome = await env.payments.pay({ ...ref, token: await card() });
       if (outcome.kind !== 'succeeded') throw new Error(`not paid: ${outcome.kind}`);
       return ref;
     },
     /** The charges of an intent in the gateway's own records, such as `succeeded 5000 x1`. */
     book: async ({ intentId }: IntentRef) => {
-      const { charges } = await world.control('GET', `/control/charges?intentId=${intentId}`);
+      const { charges } = await env.control('GET', `/control/charges?intentId=${intentId}`);
       return (charges as unknown as BookedLine[]).map(
         ({ outcome, amountMinor, refundedMinor, sentCount }) =>
           `${outcome} ${amountMinor} x${sentCount}${refundedMinor ? ` back ${refundedMinor}` : ''}`,

@@ -16,7 +16,7 @@ import { createMerchantClient } from './merchant-client.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 import type { ReceivedWebhook } from './webhook-receiver.ts';
-import type { World } from './world.ts';
+import type { TestEnvironment } from './test-environment.ts';
 
 const PEPPER = 'pepper-of-the-test-shop-00000000000001';
 const EVENT_SIGNER = 'whsec_dGhlIHRlc3Qgc2hvcCBzaWducyB3aXRoIHRoaXM=';
@@ -29,20 +29,20 @@ export type Shop = Awaited<ReturnType<typeof openShop>>;
  * A merchant fixture: the API and the hosted pages on a real port, a merchant client, and a webhook
  * endpoint that is subscribed to every event type.
  */
-export async function openShop(world: World) {
+export async function openShop(env: TestEnvironment) {
   const server = createServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  world.allowReturnTo(url);
-  const { db, merchantId } = world;
+  env.allowReturnTo(url);
+  const { db, merchantId } = env;
   const app = createApp({
     db,
-    workflows: world.workflows,
-    starts: createWorkflowStarts((ref) => world.workflows.start(ref)),
-    payments: world.payments,
-    webhooks: world.webhooks,
-    logger: world.logger,
+    workflows: env.workflows,
+    starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
+    payments: env.payments,
+    webhooks: env.webhooks,
+    logger: env.logger,
     now: Date.now,
     random: randomBytes,
     publicUrl: url,
@@ -50,9 +50,9 @@ export async function openShop(world: World) {
     rateLimits: limitsPerSecond(100),
     sessionKey: 'session-key-of-the-test-shop-00000000001',
     credentialPepper: PEPPER,
-    tokeniserUrl: world.gateway.tokeniserUrl,
-    testCards: world.gateway.testCards,
-    sealing: world.sealing,
+    tokeniserUrl: env.gateway.tokeniserUrl,
+    testCards: env.gateway.testCards,
+    sealing: env.sealing,
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: true }),
   });
   const koa = app.callback();
@@ -95,7 +95,7 @@ export async function openShop(world: World) {
     /** Expects that every event of a subscription was received exactly once, in sequence. */
     async expectAllDelivered(subscriptionId: string): Promise<void> {
       const stream = { merchantId, streamId: subscriptionId };
-      await vi.waitFor(async () => expect(await countPending(world, stream)).toBe(0), {
+      await vi.waitFor(async () => expect(await countPending(env, stream)).toBe(0), {
         timeout: NEWS_WITHIN_MS,
         interval: 20,
       });
@@ -118,7 +118,7 @@ export async function openShop(world: World) {
 }
 
 async function countPending(
-  { db }: World,
+  { db }: TestEnvironment,
   { streamId }: { merchantId: string; streamId: string },
 ): Promise<number> {
   const [row] = await db

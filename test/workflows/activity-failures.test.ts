@@ -1,4 +1,3 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { beforeEach, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
@@ -8,8 +7,8 @@ import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messa
 import { onTimeSkippingServer } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import { lengthenHistory } from '../support/lives.ts';
-import type { World } from '../support/world.ts';
+import { lengthenHistory } from '../support/subscriptions.ts';
+import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 const DAY = 86_400_000;
 
@@ -47,38 +46,37 @@ function withFaults(activities: Activities): Activities {
 }
 
 /** Sleeps in steps of 10 s until the answer is there, because the server skips time only in sleeps. */
-async function whileTimePasses<T>(server: TestWorkflowEnvironment, answer: Promise<T>): Promise<T> {
+async function whileTimePasses<T>(env: TimeSkippingEnvironment, answer: Promise<T>): Promise<T> {
   const isAnswered = answer.then(
     () => true,
     () => true,
   );
   for (let slept = 0; slept < DAY; slept += 10_000) {
     if (await Promise.race([isAnswered, Promise.resolve(false)])) break;
-    await server.sleep(10_000);
+    await env.server.sleep(10_000);
   }
   return answer;
 }
 
-async function active(server: TestWorkflowEnvironment, world: World) {
-  const ref = await world.create({
-    createdAt: await server.currentTimeMs(),
+async function active(env: TimeSkippingEnvironment) {
+  const ref = await env.create({
+    createdAt: await env.server.currentTimeMs(),
     terms: { cycleCount: 2 },
   });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   return ref;
 }
 
 /** The command answers 503 while the row cannot be read. A repeat succeeds after that. */
 async function isDoneWhenRowIsReadAgain(
-  server: TestWorkflowEnvironment,
-  world: World,
+  env: TimeSkippingEnvironment,
   ref: SubscriptionRef,
   command: Command,
 ): Promise<void> {
-  const ask = () => whileTimePasses(server, world.workflows.execute(ref, command));
+  const ask = () => whileTimePasses(env, env.workflows.execute(ref, command));
   await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
   faults.loadSubscription = { times: 0, effect: false };
-  await server.sleep(60_000);
+  await env.server.sleep(60_000);
   expect(await ask()).toEqual({ kind: 'result', result: { kind: 'done' } });
 }
 
@@ -88,20 +86,20 @@ describe('a lasting activity failure', () => {
     ['after', true],
   ] as const)(
     '%s the charge delays the cycle, which is charged once [D-32]',
-    async ([, effect], { server, world }) => {
-      const ref = await active(server, world);
+    async ([, effect], { env }) => {
+      const ref = await active(env);
       // More failures than attempts: the workflow sees the failure and tries again after its backoff.
       faults.chargeAttempt = { times: 7, effect };
-      await server.sleep(31 * DAY + 120_000);
-      await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
+      await env.server.sleep(31 * DAY + 120_000);
+      await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
       // After six attempts, the first as a local activity, the workflow reads the row again. If the
       // charge is done, it makes no further attempt.
       expect(faults.chargeAttempt.times).toBe(effect ? 1 : 0);
-      expect((await world.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
+      expect((await env.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
         ['succeeded', 1],
         ['succeeded', 1],
       ]);
-      const events = await world.events(ref);
+      const events = await env.events(ref);
       expect(events.map((event) => event['eventType'])).toEqual([
         'intent.created',
         'subscription.created',
@@ -113,8 +111,8 @@ describe('a lasting activity failure', () => {
         'subscription.cycle_charged',
         'subscription.ended',
       ]);
-      await server.sleep(400 * DAY);
-      expect(await world.events(ref)).toHaveLength(events.length);
+      await env.server.sleep(400 * DAY);
+      expect(await env.events(ref)).toHaveLength(events.length);
     },
   );
 
@@ -123,35 +121,32 @@ describe('a lasting activity failure', () => {
     ['after', true],
   ] as const)(
     '%s the commit of a command is resolved by a repeat of the command [D-32]',
-    async ([, effect], { server, world }) => {
-      const ref = await active(server, world);
+    async ([, effect], { env }) => {
+      const ref = await active(env);
       faults.record = { times: 100, effect };
       const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
       await whileTimePasses(
-        server,
-        world.workflows.execute(ref, pause).catch((error: unknown) => error),
+        env,
+        env.workflows.execute(ref, pause).catch((error: unknown) => error),
       );
       faults.record = { times: 0, effect };
       // Longer than the backoff before the last failing attempt.
-      await server.sleep(60_000);
-      expect(await whileTimePasses(server, world.workflows.execute(ref, pause))).toEqual({
+      await env.server.sleep(60_000);
+      expect(await whileTimePasses(env, env.workflows.execute(ref, pause))).toEqual({
         kind: 'result',
         result: { kind: 'done' },
       });
-      expect((await world.state(ref)).status).toBe('PAUSED');
-      const paused = (await world.events(ref)).filter(
+      expect((await env.state(ref)).status).toBe('PAUSED');
+      const paused = (await env.events(ref)).filter(
         (event) => event['eventType'] === 'subscription.paused',
       );
       expect(paused).toHaveLength(1);
     },
   );
 
-  test('after the commit of an edit does not lose the new date [D-15]', async ({
-    server,
-    world,
-  }) => {
-    const ref = await active(server, world);
-    const now = await server.currentTimeMs();
+  test('after the commit of an edit does not lose the new date [D-15]', async ({ env }) => {
+    const ref = await active(env);
+    const now = await env.server.currentTimeMs();
     const newNextPaymentAt = now + 5 * DAY;
     faults.record = { times: 7, effect: true };
     const edit = {
@@ -160,119 +155,108 @@ describe('a lasting activity failure', () => {
       newNextPaymentAt,
     } as const;
     await whileTimePasses(
-      server,
-      world.workflows.execute(ref, edit).catch((error: unknown) => error),
+      env,
+      env.workflows.execute(ref, edit).catch((error: unknown) => error),
     );
-    await server.sleep(5 * DAY);
-    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
-    const charged = (await world.events(ref)).filter(
+    await env.server.sleep(5 * DAY);
+    await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+    const charged = (await env.events(ref)).filter(
       (event) => event['eventType'] === 'subscription.cycle_charged',
     );
     expect(charged.map((event) => Number(event['eventTime']) - now < 6 * DAY)).toEqual([
       true,
       true,
     ]);
-    expect(await world.book(ref)).toHaveLength(2);
+    expect(await env.book(ref)).toHaveLength(2);
   });
 
-  test('after the commit of a pause does not refuse a later unpause [D-17]', async ({
-    server,
-    world,
-  }) => {
-    const ref = await active(server, world);
+  test('after the commit of a pause does not refuse a later unpause [D-17]', async ({ env }) => {
+    const ref = await active(env);
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    expect(await whileTimePasses(server, world.workflows.execute(ref, pause))).toEqual({
+    expect(await whileTimePasses(env, env.workflows.execute(ref, pause))).toEqual({
       kind: 'result',
       result: { kind: 'done' },
     });
     const unpause = {
       kind: 'unpause',
       commandId: `unpause:${ref.subscriptionId}`,
-      newNextPaymentAt: (await server.currentTimeMs()) + 5 * DAY,
+      newNextPaymentAt: (await env.server.currentTimeMs()) + 5 * DAY,
     } as const;
-    await isDoneWhenRowIsReadAgain(server, world, ref, unpause);
-    expect((await world.state(ref)).status).toBe('ACTIVE');
+    await isDoneWhenRowIsReadAgain(env, ref, unpause);
+    expect((await env.state(ref)).status).toBe('ACTIVE');
   });
 
   test('during the read of the row lets a repeat of the command succeed later [D-17]', async ({
-    server,
-    world,
+    env,
   }) => {
-    const ref = await active(server, world);
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-    await server.sleep(60_000);
+    const ref = await active(env);
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    await env.server.sleep(60_000);
     faults.loadSubscription = { times: 1_000, effect: false };
     await handle.signal(poke);
     const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
-    await isDoneWhenRowIsReadAgain(server, world, ref, pause);
-    expect((await world.state(ref)).status).toBe('PAUSED');
+    await isDoneWhenRowIsReadAgain(env, ref, pause);
+    expect((await env.state(ref)).status).toBe('PAUSED');
   });
 
-  test('delays an operator’s cancel signal until the database is back [D-§4]', async ({
-    server,
-    world,
-  }) => {
-    const ref = await active(server, world);
+  test('delays an operator’s cancel signal until the database is back [D-§4]', async ({ env }) => {
+    const ref = await active(env);
     faults.record = { times: 14, effect: false };
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('cancel');
-    await server.sleep(300_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
+    await env.server.sleep(300_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 30_000);
     expect(faults.record.times).toBe(0);
-    await server.sleep(400 * DAY);
-    expect(await world.book(ref)).toHaveLength(1);
+    await env.server.sleep(400 * DAY);
+    expect(await env.book(ref)).toHaveLength(1);
   });
 
   test('delays an operator’s pause signal in a full run until the database is back', async ({
-    server,
-    world,
+    env,
   }) => {
-    const createdAt = await server.currentTimeMs();
-    const clock = await world.createClock(createdAt);
-    const ref = await world.create({ createdAt, testClockId: clock });
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
+    const createdAt = await env.server.currentTimeMs();
+    const clock = await env.createClock(createdAt);
+    const ref = await env.create({ createdAt, testClockId: clock });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
     faults.record = { times: 14, effect: false };
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('pause');
     await lengthenHistory(handle, createdAt, 450);
-    await world.sendClock(clock, createdAt + DAY);
-    await server.sleep(300_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('PAUSED'), 30_000);
+    await env.sendClock(clock, createdAt + DAY);
+    await env.server.sleep(300_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 30_000);
     expect(faults.record.times).toBe(0);
-    await world.advance(clock, createdAt + 60 * DAY);
-    expect(await world.book(ref)).toHaveLength(1);
+    await env.advance(clock, createdAt + 60 * DAY);
+    expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('delays the expiry of a checkout and does not prevent it [D-§4]', async ({
-    server,
-    world,
-  }) => {
-    const ref = await world.create({ createdAt: await server.currentTimeMs() });
+  test('delays the expiry of a checkout and does not prevent it [D-§4]', async ({ env }) => {
+    const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     faults.record = { times: 8, effect: false };
-    await server.sleep(DAY + 120_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'), 30_000);
-    expect((await world.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
+    await env.server.sleep(DAY + 120_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), 30_000);
+    expect((await env.events(ref)).at(-1)).toMatchObject({ endReason: 'checkout_expired' });
   });
 
-  test('in webhook delivery does not affect the subscription', async ({ server, world }) => {
+  test('in webhook delivery does not affect the subscription', async ({ env }) => {
     faults.deliverPending = { times: 1_000, effect: false };
-    const ref = await active(server, world);
-    await server.sleep(31 * DAY + 120_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).cyclesCharged).toBe(2), 30_000);
-    expect((await world.state(ref)).status).toBe('ENDED');
+    const ref = await active(env);
+    await env.server.sleep(31 * DAY + 120_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
+    expect((await env.state(ref)).status).toBe('ENDED');
   });
 
-  test('in one webhook delivery is retried without a sweep [D-54]', async ({ server, world }) => {
+  test('in one webhook delivery is retried without a sweep [D-54]', async ({ env }) => {
     const signer = 'a-secret-of-the-merchant';
     const receiver = await startWebhookReceiver({ secrets: [signer] });
-    const configId = await world.subscribe(receiver.url, signer);
-    const ref = await world.create({ createdAt: await server.currentTimeMs() });
+    const configId = await env.subscribe(receiver.url, signer);
+    const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     await receiver.waitFor(2);
     faults.deliverPending = { times: 1, effect: false };
-    await world.workflows.execute(ref, checkoutCommand(await world.token()));
-    await server.sleep(30_000);
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await env.server.sleep(30_000);
     await receiver.waitFor(5);
     expect(receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`)).toEqual([
       '1 intent.created',
@@ -281,20 +265,19 @@ describe('a lasting activity failure', () => {
       '4 subscription.cycle_charged',
       '5 subscription.active',
     ]);
-    const { merchantId } = world;
-    await deleteWebhookConfig(world.db, { merchantId, configId, at: Date.now() });
+    const { merchantId } = env;
+    await deleteWebhookConfig(env.db, { merchantId, configId, at: Date.now() });
     await receiver.close();
   });
 
   test('does not fail the workflow when it is permanent, and commands still work', async ({
-    server,
-    world,
+    env,
   }) => {
-    const ref = await active(server, world);
+    const ref = await active(env);
     faults.chargeAttempt = { times: 1_000_000, effect: false };
-    const dueAt = Number((await world.events(ref)).at(-1)?.['nextPaymentDate']);
-    await server.sleep(dueAt - (await server.currentTimeMs()) + 600_000);
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const dueAt = Number((await env.events(ref)).at(-1)?.['nextPaymentDate']);
+    await env.server.sleep(dueAt - (await env.server.currentTimeMs()) + 600_000);
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     expect((await handle.describe()).status.name).toBe('RUNNING');
     const cancel = {
       kind: 'cancel',
@@ -302,24 +285,21 @@ describe('a lasting activity failure', () => {
       reason: 'cancelled',
     } as const;
     await whileTimePasses(
-      server,
-      world.workflows.execute(ref, cancel).catch((error: unknown) => error),
+      env,
+      env.workflows.execute(ref, cancel).catch((error: unknown) => error),
     );
-    expect(await whileTimePasses(server, world.workflows.execute(ref, cancel))).toMatchObject({
+    expect(await whileTimePasses(env, env.workflows.execute(ref, cancel))).toMatchObject({
       kind: 'result',
     });
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
-    expect(await world.book(ref)).toHaveLength(1);
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect(await env.book(ref)).toHaveLength(1);
   });
 });
 
-test('a recheck signal during a read of the row causes a second read', async ({
-  server,
-  world,
-}) => {
-  const ref = await active(server, world);
-  const handle = world.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-  await server.sleep(60_000);
+test('a recheck signal during a read of the row causes a second read', async ({ env }) => {
+  const ref = await active(env);
+  const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+  await env.server.sleep(60_000);
   const reads: string[] = [];
   meanwhile.loadSubscription = async () => {
     reads.push('first');

@@ -1,5 +1,4 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import {
@@ -10,7 +9,7 @@ import {
 } from '../../workflows/one-off-orders/messages.ts';
 import { onTimeSkippingServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
-import type { World } from '../support/world.ts';
+import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 /** Replaces the outcome of the next calls. Each is used once, in order. */
 type Fault = 'pending' | 'fails';
@@ -39,23 +38,17 @@ function withFaults(activities: Activities): Activities {
   };
 }
 
-const start = (
-  server: TestWorkflowEnvironment,
-  world: World,
-  type: string,
-  workflowId: string,
-  input: object,
-) =>
-  server.client.workflow.start(type, {
+const start = (env: TimeSkippingEnvironment, type: string, workflowId: string, input: object) =>
+  env.client.workflow.start(type, {
     workflowId,
-    taskQueue: `${world.taskQueuePrefix}billing`,
+    taskQueue: `${env.taskQueuePrefix}billing`,
     args: [{ ...input, lookups: 0 }],
   });
 
-async function startCharge(server: TestWorkflowEnvironment, world: World, payments: Payments) {
+async function startCharge(env: TimeSkippingEnvironment, payments: Payments) {
   const ref = await payments.tokenised();
   const workflowId = paymentWorkflowId(ref.intentId);
-  const handle = await start(server, world, PAYMENT_WORKFLOW, workflowId, { ...ref, token: null });
+  const handle = await start(env, PAYMENT_WORKFLOW, workflowId, { ...ref, token: null });
   return { ref, handle };
 }
 
@@ -75,12 +68,11 @@ const times = (count: number, fault: Fault): Fault[] => Array.from({ length: cou
 
 describe('a payment of unknown outcome', () => {
   test('is looked up after 10 s, 30 s, 1, 5, 15 and then every 60 minutes', async ({
-    server,
-    world,
+    env,
     payments,
   }) => {
     faults.push(...times(8, 'pending'));
-    const { ref, handle } = await startCharge(server, world, payments);
+    const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toEqual({
       paymentToken: null,
       outcome: { kind: 'succeeded' },
@@ -99,15 +91,14 @@ describe('a payment of unknown outcome', () => {
   });
 
   test('continues as new when its history is long, and keeps its backoff', async ({
-    server,
-    world,
+    env,
     payments,
   }) => {
     faults.push(...times(60, 'pending'));
-    const { ref, handle } = await startCharge(server, world, payments);
+    const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(calls).toBe(61);
-    const last = server.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
+    const last = env.client.workflow.getHandle(paymentWorkflowId(ref.intentId));
     expect((await last.describe()).runId).not.toBe(handle.firstExecutionRunId);
     expect(new Set(await timers(last))).toEqual(new Set(['3600 s ask the gateway again']));
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
@@ -116,26 +107,21 @@ describe('a payment of unknown outcome', () => {
 
 describe('a payment with failing activities', () => {
   test('is retried 10 s after an activity failure, and does not fail', async ({
-    server,
-    world,
+    env,
     payments,
   }) => {
     // An activity has five attempts before the workflow sees a failure.
     faults.push(...times(10, 'fails'));
-    const { ref, handle } = await startCharge(server, world, payments);
+    const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(calls).toBe(11);
     expect(await timers(handle)).toEqual(['10 s try again', '10 s try again']);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('completes after a cancellation request to its workflow', async ({
-    server,
-    world,
-    payments,
-  }) => {
+  test('completes after a cancellation request to its workflow', async ({ env, payments }) => {
     faults.push('fails', 'pending');
-    const { ref, handle } = await startCharge(server, world, payments);
+    const { ref, handle } = await startCharge(env, payments);
     await handle.cancel();
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
@@ -144,16 +130,15 @@ describe('a payment with failing activities', () => {
 
 describe('a refund', () => {
   test('is retried with the same backoff schedule while its outcome is unknown [D-§7]', async ({
-    server,
-    world,
+    env,
     payments,
   }) => {
     const paid = await payments.tokenised();
     const input = { ...paid, token: null, nowAt: Date.now() };
-    expect(await world.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
+    expect(await env.activities.chargePayment(input)).toEqual({ kind: 'succeeded' });
     faults.push(...times(3, 'pending'));
     const { ref } = await payments.refund(paid, 1_200);
-    const handle = await start(server, world, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
+    const handle = await start(env, REFUND_WORKFLOW, refundWorkflowId(ref.refundId), ref);
     expect(await handle.result()).toEqual({ outcome: { kind: 'refunded' } });
     expect(await timers(handle)).toEqual([
       '10 s ask the gateway again',

@@ -1,5 +1,4 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { eq } from 'drizzle-orm';
 import { beforeEach, describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
@@ -11,7 +10,7 @@ import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messa
 import { onTimeSkippingServer } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
-import type { World } from '../support/world.ts';
+import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -71,74 +70,71 @@ async function timers(handle: WorkflowHandle): Promise<number[]> {
  */
 const seconds = () => calledAt.map((at) => Math.floor((at - (calledAt[0] ?? 0)) / 10_000) * 10);
 
-async function gatewayIsAway(world: World, effect: 'done' | 'none'): Promise<void> {
+async function gatewayIsAway(env: TestEnvironment, effect: 'done' | 'none'): Promise<void> {
   const all = { match: {}, count: 1_000 };
   const charge = { ...all, operation: 'charge', fault: 'lose_answer', effect };
-  await world.control('POST', '/control/faults', charge);
-  await world.control('POST', '/control/faults', {
+  await env.control('POST', '/control/faults', charge);
+  await env.control('POST', '/control/faults', {
     ...all,
     operation: 'lookup',
     fault: 'error_500',
   });
 }
 
-const gatewayIsBack = (world: World) => world.control('DELETE', '/control/faults');
+const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
 
 /** A subscription whose second cycle is declined. The next retry is four hours later. */
-async function unpaid(server: TestWorkflowEnvironment, world: World) {
-  const createdAt = await server.currentTimeMs();
-  const ref = await world.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
-  await world.workflows.execute(ref, checkoutCommand(await world.token()));
+async function unpaid(env: TimeSkippingEnvironment) {
+  const createdAt = await env.server.currentTimeMs();
+  const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
   const { subscriptionId } = ref;
-  await world.control('POST', '/control/declines', {
+  await env.control('POST', '/control/declines', {
     subscriptionId,
     code: 'card_declined',
     count: 1,
   });
-  await server.sleep(DAY + HOUR);
-  await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'), 20_000);
+  await env.server.sleep(DAY + HOUR);
+  await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('UNPAID'), 20_000);
   calledAt.length = 0;
   return ref;
 }
 
-const command = (world: World, ref: SubscriptionRef, kind: string, fields: object = {}) =>
-  world.workflows.execute(ref, {
+const command = (env: TestEnvironment, ref: SubscriptionRef, kind: string, fields: object = {}) =>
+  env.workflows.execute(ref, {
     ...fields,
     kind,
     commandId: `${kind}:${Math.random()}`,
-  } as Parameters<World['workflows']['execute']>[1]);
+  } as Parameters<TestEnvironment['workflows']['execute']>[1]);
 
-const waitForState = (world: World, ref: SubscriptionRef, expected: object) =>
-  vi.waitFor(async () => expect(await world.state(ref)).toMatchObject(expected), {
+const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: object) =>
+  vi.waitFor(async () => expect(await env.state(ref)).toMatchObject(expected), {
     timeout: 30_000,
     interval: 50,
   });
 
 describe('a gateway outage', () => {
-  test('lasting an hour blocks no command, and a late success is booked', async ({
-    server,
-    world,
-  }) => {
-    const ref = await unpaid(server, world);
-    await gatewayIsAway(world, 'done');
+  test('lasting an hour blocks no command, and a late success is booked', async ({ env }) => {
+    const ref = await unpaid(env);
+    await gatewayIsAway(env, 'done');
     isMade = (call) => call === 0 || call > 5;
-    await server.sleep(3 * HOUR + 5 * 60_000);
-    await waitForState(world, ref, { openAttempt: { trigger: 'automatic_retry' } });
-    await server.sleep(10 * 60_000);
-    expect(await command(world, ref, 'manualRetry')).toMatchObject({
+    await env.server.sleep(3 * HOUR + 5 * 60_000);
+    await waitForState(env, ref, { openAttempt: { trigger: 'automatic_retry' } });
+    await env.server.sleep(10 * 60_000);
+    expect(await command(env, ref, 'manualRetry')).toMatchObject({
       kind: 'refused',
       code: 'payment_outcome_pending',
     });
     const done = { kind: 'result', result: { kind: 'done' } };
-    expect(await command(world, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
-    expect(await command(world, ref, 'pause')).toEqual(done);
-    await server.sleep(50 * 60_000);
-    expect(await command(world, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
-    await gatewayIsBack(world);
-    await server.sleep(HOUR);
-    await waitForState(world, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    expect(await command(env, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
+    expect(await command(env, ref, 'pause')).toEqual(done);
+    await env.server.sleep(50 * 60_000);
+    expect(await command(env, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
+    await gatewayIsBack(env);
+    await env.server.sleep(HOUR);
+    await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
     expect(seconds()).toEqual([0, 10, 40, 100, 400, 1_300, 4_900]);
-    expect((await world.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
+    expect((await env.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
       ['succeeded', 1],
       ['declined', 1],
       ['succeeded', 1],
@@ -146,18 +142,17 @@ describe('a gateway outage', () => {
   }, 90_000);
 
   test('lasting a day puts the retry in review, with daily look-ups until it is settled', async ({
-    server,
-    world,
+    env,
   }) => {
-    const ref = await unpaid(server, world);
-    await gatewayIsAway(world, 'none');
+    const ref = await unpaid(env);
+    await gatewayIsAway(env, 'none');
     isMade = (call) => call === 0 || call >= 29;
-    await server.sleep(3 * HOUR + 25 * HOUR);
-    await waitForState(world, ref, {
+    await env.server.sleep(3 * HOUR + 25 * HOUR);
+    await waitForState(env, ref, {
       openAttempt: { reviewReason: expect.stringMatching(/^asked for/) },
     });
     expect(seconds()).toEqual(LOOKUP_SECONDS);
-    const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
+    const [waiting] = await listReviews(env.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({
       ...ref,
       state: 'REVIEW',
@@ -165,57 +160,56 @@ describe('a gateway outage', () => {
       amountMinor: 1_999,
       reason: 'asked for 24 h: the gateway answered 500',
     });
-    await server.sleep(2 * DAY);
+    await env.server.sleep(2 * DAY);
     expect(seconds().slice(29)).toEqual([87_700, 87_700 + 86_400, 87_700 + 2 * 86_400]);
-    expect((await world.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
+    expect((await env.state(ref)).log.filter(({ what }) => /person/.test(what))).toHaveLength(1);
 
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'not in the bank statement' };
     const id = waiting?.subjectId ?? '';
     const outcome = 'not_charged' as const;
-    expect(await decideReview(world.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
-    await gatewayIsBack(world);
-    await world.workflows.recheck(ref);
+    expect(await decideReview(env.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
+    await gatewayIsBack(env);
+    await env.workflows.recheck(ref);
     // The next date of the retry plan has passed, so the retry is made at once under a new key.
-    await waitForState(world, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
-    const emitted = (await world.events(ref)).map((event) => event['eventType']).slice(-4);
+    await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
+    const emitted = (await env.events(ref)).map((event) => event['eventType']).slice(-4);
     expect(emitted).toEqual([
       'intent.failed',
       'intent.success',
       'subscription.cycle_charged',
       'subscription.ended',
     ]);
-    expect((await world.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
+    expect((await env.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
     // Stops the watch for a late charge.
-    await server.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
+    await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
   test('lasting a day puts a payment outside a cycle in review, with daily look-ups', async ({
-    server,
-    world,
+    env,
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await gatewayIsAway(world, 'none');
+    await gatewayIsAway(env, 'none');
     isMade = (call) => call === 0 || call >= 29;
     const input = { ...ref, token: null, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
-    const taskQueue = `${world.taskQueuePrefix}billing`;
-    const handle = await server.client.workflow.start('payment', {
+    const taskQueue = `${env.taskQueuePrefix}billing`;
+    const handle = await env.client.workflow.start('payment', {
       workflowId,
       taskQueue,
       args: [input],
     });
-    await server.sleep(25 * HOUR + DAY);
+    await env.server.sleep(25 * HOUR + DAY);
     expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
     expect(await timers(handle)).toEqual([
       ...LOOKUP_SECONDS.slice(1).map((at, n) => at - (LOOKUP_SECONDS[n] ?? 0)),
       86_400,
       86_400,
     ]);
-    await gatewayIsBack(world);
-    const [waiting] = await listReviews(world.db, { settled: false, limit: 10 });
+    await gatewayIsBack(env);
+    const [waiting] = await listReviews(env.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({ ...ref, subscriptionId: null, amountMinor: 5_000 });
-    await decideReview(world.db, waiting?.subjectId ?? '', {
+    await decideReview(env.db, waiting?.subjectId ?? '', {
       outcome: 'paid',
       gatewayId: 'ch_seen_by_a_person',
       code: null,
@@ -228,59 +222,47 @@ describe('a gateway outage', () => {
       'intent.created CREATED',
       'intent.success SUCCESS',
     ]);
-    expect(await listReviews(world.db, { settled: false, limit: 10 })).toEqual([]);
+    expect(await listReviews(env.db, { settled: false, limit: 10 })).toEqual([]);
   }, 90_000);
 });
 
 describe('a payment settled as not charged', () => {
-  async function settledAsNotCharged(
-    server: TestWorkflowEnvironment,
-    world: World,
-    payments: Payments,
-  ) {
+  async function settledAsNotCharged(env: TimeSkippingEnvironment, payments: Payments) {
     const ref = await payments.tokenised();
-    await gatewayIsAway(world, 'none');
+    await gatewayIsAway(env, 'none');
     const input = { ...ref, token: null, nowAt: Date.now(), lookups: 29 };
-    expect(await world.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
-    const [attempt] = await world.db
+    expect(await env.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
+    const [attempt] = await env.db
       .select()
       .from(paymentAttempts)
       .where(eq(paymentAttempts.intentId, ref.intentId));
     if (!attempt) throw new Error('no attempt');
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
-    await decideReview(world.db, attempt.id, { ...decision, outcome: 'not_charged' });
-    await gatewayIsBack(world);
+    await decideReview(env.db, attempt.id, { ...decision, outcome: 'not_charged' });
+    await gatewayIsBack(env);
     calledAt.length = 0;
-    expect(await world.activities.chargePayment(input)).toEqual({
+    expect(await env.activities.chargePayment(input)).toEqual({
       kind: 'declined',
       errorCode: 'processing_error',
     });
     // The activity that booked the decline has started the watch for a late charge.
-    const handle = server.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
+    const handle = env.client.workflow.getHandle(lateChargeWorkflowId(attempt.id));
     return { ref, attempt, handle };
   }
 
-  test('is looked up at the gateway for a week and then no more', async ({
-    server,
-    world,
-    payments,
-  }) => {
-    const { ref, handle } = await settledAsNotCharged(server, world, payments);
+  test('is looked up at the gateway for a week and then no more', async ({ env, payments }) => {
+    const { ref, handle } = await settledAsNotCharged(env, payments);
     expect(await handle.result()).toEqual({ outcome: { kind: 'absent' } });
     expect(seconds()).toEqual([0, 600, 3_600, 21_600, 86_400, 259_200, 604_800]);
     expect(await payments.book(ref)).toEqual([]);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
   }, 60_000);
 
-  test('keeps its decline and has a late charge booked and refunded', async ({
-    server,
-    world,
-    payments,
-  }) => {
-    const { ref, attempt, handle } = await settledAsNotCharged(server, world, payments);
-    await server.sleep(2 * HOUR);
+  test('keeps its decline and has a late charge booked and refunded', async ({ env, payments }) => {
+    const { ref, attempt, handle } = await settledAsNotCharged(env, payments);
+    await env.server.sleep(2 * HOUR);
     // The request that seemed lost arrives.
-    const arrived = await world.gateway.charge({
+    const arrived = await env.gateway.charge({
       key: attempt.gatewayKey,
       gatewayMethodId: attempt.gatewayMethodId,
       amountMinor: attempt.amountMinor,
@@ -303,7 +285,7 @@ describe('a payment settled as not charged', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED']);
     expect(await payments.intent(ref)).toMatchObject({ status: 'FAILED', refundedMinor: 0 });
-    const [again] = await world.db.select().from(refunds).where(eq(refunds.intentId, ref.intentId));
+    const [again] = await env.db.select().from(refunds).where(eq(refunds.intentId, ref.intentId));
     expect(again?.id).toBe(outcome.refundId);
     expect(await payments.story(ref.intentId)).toEqual([
       'intent.created CREATED',

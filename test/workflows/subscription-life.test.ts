@@ -1,55 +1,53 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { describe, expect, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServer } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
-import { lengthenHistory } from '../support/lives.ts';
-import type { NewSubscription } from '../support/lives.ts';
-import type { World } from '../support/world.ts';
+import { lengthenHistory } from '../support/subscriptions.ts';
+import type { NewSubscription } from '../support/subscriptions.ts';
+import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
 
 const DAY = 86_400_000;
 
 const test = onTimeSkippingServer();
 
 /** Sleeps to the next 31 January, 09:30, in server time. */
-async function sleepToJanuary31(server: TestWorkflowEnvironment): Promise<number> {
-  const now = await server.currentTimeMs();
+async function sleepToJanuary31(env: TimeSkippingEnvironment): Promise<number> {
+  const now = await env.server.currentTimeMs();
   const year = new Date(now).getUTCFullYear();
   const this31 = Date.UTC(year, 0, 31, 9, 30);
   const at = this31 > now ? this31 : Date.UTC(year + 1, 0, 31, 9, 30);
-  await server.sleep(at - now);
+  await env.server.sleep(at - now);
   return at;
 }
 
 async function subscribe(
-  server: TestWorkflowEnvironment,
-  world: World,
+  env: TimeSkippingEnvironment,
   options: Omit<NewSubscription, 'createdAt'> = {},
 ): Promise<SubscriptionRef> {
-  const ref = await world.create({ ...options, createdAt: await server.currentTimeMs() });
-  const answer = await world.workflows.execute(ref, checkoutCommand(await world.token()));
+  const ref = await env.create({ ...options, createdAt: await env.server.currentTimeMs() });
+  const answer = await env.workflows.execute(ref, checkoutCommand(await env.token()));
   expect(answer.kind).toBe('result');
   return ref;
 }
 
-const paid = async (world: World, ref: SubscriptionRef) => (await world.state(ref)).cyclesCharged;
+const paid = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.state(ref)).cyclesCharged;
 
 /** Sleeps for `ms` and expects exactly `cycles` paid cycles. */
 async function sleepUntilPaid(
-  server: TestWorkflowEnvironment,
-  world: World,
+  env: TimeSkippingEnvironment,
   ref: SubscriptionRef,
   ms: number,
   cycles: number,
 ): Promise<void> {
-  await server.sleep(ms);
-  await vi.waitFor(async () => expect(await paid(world, ref)).toBe(cycles), { timeout: 30_000 });
+  await env.server.sleep(ms);
+  await vi.waitFor(async () => expect(await paid(env, ref)).toBe(cycles), { timeout: 30_000 });
 }
 
 /** [month-day, event type, amount] of every emitted event, from index `from` on. */
-async function story(world: World, ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
-  const events = await world.events(ref);
+async function story(env: TestEnvironment, ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
+  const events = await env.events(ref);
   return events
     .slice(from)
     .map((event) => [
@@ -60,28 +58,26 @@ async function story(world: World, ref: SubscriptionRef, from = 0): Promise<unkn
 }
 
 async function expectNothingFurther(
-  server: TestWorkflowEnvironment,
-  world: World,
+  env: TimeSkippingEnvironment,
   ref: SubscriptionRef,
 ): Promise<void> {
-  const before = [(await world.events(ref)).length, (await world.book(ref)).length];
-  await server.sleep(400 * DAY);
-  expect([(await world.events(ref)).length, (await world.book(ref)).length]).toEqual(before);
+  const before = [(await env.events(ref)).length, (await env.book(ref)).length];
+  await env.server.sleep(400 * DAY);
+  expect([(await env.events(ref)).length, (await env.book(ref)).length]).toEqual(before);
 }
 
 describe('a subscription in Temporal', () => {
   test('is charged on the last day of short months when its anchor is 31 January [D-05]', async ({
-    server,
-    world,
+    env,
   }) => {
-    await sleepToJanuary31(server);
-    const ref = await subscribe(server, world, { terms: { cycleCount: 4 } });
-    await sleepUntilPaid(server, world, ref, 30 * DAY, 2);
-    await sleepUntilPaid(server, world, ref, 31 * DAY, 3);
-    await sleepUntilPaid(server, world, ref, 31 * DAY, 4);
-    const told = await story(world, ref);
+    await sleepToJanuary31(env);
+    const ref = await subscribe(env, { terms: { cycleCount: 4 } });
+    await sleepUntilPaid(env, ref, 30 * DAY, 2);
+    await sleepUntilPaid(env, ref, 31 * DAY, 3);
+    await sleepUntilPaid(env, ref, 31 * DAY, 4);
+    const told = await story(env, ref);
     const february =
-      new Date(await server.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
+      new Date(await env.server.currentTimeMs()).getUTCFullYear() % 4 === 0 ? '29' : '28';
     expect(told.filter((line) => line[1] === 'subscription.cycle_charged')).toEqual([
       ['01-31', 'subscription.cycle_charged', 1_999],
       [`02-${february}`, 'subscription.cycle_charged', 1_999],
@@ -96,55 +92,50 @@ describe('a subscription in Temporal', () => {
       'subscription.active',
     ]);
     expect(told.at(-1)?.[1]).toBe('subscription.ended');
-    await expectNothingFurther(server, world, ref);
+    await expectNothingFurther(env, ref);
   });
 
-  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async ({
-    server,
-    world,
-  }) => {
-    const ref = await subscribe(server, world, { terms: { cycleCount: 36, amountMinor: 500 } });
+  test('is charged 36 times, one cycle after the other, over 36 months [D-§4]', async ({ env }) => {
+    const ref = await subscribe(env, { terms: { cycleCount: 36, amountMinor: 500 } });
     for (let cycles = 2; cycles <= 36; cycles += 1)
-      await sleepUntilPaid(server, world, ref, 31 * DAY, cycles);
-    const book = await world.book(ref);
+      await sleepUntilPaid(env, ref, 31 * DAY, cycles);
+    const book = await env.book(ref);
     expect(book.map((charge) => [charge.amountMinor, charge.outcome, charge.sentCount])).toEqual(
       Array.from({ length: 36 }, () => [500, 'succeeded', 1]),
     );
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
-    await expectNothingFurther(server, world, ref);
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'completed' });
+    await expectNothingFurther(env, ref);
   });
 
   test('is charged at a trial’s end, and upfrontAmount only for the first cycle [IF-2.3]', async ({
-    server,
-    world,
+    env,
   }) => {
-    const trial = await subscribe(server, world, {
+    const trial = await subscribe(env, {
       terms: { cycleCount: 2, trial: { interval: 'DAY', count: 7 } },
     });
-    const upfront = await subscribe(server, world, {
+    const upfront = await subscribe(env, {
       terms: { cycleCount: 2, upfrontAmountMinor: 9_900 },
     });
-    expect(await world.state(trial)).toMatchObject({ status: 'TRIALING', cyclesCharged: 0 });
-    expect(await world.book(trial)).toEqual([]);
-    await sleepUntilPaid(server, world, trial, 7 * DAY + 1_000, 1);
-    await sleepUntilPaid(server, world, trial, 31 * DAY, 2);
-    expect((await world.book(trial)).map((charge) => charge.amountMinor)).toEqual([1_999, 1_999]);
-    expect((await world.book(upfront)).map((charge) => charge.amountMinor)).toEqual([9_900, 1_999]);
-    await expectNothingFurther(server, world, trial);
+    expect(await env.state(trial)).toMatchObject({ status: 'TRIALING', cyclesCharged: 0 });
+    expect(await env.book(trial)).toEqual([]);
+    await sleepUntilPaid(env, trial, 7 * DAY + 1_000, 1);
+    await sleepUntilPaid(env, trial, 31 * DAY, 2);
+    expect((await env.book(trial)).map((charge) => charge.amountMinor)).toEqual([1_999, 1_999]);
+    expect((await env.book(upfront)).map((charge) => charge.amountMinor)).toEqual([9_900, 1_999]);
+    await expectNothingFurther(env, trial);
   });
 
   test('is retried 4 and 12 hours after a declined due date, and then goes on [D-30]', async ({
-    server,
-    world,
+    env,
   }) => {
-    const ref = await subscribe(server, world, { terms: { cycleCount: 3 } });
+    const ref = await subscribe(env, { terms: { cycleCount: 3 } });
     const { subscriptionId } = ref;
     const decline = { subscriptionId, code: 'insufficient_funds', count: 2 };
-    await world.control('POST', '/control/declines', decline);
-    const before = (await world.events(ref)).length;
-    const dueAt = (await world.events(ref)).at(-1)?.['nextPaymentDate'];
-    await sleepUntilPaid(server, world, ref, 31 * DAY + 14 * 3_600_000, 2);
-    const told = (await world.events(ref)).slice(before);
+    await env.control('POST', '/control/declines', decline);
+    const before = (await env.events(ref)).length;
+    const dueAt = (await env.events(ref)).at(-1)?.['nextPaymentDate'];
+    await sleepUntilPaid(env, ref, 31 * DAY + 14 * 3_600_000, 2);
+    const told = (await env.events(ref)).slice(before);
     const hoursLate = (at: unknown) => Math.round((Number(at) - Number(dueAt)) / 3_600_000);
     expect(told.map((event) => [hoursLate(event['eventTime']), event['eventType']])).toEqual([
       [0, 'intent.created'],
@@ -156,26 +147,25 @@ describe('a subscription in Temporal', () => {
       [12, 'subscription.active'],
     ]);
     expect(told[1]).toMatchObject({ errorCode: 'insufficient_funds', status: 'FAILED' });
-    await sleepUntilPaid(server, world, ref, 31 * DAY, 3);
-    expect((await world.state(ref)).status).toBe('ENDED');
-    await expectNothingFurther(server, world, ref);
+    await sleepUntilPaid(env, ref, 31 * DAY, 3);
+    expect((await env.state(ref)).status).toBe('ENDED');
+    await expectNothingFurther(env, ref);
   });
 
   test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
-    server,
-    world,
+    env,
   }) => {
-    const ref = await subscribe(server, world, { terms: { cycleCount: 2 } });
+    const ref = await subscribe(env, { terms: { cycleCount: 2 } });
     const { subscriptionId } = ref;
-    await world.control('POST', '/control/declines', {
+    await env.control('POST', '/control/declines', {
       subscriptionId,
       code: 'card_declined',
       count: 4,
     });
-    await server.sleep(31 * DAY + 3_600_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('UNPAID'));
+    await env.server.sleep(31 * DAY + 3_600_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('UNPAID'));
     const retry = (n: number) =>
-      world.workflows.execute(ref, {
+      env.workflows.execute(ref, {
         kind: 'manualRetry',
         commandId: `${subscriptionId}:retry:${n}`,
       });
@@ -185,46 +175,44 @@ describe('a subscription in Temporal', () => {
       first.kind === 'result' && first.result.kind === 'manualRetry'
         ? first.result.minManualRetryAt
         : null;
-    const handle = world.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     const { runId } = await handle.describe();
     await lengthenHistory(handle, 0, 400);
-    await server.sleep(60_000);
+    await env.server.sleep(60_000);
     expect((await handle.describe()).runId).not.toBe(runId);
-    await server.sleep(4 * 3_600_000 - 120_000);
+    await env.server.sleep(4 * 3_600_000 - 120_000);
     expect(await retry(2)).toEqual({
       kind: 'refused',
       code: 'bad_request',
       message: `Another manual retry is possible from ${new Date(until ?? 0).toISOString()}.`,
     });
-    await server.sleep(60_000);
+    await env.server.sleep(60_000);
     expect(await retry(3)).toMatchObject({ kind: 'result', result: { success: false } });
     // checkout, due date, manual, automatic (4 h after the due date), manual
-    expect((await world.book(ref)).map((charge) => charge.outcome)).toEqual([
+    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',
       'declined',
       'declined',
       'declined',
     ]);
-    expect(await world.workflows.execute(ref, newMethodCommand(await world.token()))).toMatchObject(
-      {
-        result: { outcome: 'paid' },
-      },
-    );
-    expect(await world.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
-    await expectNothingFurther(server, world, ref);
+    expect(await env.workflows.execute(ref, newMethodCommand(await env.token()))).toMatchObject({
+      result: { outcome: 'paid' },
+    });
+    expect(await env.state(ref)).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    await expectNothingFurther(env, ref);
   });
 
-  test('ends when its checkout expires unpaid [D-§4]', async ({ server, world }) => {
-    const ref = await world.create({ createdAt: await server.currentTimeMs() });
-    await server.sleep(DAY + 1_000);
-    await vi.waitFor(async () => expect((await world.state(ref)).status).toBe('ENDED'));
-    expect((await story(world, ref)).map((line) => line[1])).toEqual([
+  test('ends when its checkout expires unpaid [D-§4]', async ({ env }) => {
+    const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
+    await env.server.sleep(DAY + 1_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'));
+    expect((await story(env, ref)).map((line) => line[1])).toEqual([
       'intent.created',
       'subscription.created',
       'subscription.ended',
     ]);
-    expect((await world.state(ref)).endReason).toBe('checkout_expired');
-    await expectNothingFurther(server, world, ref);
+    expect((await env.state(ref)).endReason).toBe('checkout_expired');
+    await expectNothingFurther(env, ref);
   });
 });

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { SignalDefinition } from '@temporalio/common';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { beforeEach, describe, expect, inject, vi } from 'vitest';
 import type { DrainEndpointInput, DrainEndpointResult } from '../../activities/endpoint-drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks.ts';
 import { ATTEMPT_DELAYS_MS, delayAfterFailure } from '../../domain/delivery-schedule.ts';
@@ -16,22 +16,18 @@ import {
 } from '../../workflows/webhook-endpoint/messages.ts';
 import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 const MERCHANT_ID = 'mer_1';
 
-let env: TestWorkflowEnvironment;
 let queuePrefix: string;
 let input: WebhookEndpointInput;
 /** The input of each drain. */
 let drains: DrainEndpointInput[];
 
-beforeAll(async () => {
-  env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
-  });
-});
-afterAll(() => env.teardown());
+const it = onTimeSkippingServer();
+
 beforeEach(() => {
   queuePrefix = `${randomUUID()}-`;
   input = { merchantId: MERCHANT_ID, configId: `whc_${randomUUID()}` };
@@ -40,6 +36,7 @@ beforeEach(() => {
 
 /** Runs `test` while a worker serves the workflow, and another one the activity. */
 async function withWorkers(
+  server: TestWorkflowEnvironment,
   drain: (number: number) => DrainEndpointResult | Promise<DrainEndpointResult>,
   test: () => Promise<void>,
 ): Promise<void> {
@@ -50,27 +47,27 @@ async function withWorkers(
     },
   };
   const workflowWorker = await Worker.create({
-    connection: env.nativeConnection,
+    connection: server.nativeConnection,
     taskQueue: `${queuePrefix}billing`,
     workflowBundle: { codePath: inject('workflowBundlePath') },
   });
   const activityWorker = await Worker.create({
-    connection: env.nativeConnection,
+    connection: server.nativeConnection,
     taskQueue: `${queuePrefix}webhooks`,
     activities,
   });
   await workflowWorker.runUntil(activityWorker.runUntil(test()));
 }
 
-const send = (signal: SignalDefinition) =>
-  env.client.workflow.signalWithStart<typeof webhookEndpoint>(WEBHOOK_ENDPOINT_WORKFLOW, {
+const send = (server: TestWorkflowEnvironment, signal: SignalDefinition) =>
+  server.client.workflow.signalWithStart<typeof webhookEndpoint>(WEBHOOK_ENDPOINT_WORKFLOW, {
     workflowId: webhookEndpointWorkflowId(input.configId),
     taskQueue: `${queuePrefix}billing`,
     args: [input],
     signal,
     signalArgs: [],
   });
-const wakeQueue = () => send(wake);
+const wakeQueue = (server: TestWorkflowEnvironment) => send(server, wake);
 
 /** Milliseconds of the workflow's time between one drain and the next. */
 const gaps = () => drains.slice(1).map((call, index) => call.nowAt - (drains[index]?.nowAt ?? 0));
@@ -95,14 +92,17 @@ async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
 
 describe('an endpoint queue', () => {
-  it('drains at the ten instants of the schedule, over 75.6 hours, and then ends [D-54]', async () => {
+  it('drains at the ten instants of the schedule, over 75.6 hours, and then ends [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (attempts) => {
         const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
         return { remaining: nextDelayMs === null ? 0 : 1, nextDelayMs, pausedMs: 0 };
       },
       async () => {
-        await (await wakeQueue()).result();
+        await (await wakeQueue(server)).result();
       },
     );
     expect(drains).toHaveLength(10);
@@ -110,23 +110,26 @@ describe('an endpoint queue', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('drains at once on a wake-up in a wait, and its details name the next attempt [D-54]', async () => {
+  it('drains at once on a wake-up in a wait, and its details name the next attempt [D-54]', async ({
+    server,
+  }) => {
     const results = [
       { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 0 },
       { remaining: 2, nextDelayMs: 6_600_000, pausedMs: 0 },
     ];
     await withWorkers(
+      server,
       (drain) => results[drain - 1] ?? NOTHING_LEFT,
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await vi.waitFor(async () => {
           const { currentDetails } = await handle.query<{ currentDetails: string }>(
             '__temporal_workflow_metadata',
           );
           expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
-        await env.sleep(600_000);
-        await wakeQueue();
+        await server.sleep(600_000);
+        await wakeQueue(server);
         await handle.result();
         expect(await timersOf(handle)).toEqual([
           'next attempt of 1 delivery',
@@ -137,17 +140,20 @@ describe('an endpoint queue', () => {
     expectGaps([600_000, 6_600_000]);
   });
 
-  it('waits out a breaker pause with one timer, over any number of wake-ups [D-54]', async () => {
+  it('waits out a breaker pause with one timer, over any number of wake-ups [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (drain) =>
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await vi.waitFor(() => expect(drains).toHaveLength(1));
-        await env.sleep(1_000);
-        for (let count = 0; count < 5; count += 1) await wakeQueue();
-        await env.sleep(30_000);
-        await wakeQueue();
+        await server.sleep(1_000);
+        for (let count = 0; count < 5; count += 1) await wakeQueue(server);
+        await server.sleep(30_000);
+        await wakeQueue(server);
         expect(drains).toHaveLength(1);
         await handle.result();
         expect(await timersOf(handle)).toEqual(['next probe with one of 9 deliveries']);
@@ -156,56 +162,64 @@ describe('an endpoint queue', () => {
     expectGaps([60_000]);
   });
 
-  it('probes right after the breaker pause when an event came during the pause [D-54]', async () => {
+  it('probes right after the breaker pause when an event came during the pause [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (drain) =>
         drain === 1 ? { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await vi.waitFor(() => expect(drains).toHaveLength(1));
-        await env.sleep(10_000);
-        await wakeQueue();
+        await server.sleep(10_000);
+        await wakeQueue(server);
         await handle.result();
       },
     );
     expectGaps([60_000]);
   });
 
-  it('drains at once when a changed configuration closes the breaker [D-55]', async () => {
+  it('drains at once when a changed configuration closes the breaker [D-55]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (drain) =>
         drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await vi.waitFor(() => expect(drains).toHaveLength(1));
-        await env.sleep(10_000);
-        await send(breakerClosed);
+        await server.sleep(10_000);
+        await send(server, breakerClosed);
         await handle.result();
       },
     );
     expectGaps([10_000]);
   });
 
-  it('drains again after a wake-up that arrives during a drain [D-54]', async () => {
+  it('drains again after a wake-up that arrives during a drain [D-54]', async ({ server }) => {
     await withWorkers(
+      server,
       async (drain) => {
-        if (drain === 1) await wakeQueue();
+        if (drain === 1) await wakeQueue(server);
         return NOTHING_LEFT;
       },
       async () => {
-        await (await wakeQueue()).result();
+        await (await wakeQueue(server)).result();
       },
     );
     expect(drains).toHaveLength(2);
   });
 
-  it('is started again by a wake-up after its end [D-54]', async () => {
+  it('is started again by a wake-up after its end [D-54]', async ({ server }) => {
     await withWorkers(
+      server,
       () => NOTHING_LEFT,
       async () => {
-        const first = await wakeQueue();
+        const first = await wakeQueue(server);
         await first.result();
-        const second = await wakeQueue();
+        const second = await wakeQueue(server);
         await second.result();
         expect(second.signaledRunId).not.toBe(first.signaledRunId);
       },
@@ -213,27 +227,33 @@ describe('an endpoint queue', () => {
     expect(drains).toHaveLength(2);
   });
 
-  it('retries failed drains with a growing backoff that wake-ups do not shorten [D-54]', async () => {
+  it('retries failed drains with a growing backoff that wake-ups do not shorten [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       async (drain) => {
         if (drain > 6) return NOTHING_LEFT;
-        await wakeQueue();
+        await wakeQueue(server);
         throw new Error('the database is away');
       },
       async () => {
-        await (await wakeQueue()).result();
+        await (await wakeQueue(server)).result();
       },
     );
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, with the same input [D-54]', async () => {
+  it('continues as new before its history is long, with the same input [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (drain) => (drain === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000, pausedMs: 0 }),
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await handle.result();
-        const lastRun = env.client.workflow.getHandle(handle.workflowId);
+        const lastRun = server.client.workflow.getHandle(handle.workflowId);
         const { runId, historyLength } = await lastRun.describe();
         expect(runId).not.toBe(handle.signaledRunId);
         expect(historyLength).toBeLessThan(450);
@@ -243,11 +263,14 @@ describe('an endpoint queue', () => {
     expect(drains.at(-1)).toEqual(unchangedInput());
   });
 
-  it('has its activity at the lowest priority, with the merchant as fairness key [D-54]', async () => {
+  it('has its activity at the lowest priority, with the merchant as fairness key [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       () => NOTHING_LEFT,
       async () => {
-        const handle = await wakeQueue();
+        const handle = await wakeQueue(server);
         await handle.result();
         const { events } = await handle.fetchHistory();
         const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);

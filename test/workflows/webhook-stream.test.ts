@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { beforeEach, describe, expect, inject, vi } from 'vitest';
 import type {
   DeliverPendingInput,
   DeliverPendingResult,
@@ -16,22 +16,18 @@ import {
 } from '../../workflows/webhook-stream/messages.ts';
 import type { WebhookStreamInput } from '../../workflows/webhook-stream/messages.ts';
 import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
+import { onTimeSkippingServer } from '../support/environment.ts';
 
 const NOTHING_LEFT: DeliverPendingResult = { remaining: 0, nextDelayMs: null };
 const MERCHANT_ID = 'mer_1';
 
-let env: TestWorkflowEnvironment;
 let queuePrefix: string;
 let input: WebhookStreamInput;
 /** The input of each round. */
 let rounds: DeliverPendingInput[];
 
-beforeAll(async () => {
-  env = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: inject('testServerPath') } },
-  });
-});
-afterAll(() => env.teardown());
+const it = onTimeSkippingServer();
+
 beforeEach(() => {
   queuePrefix = `${randomUUID()}-`;
   input = { merchantId: MERCHANT_ID, streamId: `sub_${randomUUID()}` };
@@ -40,6 +36,7 @@ beforeEach(() => {
 
 /** Runs `test` while a worker serves the workflow, and another one the activity. */
 async function withWorkers(
+  server: TestWorkflowEnvironment,
   round: (number: number) => DeliverPendingResult | Promise<DeliverPendingResult>,
   test: () => Promise<void>,
 ): Promise<void> {
@@ -50,20 +47,20 @@ async function withWorkers(
     },
   };
   const workflowWorker = await Worker.create({
-    connection: env.nativeConnection,
+    connection: server.nativeConnection,
     taskQueue: `${queuePrefix}billing`,
     workflowBundle: { codePath: inject('workflowBundlePath') },
   });
   const activityWorker = await Worker.create({
-    connection: env.nativeConnection,
+    connection: server.nativeConnection,
     taskQueue: `${queuePrefix}webhooks`,
     activities,
   });
   await workflowWorker.runUntil(activityWorker.runUntil(test()));
 }
 
-const wakeStream = () =>
-  env.client.workflow.signalWithStart<typeof webhookStream>(WEBHOOK_STREAM_WORKFLOW, {
+const wakeStream = (server: TestWorkflowEnvironment) =>
+  server.client.workflow.signalWithStart<typeof webhookStream>(WEBHOOK_STREAM_WORKFLOW, {
     workflowId: webhookStreamWorkflowId(input.streamId),
     taskQueue: `${queuePrefix}billing`,
     args: [input],
@@ -87,14 +84,17 @@ function expectGaps(expected: readonly number[]): void {
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number, handOver: false });
 
 describe('a webhook stream', () => {
-  it('makes ten attempts at the instants of the schedule, over 75.6 hours, and ends [D-54]', async () => {
+  it('makes ten attempts at the instants of the schedule, over 75.6 hours, and ends [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (attempts) => {
         const nextDelayMs = delayAfterFailure({ attempts, jitter: 0.5, retryAfterMs: null });
         return { remaining: nextDelayMs === null ? 0 : 1, nextDelayMs };
       },
       async () => {
-        await (await wakeStream()).result();
+        await (await wakeStream(server)).result();
       },
     );
     expect(rounds).toHaveLength(10);
@@ -102,23 +102,26 @@ describe('a webhook stream', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('delivers at once on a wake-up in a wait, and its details name the next attempt [D-54]', async () => {
+  it('delivers at once on a wake-up in a wait, and its details name the next attempt [D-54]', async ({
+    server,
+  }) => {
     const results = [
       { remaining: 1, nextDelayMs: 7_200_000 },
       { remaining: 2, nextDelayMs: 6_600_000 },
     ];
     await withWorkers(
+      server,
       (round) => results[round - 1] ?? NOTHING_LEFT,
       async () => {
-        const handle = await wakeStream();
+        const handle = await wakeStream(server);
         await vi.waitFor(async () => {
           const { currentDetails } = await handle.query<{ currentDetails: string }>(
             '__temporal_workflow_metadata',
           );
           expect(currentDetails).toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
         });
-        await env.sleep(600_000);
-        await wakeStream();
+        await server.sleep(600_000);
+        await wakeStream(server);
         await handle.result();
 
         const { events } = await handle.fetchHistory();
@@ -131,26 +134,30 @@ describe('a webhook stream', () => {
     expectGaps([600_000, 6_600_000]);
   });
 
-  it('does another round after a wake-up that arrives during a round [D-54]', async () => {
+  it('does another round after a wake-up that arrives during a round [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       async (round) => {
-        if (round === 1) await wakeStream();
+        if (round === 1) await wakeStream(server);
         return NOTHING_LEFT;
       },
       async () => {
-        await (await wakeStream()).result();
+        await (await wakeStream(server)).result();
       },
     );
     expect(rounds).toHaveLength(2);
   });
 
-  it('is started again by a wake-up after its end [D-54]', async () => {
+  it('is started again by a wake-up after its end [D-54]', async ({ server }) => {
     await withWorkers(
+      server,
       () => NOTHING_LEFT,
       async () => {
-        const first = await wakeStream();
+        const first = await wakeStream(server);
         await first.result();
-        const second = await wakeStream();
+        const second = await wakeStream(server);
         await second.result();
         expect(second.signaledRunId).not.toBe(first.signaledRunId);
       },
@@ -158,26 +165,30 @@ describe('a webhook stream', () => {
     expect(rounds).toHaveLength(2);
   });
 
-  it('retries failed rounds with a growing backoff [D-54]', async () => {
+  it('retries failed rounds with a growing backoff [D-54]', async ({ server }) => {
     await withWorkers(
+      server,
       (round) => {
         if (round <= 6) throw new Error('the database is away');
         return NOTHING_LEFT;
       },
       async () => {
-        await (await wakeStream()).result();
+        await (await wakeStream(server)).result();
       },
     );
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, with the same input [D-54]', async () => {
+  it('continues as new before its history is long, with the same input [D-54]', async ({
+    server,
+  }) => {
     await withWorkers(
+      server,
       (round) => (round === 80 ? NOTHING_LEFT : { remaining: 1, nextDelayMs: 60_000 }),
       async () => {
-        const handle = await wakeStream();
+        const handle = await wakeStream(server);
         await handle.result();
-        const lastRun = env.client.workflow.getHandle(handle.workflowId);
+        const lastRun = server.client.workflow.getHandle(handle.workflowId);
         const { runId, historyLength } = await lastRun.describe();
         expect(runId).not.toBe(handle.signaledRunId);
         expect(historyLength).toBeLessThan(450);

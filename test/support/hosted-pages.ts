@@ -32,7 +32,7 @@ export function onHostedPages() {
       return (options?: PayerOptions) => openPayer(browser, options);
     })
     /** Creates a subscription over HTTP, with access to its events and its charges. */
-    .extend('subscribe', ({ world, shop }) => async (terms: object = {}) => {
+    .extend('subscribe', ({ env, shop }) => async (terms: object = {}) => {
       const { subscriptionId, fwdUrl } = await shop.merchant.post<Created>('/subscription/create', {
         customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
         callbackUrl: `${SHOP_URL}/thanks`,
@@ -54,7 +54,7 @@ export function onHostedPages() {
           ),
         /** Outcome and amount of every charge in the gateway's own records. */
         book: async () =>
-          (await world.book({ merchantId: world.merchantId, subscriptionId })).map(
+          (await env.book({ merchantId: env.merchantId, subscriptionId })).map(
             ({ outcome, amountMinor }) => `${outcome} ${amountMinor}`,
           ),
       };
@@ -71,9 +71,9 @@ export function onHostedPages() {
     )
     .extend(
       'bookOfIntent',
-      ({ world }) =>
+      ({ env }) =>
         async (intentId: string) =>
-          (await world.control('GET', `/control/charges?intentId=${intentId}`)).charges.map(
+          (await env.control('GET', `/control/charges?intentId=${intentId}`)).charges.map(
             ({ outcome, amountMinor }) => `${outcome} ${amountMinor}`,
           ),
     );

@@ -7,7 +7,7 @@ import { startOurProcess } from './our-process.ts';
 import type { OurProcess } from './our-process.ts';
 import { paymentsIn } from './payments.ts';
 import { openShop } from './shop.ts';
-import { createWorld } from './world.ts';
+import { createEnvironment } from './test-environment.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
 /** A new worker detects a dead one after 5 s. The API answers PENDING after 25 s. */
@@ -15,23 +15,23 @@ export const ANSWERED_WITHIN_MS = 60_000;
 
 type Json = Record<string, unknown>;
 
-export type WorkerLife = Awaited<ReturnType<typeof openWorkerLife>>;
+export type WorkerScenario = Awaited<ReturnType<typeof openWorkerScenario>>;
 
 /**
  * A merchant fixture without an activity worker: the test starts and kills workers. With `isWhole`
  * there is no workflow worker either, and started workers also run workflows.
  */
-export async function openWorkerLife(server: TemporalPlace, { isWhole = false } = {}) {
-  const world = await createWorld(server, { runsActivities: isWhole });
-  if (isWhole) await world.stopWorkers();
-  const shop = await openShop(world);
-  const { merchantId } = world;
+export async function openWorkerScenario(server: TemporalPlace, { isWhole = false } = {}) {
+  const env = await createEnvironment(server, { runsActivities: isWhole });
+  if (isWhole) await env.stopWorkers();
+  const shop = await openShop(env);
+  const { merchantId } = env;
   const stops: (() => Promise<void>)[] = [];
 
   /** Starts a worker process that kills itself at the failpoint. */
   const startMortal = async (failpoint: string): Promise<OurProcess> => {
     const mortal = await startOurProcess('worker.ts', {
-      ...world.environment,
+      ...env.variables,
       ...(isWhole ? {} : { WORKER_QUEUES: 'charges,webhooks' }),
       FAILPOINT: failpoint,
     });
@@ -40,12 +40,12 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
   };
   /** Starts another worker, which takes over. It runs in this process, so it is ready at once. */
   const goOn = async (): Promise<void> => {
-    if (isWhole) return world.startWorkers();
+    if (isWhole) return env.startWorkers();
     for (const queue of ['charges', 'webhooks']) {
       const worker = await Worker.create({
         connection: server.nativeConnection,
-        taskQueue: world.taskQueuePrefix + queue,
-        activities: world.activities,
+        taskQueue: env.taskQueuePrefix + queue,
+        activities: env.activities,
         interceptors: { activity: [activityInterceptor] },
       });
       const running = worker.run();
@@ -60,9 +60,9 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
     shop.receiver.received
       .filter(({ event }) => event[field] === id)
       .map(({ event }) => `${event.sequence} ${event.eventType}`);
-  const payments = paymentsIn(world);
+  const payments = paymentsIn(env);
   return {
-    world,
+    env,
     shop,
     payments,
     merchantId,
@@ -89,14 +89,14 @@ export async function openWorkerLife(server: TemporalPlace, { isWhole = false } 
           eq(webhookDeliveries.state, 'PENDING'),
           gt(webhookDeliveries.claimedUntil, sql`now()`),
         );
-        expect(await world.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
+        expect(await env.db.select().from(webhookDeliveries).where(isClaimed)).toEqual([]);
       }, 30_000);
       expect(await payments.story(streamId)).toHaveLength(told.length);
     },
     async close() {
       await Promise.all(stops.map((stop) => stop()));
       await shop.close();
-      await world.close();
+      await env.close();
     },
   };
 }

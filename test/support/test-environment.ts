@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
@@ -36,8 +37,8 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
 import { controlGateway, GATEWAY_KEY } from './gateway-control.ts';
-import { eventsOf, insertSubscription, stateOf } from './lives.ts';
-import type { NewSubscription } from './lives.ts';
+import { eventsOf, insertSubscription, stateOf } from './subscriptions.ts';
+import type { NewSubscription } from './subscriptions.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
 /** A short budget, because a test of an unknown outcome waits until it ends. */
@@ -46,19 +47,22 @@ const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 /** For charges that arrive after the gateway client's timeout of 2 s. */
 export const BUDGET_FOR_LATE_ARRIVALS: SendBudget = { newSendsForMs: 4_000, pauseMs: 100 };
 
-export type World = Awaited<ReturnType<typeof createWorld>>;
+export type TestEnvironment<Server extends TemporalPlace = TemporalPlace> = Awaited<
+  ReturnType<typeof createEnvironment<Server>>
+>;
+export type TimeSkippingEnvironment = TestEnvironment<TestWorkflowEnvironment>;
 
 /**
  * A complete test environment: Postgres, the sandbox gateway over HTTP, and workers on the given
  * Temporal server with the production workflow bundle. Each test file has one.
  */
-export async function createWorld(
-  place: TemporalPlace,
+export async function createEnvironment<Server extends TemporalPlace>(
+  server: Server,
   options: {
     retryPlan?: RetryPlan;
     /** Wraps the real activities, for example with failures. */
     wrap?: (activities: Activities) => Activities;
-    /** False: this process runs no activities; other processes with `environment` run them. */
+    /** False: this process runs no activities; other processes with `variables` run them. */
     runsActivities?: boolean;
     /** The administrative database of another Postgres server than the test run's. */
     postgresUrl?: string;
@@ -72,7 +76,7 @@ export async function createWorld(
   const { db, close: closeDb } = createDb({
     url: database.url,
     poolSize: 10,
-    applicationName: 'test-world',
+    applicationName: 'test-environment',
   });
   const returnOrigins = [RETURN_ORIGIN];
   const gatewayServer = await createSandboxGateway({
@@ -89,8 +93,8 @@ export async function createWorld(
   const taskQueuePrefix = `${randomUUID()}-`;
   // The time-skipping environment's client skips server time while it waits for a result. A waiting API
   // must not skip time, so it has its own client.
-  const client = new Client({ connection: place.client.connection });
-  const logger = createLogger({ name: 'world', level: 'silent' });
+  const client = new Client({ connection: server.client.connection });
+  const logger = createLogger({ name: 'test', level: 'silent' });
   const workflows = createSubscriptionWorkflows({
     client,
     rows: subscriptionRows(db),
@@ -147,7 +151,7 @@ export async function createWorld(
             activityInterceptor,
             workflows: { workflowBundle: { codePath: inject('workflowBundlePath') } },
           }),
-          connection: place.nativeConnection,
+          connection: server.nativeConnection,
           namespace: 'default',
           // After this time another worker may take the task of a stopped worker.
           stickyQueueScheduleToStartTimeout: '1s',
@@ -184,10 +188,11 @@ export async function createWorld(
     merchantId,
     taskQueuePrefix,
     databaseUrl: database.url,
-    client: place.client,
+    server,
+    client: server.client,
     gatewayPlace: { url: gatewayServer.url, key: GATEWAY_KEY },
     /** Environment variables for a process in this test environment. */
-    environment: {
+    variables: {
       DATABASE_URL: database.url,
       TEMPORAL_ADDRESS: inject('temporalAddress'),
       TASK_QUEUE_PREFIX: taskQueuePrefix,

@@ -20,7 +20,7 @@ import { startWebhookReceiver } from './webhook-receiver.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 
 /** A test environment with one merchant and one event stream, on its own database. */
-export interface WebhookWorld {
+export interface WebhookEnvironment {
   db: Db;
   databaseUrl: string;
   sealing: ReturnType<typeof createSealing>;
@@ -79,7 +79,7 @@ const ROUND_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-async function createWebhookWorld(): Promise<WebhookWorld> {
+async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 8, applicationName: 'test' });
   const { db } = handle;
@@ -206,10 +206,10 @@ async function expectNoClaim(db: Db): Promise<void> {
 }
 
 /** The `test` function of one file. Each test has a new test environment. */
-export const onWebhookWorld = () =>
+export const onWebhookQueues = () =>
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-  test.extend('world', async ({}, { onCleanup }) => {
-    const world = await createWebhookWorld();
-    onCleanup(() => world.close());
-    return world;
+  test.extend('env', async ({}, { onCleanup }) => {
+    const env = await createWebhookEnvironment();
+    onCleanup(() => env.close());
+    return env;
   });
