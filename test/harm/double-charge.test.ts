@@ -5,7 +5,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';
 import type { PaidSubscription } from '../support/february-charge.ts';
 import { BUDGET_FOR_LATE_ARRIVALS } from '../support/test-environment.ts';
@@ -17,7 +17,7 @@ const SOON = { timeout: 10_000, interval: 50 };
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-const test = onDevServer({ sendBudget: BUDGET_FOR_LATE_ARRIVALS });
+const test = onDevServerWith({ sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
 test.afterEach(async ({ env }) => {
   await env.control('DELETE', '/control/faults');

@@ -7,7 +7,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { paymentWorkflowId } from '../../workflows/one-off-orders/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { BUDGET_FOR_LATE_ARRIVALS } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -20,7 +20,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 /** How many of the next charge activities fail, before their work or after it. */
 const crashes = { before: 0, after: 0 };
 
-const test = onDevServer({ wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
+const test = onDevServerWith({ wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
 
 test.afterEach(async ({ env }) => {
   Object.assign(crashes, { before: 0, after: 0 });

@@ -5,14 +5,14 @@ import { createRefundActivities } from '../../activities/refunds.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** How many of the next refund activities fail after their work. */
 const crashes = { after: 0 };
 
-const test = onDevServer({ wrap: crashing });
+const test = onDevServerWith({ wrap: crashing });
 
 test.afterEach(async ({ env }) => {
   crashes.after = 0;

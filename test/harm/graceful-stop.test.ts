@@ -6,7 +6,7 @@ import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { freePort } from '../../embedded/ports.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { TemporalPlace } from '../support/temporal-servers.ts';
 import { gate } from '../support/gate.ts';
 import { apiProcesses } from '../support/api-process.ts';
@@ -27,8 +27,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair.
  * The tests run concurrently, each in its own test environment.
  */
-
-const test = onDevServer();
 
 type Json = Record<string, unknown>;
 type Order = Awaited<ReturnType<typeof order>>;

@@ -6,7 +6,7 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { Failpoint } from '../../runtime/failpoints.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
 import type { Payments } from '../support/payments.ts';
@@ -23,8 +23,6 @@ const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
 let processes: Awaited<ReturnType<typeof apiProcesses>>;
 let running: ApiProcess;
-
-const test = onDevServer();
 
 test.beforeAll(async ({ env }) => {
   processes = await apiProcesses(env);

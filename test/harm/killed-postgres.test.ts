@@ -32,7 +32,7 @@ const TEMPLATE_DATABASE = 'perennial_template';
 
 let folder: string;
 
-const test = onDevServer().extend('env', { scope: 'file' }, async ({ server }, { onCleanup }) => {
+const test = onDevServer.extend('env', { scope: 'file' }, async ({ server }, { onCleanup }) => {
   folder = mkdtempSync(join(tmpdir(), 'perennial-killed-postgres-'));
   const settings = {
     dataFolder: join(folder, 'postgres'),

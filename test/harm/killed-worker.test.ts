@@ -16,7 +16,7 @@ import type { WorkerScenario } from '../support/worker-scenario.ts';
  */
 
 /** `scenario` has no activity worker; `wholeScenario` has no worker at all. */
-const test = onDevServer()
+const test = onDevServer
   .extend('scenario', async ({ server }, { onCleanup }) => {
     const scenario = await openWorkerScenario(server);
     onCleanup(() => scenario.close());

@@ -1,5 +1,5 @@
 import { describe, expect, vi } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
@@ -11,8 +11,6 @@ const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 
 let receiver: WebhookReceiver;
 let configId: string;
-
-const test = onDevServer();
 
 test.beforeEach(async ({ env }) => {
   receiver = await startWebhookReceiver({ secrets: [SIGNER] });

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, vi } from 'vitest';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import type { CheckResult } from '../../proof/verify/invariants.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
@@ -18,8 +18,6 @@ const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 let receiver: WebhookReceiver;
 let folder: string;
-
-const test = onDevServer();
 
 test.beforeAll(async ({ env }) => {
   receiver = await startWebhookReceiver({ secrets: [SECRET] });

@@ -1,12 +1,10 @@
 import { expect } from 'vitest';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
 /** The hosted pages with a card form, with the real tokeniser and workflows. */
-
-const test = onTimeSkippingServer();
 
 const DAY_MS = 86_400_000;
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };

@@ -1,12 +1,10 @@
 import { expect, vi } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
-
-const test = onDevServer();
 
 /** ACTIVE since 10 January 2027, 19.99 USD a month. */
 async function active(env: TestEnvironment, shop: Shop) {

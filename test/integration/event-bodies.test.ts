@@ -1,11 +1,9 @@
 import { expect } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');
-
-const test = onDevServer();
 
 test('the events of a payment carry every field of their type and no other [D-45, D-52]', async ({
   shop,

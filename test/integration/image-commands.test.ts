@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { freePort } from '../../embedded/ports.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import { startNode } from '../support/our-process.ts';
 
 /**
@@ -14,7 +14,7 @@ const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: 
   services: Record<string, { readonly command?: readonly string[] }>;
 };
 
-const test = onDevServer({ runsActivities: false });
+const test = onDevServerWith({ runsActivities: false });
 
 test.concurrent.for(['sandbox-gateway', 'api', 'worker'])(
   'the command of the service %s in docker-compose.yml becomes ready and stops on SIGTERM',

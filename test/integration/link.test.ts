@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { openPage, submitForm } from '../support/browser.ts';
 import type { Page } from '../support/browser.ts';
 import { cardOf, payOn } from '../support/payer.ts';
@@ -12,8 +12,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 /** Links from the API to the gateway; checkouts expire in the time of a time-skipping Temporal. */
 
 const DAY = 86_400_000;
-
-const test = onTimeSkippingServer();
 
 async function makeLink(shop: Shop, changes: object = {}) {
   const { shortUrl } = await shop.merchant.post<{ shortUrl: string }>(

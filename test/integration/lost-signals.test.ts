@@ -21,7 +21,7 @@ import {
 } from '../../workflows/one-off-orders/messages.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
@@ -35,8 +35,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 20_000, interval: 50 };
-
-const test = onDevServer();
 
 const minutesAgo = (minutes: number) => sql`now() - ${minutes} * interval '1 minute'`;
 

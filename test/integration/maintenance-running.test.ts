@@ -9,7 +9,7 @@ import { sweepCounts } from '../../db/schema/sweep-counts.ts';
 import { keepMaintenanceRunning } from '../../temporal/maintenance.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const CHECK_EVERY_MS = 300;
@@ -18,7 +18,7 @@ const SOON = { timeout: 20_000, interval: 50 };
 let ends: (() => Promise<void>)[];
 let failures: string[];
 
-const test = onDevServer({}, 'test');
+const test = onDevServerWith({}, 'test');
 
 beforeEach(() => {
   ends = [];

@@ -11,14 +11,12 @@ import { testClocks } from '../../db/schema/test-clocks.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
 const HOUR = 3_600_000;
-
-const test = onDevServer();
 
 const sweep = (env: TestEnvironment) =>
   env.activities.sweep({ nowAt: Date.now(), lookBackMs: HOUR });

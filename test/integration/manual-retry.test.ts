@@ -1,12 +1,10 @@
 import { describe, expect, vi } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
-
-const test = onDevServer();
 
 /**
  * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a

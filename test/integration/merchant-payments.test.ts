@@ -1,12 +1,10 @@
 import { expect } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { cardOf, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Charges and refunds over HTTP on a real Temporal server, checked against the gateway's charges. */
-
-const test = onDevServer();
 
 type Json = Record<string, unknown>;
 

@@ -2,14 +2,12 @@ import { expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const MINUTE_MS = 60_000;
 const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
-
-const test = onDevServer();
 
 /** A paid subscription on its own test clock, with the times of its declined attempts. */
 async function subscribed(env: TestEnvironment) {

@@ -4,11 +4,9 @@ import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-
-const test = onDevServer();
 
 const DECLINED_LATER = '4000000000000341';
 

@@ -1,12 +1,10 @@
 import { expect } from 'vitest';
 import { countEarlier } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const CREATED_AT = Date.parse('2027-01-01T00:00:00Z');
-
-const test = onDevServer();
 
 async function priorityOf(env: TestEnvironment, subscriptionId: string) {
   const { workflowExecutionInfo } = await env.client.workflowService.describeWorkflowExecution({

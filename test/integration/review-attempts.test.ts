@@ -11,13 +11,11 @@ import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { paymentReviews } from '../../db/schema/payment-reviews.ts';
 import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import { applyCancel } from '../../domain/subscription/apply-command.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
-
-const test = onDevServer();
 
 test('a stalled worker sends nothing when its attempt was reviewed and decided meanwhile', async ({
   env,

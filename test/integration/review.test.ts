@@ -12,15 +12,13 @@ import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
 /** An address without a listener. */
 const NOWHERE = '127.0.0.1:9';
-
-const test = onDevServer();
 
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
 

@@ -8,14 +8,12 @@ import {
   stateQuery,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { repairsOf } from '../support/repairs.ts';
 
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 20_000, interval: 100 };
-
-const test = onDevServer();
 
 test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async ({
   env,

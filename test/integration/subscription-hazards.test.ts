@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
@@ -13,8 +13,6 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const HOUR = 3_600_000;
-
-const test = onDevServer();
 
 const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));

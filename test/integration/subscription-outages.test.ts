@@ -10,15 +10,13 @@ import { cycleAt } from '../../domain/calendar.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const HOUR = 3_600_000;
-
-const test = onDevServer();
 
 const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));

@@ -5,14 +5,12 @@ import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscription-workflows.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The next charges and the timeline, from workflows on a real Temporal server. */
-
-const test = onDevServer();
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 

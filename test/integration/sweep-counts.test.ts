@@ -7,12 +7,10 @@ import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { testClocks } from '../../db/schema/test-clocks.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { readRepairs } from '../../proof/verify/repairs.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-
-const test = onDevServer();
 
 /** The counts that `npm run verify` shows. */
 async function counted(env: TestEnvironment): Promise<Record<string, number>> {

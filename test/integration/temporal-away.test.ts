@@ -18,8 +18,6 @@ import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-const onServer = onDevServer();
-
 /** The API's clients of workflows, connected to this address. */
 function clientsOf(
   env: TestEnvironment,
@@ -54,7 +52,7 @@ describe.each([
   ['refuses connections', '127.0.0.1:1'],
   ['accepts connections and never answers', null],
 ])('a Temporal that %s', (_, address) => {
-  const test = onServer.extend('away', async ({ env, silentAddress }, { onCleanup }) => {
+  const test = onDevServer.extend('away', async ({ env, silentAddress }, { onCleanup }) => {
     const away = clientsOf(env, address ?? silentAddress);
     onCleanup(away.close);
     return away;

@@ -1,12 +1,10 @@
 import { describe, expect, vi } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import { unpaidIn } from '../support/unpaid.ts';
-
-const test = onDevServer();
 
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
 

@@ -7,14 +7,12 @@ import {
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { SECRET, onWebhookQueues } from '../support/webhook-environment.ts';
+import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
-
-const it = onWebhookQueues();
 
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);

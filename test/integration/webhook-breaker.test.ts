@@ -1,10 +1,8 @@
 import { describe, expect } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
-import { onWebhookQueues } from '../support/webhook-environment.ts';
+import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
-
-const it = onWebhookQueues();
 
 const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
 const drain = (env: WebhookEnvironment, configId: string, nowAt: number) =>

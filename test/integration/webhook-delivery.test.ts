@@ -6,7 +6,7 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { SECRET, onWebhookQueues } from '../support/webhook-environment.ts';
+import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -17,8 +17,6 @@ const about = (baseMs: number) => ({
   atLeast: baseMs * 0.8 - 1_000,
   atMost: baseMs * 1.2,
 });
-
-const it = onWebhookQueues();
 
 const sequences = (receiver: WebhookReceiver) =>
   receiver.received.map(({ event }) => event.sequence);

@@ -4,10 +4,8 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { onWebhookQueues } from '../support/webhook-environment.ts';
+import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
-
-const it = onWebhookQueues();
 
 /** An upper bound for waits, not an expected duration. */
 const SOON = { timeout: 30_000, interval: 10 };

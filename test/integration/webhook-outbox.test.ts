@@ -13,13 +13,11 @@ import {
 import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
-import { onWebhookQueues } from '../support/webhook-environment.ts';
+import { onWebhookQueues as it } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
 const URL = 'https://example.com/hooks';
 const OCCURRED_AT = Date.UTC(2027, 0, 31, 12, 0, 0, 123);
-
-const it = onWebhookQueues();
 
 const event = (type: EventToStore['type'], content: object = {}): EventToStore => ({
   type,

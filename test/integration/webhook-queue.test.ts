@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 const SCHEDULE_MS = 272_105_000;
 
 // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-const it = onWebhookQueues().extend('server', async ({}, { onCleanup }) => {
+const it = onWebhookQueues.extend('server', async ({}, { onCleanup }) => {
   const server = await startTimeSkippingServer();
   onCleanup(() => server.teardown());
   return server;

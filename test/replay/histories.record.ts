@@ -32,7 +32,7 @@ import {
 
 /** The paths of the first releases. The other `*.record.ts` files have newer paths. */
 
-const record = recorderOn(onDevServer());
+const record = recorderOn(onDevServer);
 
 async function inReview(env: TestEnvironment) {
   return vi.waitFor(async () => {

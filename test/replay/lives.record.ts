@@ -20,7 +20,7 @@ import {
 
 /** Paths of subscriptions without failures of activities or of the gateway. */
 
-const record = recorderOn(onDevServer());
+const record = recorderOn(onDevServer);
 
 const reaches = (env: TestEnvironment, ref: SubscriptionRef, status: string) =>
   vi.waitFor(async () => expect((await env.state(ref)).status).toBe(status), 20_000);

@@ -16,7 +16,7 @@ import {
 
 /** Paths with local activities first, in which a run continues after a renewal. */
 
-const record = recorderOn(onDevServer());
+const record = recorderOn(onDevServer);
 
 describe('record', () => {
   record('second-shape-to-end', async ({ env }) => {

@@ -8,7 +8,7 @@ import {
   refundWorkflowId,
   setupMethodWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServerWith } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import {
@@ -27,7 +27,7 @@ import {
 /** The number of failures that are left for each activity. */
 const failures: Partial<Record<keyof Activities, number>> = {};
 
-const record = recorderOn(onDevServer({ wrap: withFailures }));
+const record = recorderOn(onDevServerWith({ wrap: withFailures }));
 
 function withFailures(activities: Activities): Activities {
   const entries = Object.entries(activities).map(([name, activity]) => [

@@ -17,7 +17,7 @@ import {
   WEBHOOK_ENDPOINT_WORKFLOW,
   webhookEndpointWorkflowId,
 } from '../../workflows/webhook-endpoint/messages.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 import { keep, recorderOn } from './recorder.ts';
 
@@ -28,7 +28,7 @@ const pendingLeft = { chargePayment: 60 };
 /** Drains of the endpoint queue so far. */
 let drained = 0;
 
-const record = recorderOn(onTimeSkippingServer({ wrap: withFakeAnswers }));
+const record = recorderOn(onTimeSkippingServerWith({ wrap: withFakeAnswers }));
 
 /** Replaces the activities, because these paths record only the waits of the workflows. */
 function withFakeAnswers(activities: Activities): Activities {

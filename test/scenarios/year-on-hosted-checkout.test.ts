@@ -1,11 +1,9 @@
 import { describe, expect } from 'vitest';
-import { onDevServer } from '../support/environment.ts';
+import { onDevServer as test } from '../support/environment.ts';
 import { openPage } from '../support/browser.ts';
 import { cardOf, payOn, payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-
-const test = onDevServer();
 
 interface Created {
   subscriptionId: string;

@@ -13,21 +13,27 @@ type Options = Parameters<typeof createEnvironment>[1];
 /** The tests that share a test environment: those of the file, or none. */
 type Sharing = 'file' | 'test';
 
-/** The `test` function of one file, with a test environment on the test run's Temporal dev server. */
-export const onDevServer = (options?: Options, per?: Sharing) =>
+/**
+ * As {@link onDevServer}, with options. A file calls this instead of `override`, because Vitest would
+ * keep an override for the next files of the process.
+ */
+export const onDevServerWith = (options: Options, per?: Sharing) =>
   testOn(connectDevServer, options, per);
 
-/** As {@link onDevServer}, on a time-skipping Temporal server of its own. */
-export const onTimeSkippingServer = (options?: Options, per?: Sharing) =>
+/** As {@link onDevServerWith}, on a time-skipping Temporal server of its own. */
+export const onTimeSkippingServerWith = (options: Options, per?: Sharing) =>
   testOn(startTimeSkippingServer, options, per);
 
-/**
- * Each fixture starts when a test first uses it. Every test file must make its own call: with
- * `isolate: false`, Vitest closes the file-scoped fixtures of a shared module only in its first file.
- */
+/** A `test` function with a test environment for each file, on the test run's Temporal dev server. */
+export const onDevServer = testOn(connectDevServer);
+
+/** As {@link onDevServer}, on a time-skipping Temporal server of its own. */
+export const onTimeSkippingServer = testOn(startTimeSkippingServer);
+
+/** Each fixture starts when a test first uses it. */
 function testOn<Server extends TemporalPlace & { teardown(): Promise<void> }>(
   connect: () => Promise<Server>,
-  options: Options,
+  options: Options = {},
   per: Sharing = 'file',
 ) {
   // `beforeAll` may use a fixture only with the scope `file`.

@@ -18,7 +18,7 @@ interface Created {
  * skipped with the reason.
  */
 export function onHostedPages() {
-  const test = onDevServer()
+  const test = onDevServer
     // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
     .extend('browser', { scope: 'file' }, async ({}, { onCleanup }): Promise<Browser> => {
       const browser = await launchChromium();

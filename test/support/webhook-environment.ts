@@ -205,8 +205,8 @@ async function expectNoClaim(db: Db): Promise<void> {
   }, ROUND_MS);
 }
 
-/** The `test` function of one file. Each test has a new test environment. */
-export const onWebhookQueues = () =>
+/** A `test` function with a test environment for each test. */
+export const onWebhookQueues =
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
   test.extend('env', async ({}, { onCleanup }) => {
     const env = await createWebhookEnvironment();

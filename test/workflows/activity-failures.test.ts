@@ -4,7 +4,7 @@ import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
@@ -17,7 +17,7 @@ const faults: Partial<Record<keyof Activities, { times: number; effect: boolean 
 /** Runs once after the work of an activity, before its result is returned. */
 const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
 
-const test = onTimeSkippingServer({ wrap: withFaults });
+const test = onTimeSkippingServerWith({ wrap: withFaults });
 
 beforeEach(() => {
   for (const made of [faults, meanwhile]) {

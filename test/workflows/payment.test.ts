@@ -7,7 +7,7 @@ import {
   REFUND_WORKFLOW,
   refundWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
@@ -17,7 +17,7 @@ const faults: Fault[] = [];
 /** The number of calls so far. */
 let calls = 0;
 
-const test = onTimeSkippingServer({ wrap: withFaults });
+const test = onTimeSkippingServerWith({ wrap: withFaults });
 
 beforeEach(() => {
   faults.length = 0;

@@ -7,7 +7,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
@@ -31,7 +31,7 @@ let isMade: (call: number) => boolean = () => true;
 
 // Each test has its own environment, because timers of an earlier test's subscription would fire in later
 // sleeps of days.
-const test = onTimeSkippingServer(
+const test = onTimeSkippingServerWith(
   // An outage lasts for hours of workflow time.
   { wrap: withCallLog, sendBudget: { newSendsForMs: 200, pauseMs: 100 } },
   'test',

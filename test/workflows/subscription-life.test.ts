@@ -1,15 +1,13 @@
 import { describe, expect, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { NewSubscription } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
 
 const DAY = 86_400_000;
-
-const test = onTimeSkippingServer();
 
 /** Sleeps to the next 31 January, 09:30, in server time. */
 async function sleepToJanuary31(env: TimeSkippingEnvironment): Promise<number> {

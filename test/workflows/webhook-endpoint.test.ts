@@ -16,7 +16,7 @@ import {
 } from '../../workflows/webhook-endpoint/messages.ts';
 import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServer as it } from '../support/environment.ts';
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 const MERCHANT_ID = 'mer_1';
@@ -25,8 +25,6 @@ let queuePrefix: string;
 let input: WebhookEndpointInput;
 /** The input of each drain. */
 let drains: DrainEndpointInput[];
-
-const it = onTimeSkippingServer();
 
 beforeEach(() => {
   queuePrefix = `${randomUUID()}-`;

@@ -16,7 +16,7 @@ import {
 } from '../../workflows/webhook-stream/messages.ts';
 import type { WebhookStreamInput } from '../../workflows/webhook-stream/messages.ts';
 import type { webhookStream } from '../../workflows/webhook-stream/workflow.ts';
-import { onTimeSkippingServer } from '../support/environment.ts';
+import { onTimeSkippingServer as it } from '../support/environment.ts';
 
 const NOTHING_LEFT: DeliverPendingResult = { remaining: 0, nextDelayMs: null };
 const MERCHANT_ID = 'mer_1';
@@ -25,8 +25,6 @@ let queuePrefix: string;
 let input: WebhookStreamInput;
 /** The input of each round. */
 let rounds: DeliverPendingInput[];
-
-const it = onTimeSkippingServer();
 
 beforeEach(() => {
   queuePrefix = `${randomUUID()}-`;
