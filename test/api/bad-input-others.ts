@@ -1,5 +1,5 @@
-import { json, raw, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_WHC } from './bad-input-case.ts';
-import type { Case } from './bad-input-case.ts';
+import { json, raw, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_WHC } from '../support/bad-input-case.ts';
+import type { Case } from '../support/bad-input-case.ts';
 
 const CREATE = '/subscription/create';
 const customer = (name: string, customerDetails: unknown, description: string): Case => ({

@@ -1,6 +1,6 @@
-import { json, raw } from './bad-input-case.ts';
-import type { Case } from './bad-input-case.ts';
-import { intentBody, UNKNOWN_IDS, setupBody, tokenisedBody } from './payment-fixtures.ts';
+import { json, raw } from '../support/bad-input-case.ts';
+import type { Case } from '../support/bad-input-case.ts';
+import { intentBody, UNKNOWN_IDS, setupBody, tokenisedBody } from '../support/fixtures/payments.ts';
 
 /** Makes malformed requests to one path from a valid body and changes to it. */
 const malformed =

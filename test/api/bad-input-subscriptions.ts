@@ -1,6 +1,6 @@
-import { subscriptionBody } from './api-world.ts';
-import { json, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_SUB } from './bad-input-case.ts';
-import type { Case } from './bad-input-case.ts';
+import { subscriptionBody } from '../support/api-environment.ts';
+import { json, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_SUB } from '../support/bad-input-case.ts';
+import type { Case } from '../support/bad-input-case.ts';
 
 const CREATE = '/subscription/create';
 /** A create request with these changes. */

@@ -1,18 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createApiWorld, subscriptionBody } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
+import { expect } from 'vitest';
+import { subscriptionBody, test } from '../support/api-environment.ts';
 import { BODIES, CLOCKS, CUSTOMERS, OTHERS, WEBHOOKS } from './bad-input-others.ts';
 import { PAYMENTS, SETUPS } from './bad-input-payments.ts';
 import { SUBSCRIPTIONS } from './bad-input-subscriptions.ts';
-
-/** Malformed requests, each with its exact answer. No table gets a row from one. */
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+import { expectError } from '../support/answers.ts';
+import { createClock } from '../support/fixtures/test-clocks.ts';
 
 const CASES = [
   ...BODIES,
@@ -29,37 +21,37 @@ test('the table lists at least 60 malformed requests', () => {
   expect(CASES.length).toBeGreaterThanOrEqual(60);
 });
 
-test.each(CASES)(
+test.for(CASES)(
   'a request is refused and leaves no row: $name',
-  async ({ method = 'POST', path, send, ...expected }) => {
-    const before = await world.countRows();
+  async ({ method = 'POST', path, send, ...expected }, { api }) => {
+    const before = await api.countRows();
 
-    const answer = await world.call(method, path, send);
+    const answer = await api.call(method, path, send);
 
     expect({ status: answer.status, body: answer.json }).toEqual({
       status: expected.status ?? 400,
       body: { errorCode: expected.code ?? 'bad_request', errorDescription: expected.description },
     });
     expect(answer.headers['request-id']).toMatch(/^req_[0-9A-Za-z]{22}$/);
-    expect(await world.countRows()).toEqual(before);
+    expect(await api.countRows()).toEqual(before);
   },
 );
 
-test('a subscription is refused when its test clock leads past 2200 [D-06, D-60]', async () => {
-  const clock = await world.call('POST', '/test-clock/create', {
-    body: { now: Date.UTC(2199, 10, 30) },
-  });
-  const { testClockId } = clock.json as { testClockId: string };
-  const before = await world.countRows();
+test('a subscription is refused when its test clock leads past 2200 [D-06, D-60]', async ({
+  api,
+}) => {
+  const testClockId = await createClock(api, Date.UTC(2199, 10, 30));
+  const before = await api.countRows();
 
-  const answer = await world.call('POST', '/subscription/create', {
+  const answer = await api.call('POST', '/subscription/create', {
     body: subscriptionBody({ testClockId }),
   });
 
-  expect(answer.status).toBe(400);
-  expect(answer.json).toEqual({
-    errorCode: 'bad_request',
-    errorDescription: 'cycleCount: the last billing date must be before the year 2200',
-  });
-  expect(await world.countRows()).toEqual(before);
+  expectError(
+    answer,
+    400,
+    'bad_request',
+    'cycleCount: the last billing date must be before the year 2200',
+  );
+  expect(await api.countRows()).toEqual(before);
 });

@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld, CallOptions } from './api-world.ts';
+import { test as apiTest } from '../support/api-environment.ts';
+import type { CallOptions } from '../support/api-environment.ts';
+import { eventTypes } from '../support/fixtures/events.ts';
 import {
   UNAVAILABLE,
   makeCustomer,
@@ -13,41 +13,26 @@ import {
   readIntent,
   saveCard,
   tokenisedBody,
-} from './payment-fixtures.ts';
-import type { SavedMethod } from './payment-fixtures.ts';
-import { comparable } from './subscription-fixtures.ts';
+} from '../support/fixtures/payments.ts';
+import { comparable } from '../support/fixtures/subscriptions.ts';
 
-/** POST /payments/charge-tokenised-pm. Idempotency keys: payment-keys.test.ts. */
-
-let world: ApiWorld;
-let method: SavedMethod;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-  method = await saveCard(world);
-});
-afterEach(() => {
-  world.payments.faults.card = null;
-  world.payments.faults.isDown = false;
-  world.payments.faults.losesOutcome = false;
-});
-afterAll(() => world.close());
+const test = apiTest
+  .extend('method', { scope: 'file' }, ({ api }) => saveCard(api))
+  .extend(
+    'charge',
+    { scope: 'file' },
+    ({ api, method }) =>
+      (changes: object = {}, options: CallOptions = {}) =>
+        api.call('POST', PATH, { body: tokenisedBody(method, changes), ...options }),
+  );
 
 const PATH = '/payments/charge-tokenised-pm';
-const charge = (changes: object = {}, options: CallOptions = {}) =>
-  world.call('POST', PATH, { body: tokenisedBody(method, changes), ...options });
 const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
 
-async function eventsOf(streamId: string) {
-  const rows = await world.db
-    .select()
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, streamId))
-    .orderBy(outboxEvents.sequence);
-  return rows.map(({ type }) => type);
-}
-
-test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-36]', async () => {
+test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-36]', async ({
+  api,
+  charge,
+}) => {
   const answer = await charge();
   const intentId = idOf(answer);
   expect(intentId).toMatch(/^in_[0-9A-Za-z]{22}$/);
@@ -55,21 +40,24 @@ test('a paid tokenised charge answers SUCCESS without an error code [IF-4.12, D-
     200,
     `{"intentId":"${intentId}","status":"SUCCESS"}`,
   ]);
-  expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
+  expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toEqual([
     { key: `charge:${intentId}:1`, amountMinor: 2_500, kind: 'succeeded' },
   ]);
-  expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.success']);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.success']);
 });
 
-test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12, D-42]', async () => {
-  world.payments.faults.card = 'insufficient_funds';
+test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12, D-42]', async ({
+  api,
+  charge,
+}) => {
+  api.payments.faults.card = 'insufficient_funds';
   const answer = await charge();
   const intentId = idOf(answer);
   expect([answer.status, answer.text]).toEqual([
     200,
     `{"intentId":"${intentId}","status":"FAILED","errorCode":"insufficient_funds"}`,
   ]);
-  expect(await readIntent(world, intentId)).toMatchObject({
+  expect(await readIntent(api, intentId)).toMatchObject({
     status: 'FAILED',
     chargeAttempts: [
       {
@@ -80,11 +68,14 @@ test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12,
       },
     ],
   });
-  expect(await eventsOf(intentId)).toEqual(['intent.created', 'intent.failed']);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.failed']);
 });
 
-test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS [D-17, D-40]', async () => {
-  world.payments.faults.card = 'unknown';
+test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS [D-17, D-40]', async ({
+  api,
+  charge,
+}) => {
+  api.payments.faults.card = 'unknown';
   const first = await charge({}, { key: 'pending' });
   const intentId = idOf(first);
   expect(first.json).toEqual({
@@ -92,49 +83,59 @@ test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS 
     status: 'PENDING',
     errorCode: 'payment_outcome_pending',
   });
-  expect(await readIntent(world, intentId)).toMatchObject({ status: 'PENDING' });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'PENDING' });
 
-  world.payments.faults.card = 'paid';
+  api.payments.faults.card = 'paid';
   const second = await charge({}, { key: 'pending' });
   const third = await charge({}, { key: 'pending' });
   expect(second.json).toEqual({ intentId, status: 'SUCCESS' });
   expect(second.headers['idempotent-replayed']).toBeUndefined();
   expect(third.text).toBe(second.text);
   expect(third.headers['idempotent-replayed']).toBe('true');
-  expect(world.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
+  expect(api.payments.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
 });
 
-test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14]', async () => {
+test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14]', async ({
+  api,
+  charge,
+  method,
+}) => {
   const extras = { receiptId: 'order-9', metadata: { order: '9' }, storeFrontId: 'sf_shop' };
   const intentId = idOf(await charge({ ...extras, colour: 'red', currency: 'usd' }));
-  expect(await readIntent(world, intentId)).toMatchObject({
+  expect(await readIntent(api, intentId)).toMatchObject({
     amount: 2_500,
     currency: 'USD',
     receiptId: 'order-9',
     metadata: { order: '9' },
     customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
   });
-  const [row] = await world.db.select().from(paymentIntents).where(eq(paymentIntents.id, intentId));
+  const [row] = await api.db.select().from(paymentIntents).where(eq(paymentIntents.id, intentId));
   expect(row).toMatchObject({ storeFrontId: 'sf_shop', customerId: method.customerId });
 });
 
-test('a charge answers a foreign payment method exactly as an unknown one [D-21, D-36]', async () => {
-  const foreign = await saveCard(world, { owner: 'other' });
-  const rows = await world.countRows();
+test('a charge answers a foreign payment method exactly as an unknown one [D-21, D-36]', async ({
+  api,
+  charge,
+}) => {
+  const foreign = await saveCard(api, { owner: 'other' });
+  const rows = await api.countRows();
   const answers = await Promise.all(
     [UNKNOWN_IDS.method, foreign.pmId, 'pmt_short', ''].map((pmId) => charge({ pmId })),
   );
   const [unknown, ...others] = answers.map(comparable);
   for (const other of others) expect(other).toEqual(unknown);
   expect(outcome(answers[0]!)).toEqual(notFoundAnswer('payment method'));
-  expect(await world.countRows()).toEqual(rows);
+  expect(await api.countRows()).toEqual(rows);
 
-  const elses = await makeCustomer(world);
+  const elses = await makeCustomer(api);
   expect(outcome(await charge({ customerId: elses }))).toEqual(notFoundAnswer('payment method'));
 });
 
-test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]', async () => {
-  const foreign = await saveCard(world, { owner: 'other' });
+test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]', async ({
+  api,
+  charge,
+}) => {
+  const foreign = await saveCard(api, { owner: 'other' });
   const [theirs, nobodys] = [
     await charge({ customerId: foreign.customerId, pmId: foreign.pmId }),
     await charge({ customerId: UNKNOWN_IDS.customer, pmId: foreign.pmId }),
@@ -143,50 +144,59 @@ test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]
   expect(outcome(theirs)).toEqual(notFoundAnswer('customer'));
 });
 
-test.each(['PENDING', 'DELETED'] as const)(
+test.for(['PENDING', 'DELETED'] as const)(
   'a payment method that is %s is not charged [D-36]',
-  async (status) => {
-    const unusable = await saveCard(world, { status });
+  async (status, { api, charge }) => {
+    const unusable = await saveCard(api, { status });
     expect(outcome(await charge(unusable))).toEqual(notFoundAnswer('payment method'));
   },
 );
 
-test('a charge without an idempotency key is withdrawn while Temporal is unavailable [D-17]', async () => {
-  const before = world.payments.charges.length;
-  world.payments.faults.isDown = true;
+test('a charge without an idempotency key is withdrawn while Temporal is unavailable [D-17]', async ({
+  api,
+  charge,
+}) => {
+  const before = api.payments.charges.length;
+  api.payments.faults.isDown = true;
   expect(outcome(await charge({ receiptId: 'withdrawn' }))).toEqual(UNAVAILABLE);
-  world.payments.faults.isDown = false;
+  api.payments.faults.isDown = false;
 
-  const [row] = await world.db
+  const [row] = await api.db
     .select()
     .from(paymentIntents)
     .where(eq(paymentIntents.receiptId, 'withdrawn'));
   expect(row).toMatchObject({ status: 'CANCELLED' });
-  const late = await world.payments.pay({
+  const late = await api.payments.pay({
     merchantId: row!.merchantId,
     intentId: row!.id,
     token: null,
   });
   expect(late.kind).toBe('refused');
-  expect(world.payments.charges).toHaveLength(before);
+  expect(api.payments.charges).toHaveLength(before);
 });
 
-test('a charge without a key is PENDING when its outcome was lost [D-17, D-40]', async () => {
-  world.payments.faults.losesOutcome = true;
+test('a charge without a key is PENDING when its outcome was lost [D-17, D-40]', async ({
+  api,
+  charge,
+}) => {
+  api.payments.faults.losesOutcome = true;
   const answer = await charge();
   const intentId = idOf(answer);
   expect(outcome(answer)).toEqual([
     200,
     { intentId, status: 'PENDING', errorCode: 'payment_outcome_pending' },
   ]);
-  expect(await readIntent(world, intentId)).toMatchObject({ status: 'SUCCESS' });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'SUCCESS' });
 });
 
-test('a repeat with the same key returns the charge whose answer was lost [D-17]', async () => {
-  const before = world.payments.charges.length;
-  world.payments.faults.losesOutcome = true;
+test('a repeat with the same key returns the charge whose answer was lost [D-17]', async ({
+  api,
+  charge,
+}) => {
+  const before = api.payments.charges.length;
+  api.payments.faults.losesOutcome = true;
   expect(outcome(await charge({}, { key: 'unheard' }))).toEqual(UNAVAILABLE);
-  world.payments.faults.losesOutcome = false;
+  api.payments.faults.losesOutcome = false;
   expect((await charge({}, { key: 'unheard' })).json).toMatchObject({ status: 'SUCCESS' });
-  expect(world.payments.charges).toHaveLength(before + 1);
+  expect(api.payments.charges).toHaveLength(before + 1);
 });

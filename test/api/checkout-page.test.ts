@@ -1,29 +1,22 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld, PUBLIC_URL, TOKENISER_URL } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-import { checkoutsIn, expectSeeOther, JAN_31 } from './checkouts.ts';
-import { fieldsOf, linesOf } from './page-text.ts';
+import { PUBLIC_URL, TOKENISER_URL, test } from '../support/api-environment.ts';
+import { eventTypes } from '../support/fixtures/events.ts';
+import { statusOf } from '../support/fixtures/subscriptions.ts';
+import { JAN_31, openCheckout, sessionOf } from '../support/hosted-pages/checkouts.ts';
+import { browse, comeBack, expectSeeOther, postForm } from '../support/hosted-pages/visits.ts';
+import { fieldsOf, linesOf } from '../support/hosted-pages/page-text.ts';
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
-
-const { browse, comeBack, eventTypes, open, postForm, sessionOf, statusOf } = checkoutsIn(
-  () => world,
-);
-
-test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async () => {
-  const { path } = await open({
+test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async ({
+  api,
+}) => {
+  const { path } = await openCheckout(api, {
     productPage: { name: 'Tea & <b>biscuits</b>', description: 'A box every month' },
     upfrontAmount: 500,
     cycleCount: 3,
   });
-  const page = await browse(path);
+  const page = await browse(api, path);
   expect(page.status).toBe(200);
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
   expect(page.text).toContain('<h1>Tea &amp; &lt;b>biscuits&lt;/b></h1>');
@@ -38,13 +31,15 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   expect(page.text).toContain('A box every month');
 });
 
-test('the checkout page of a trial shows no charge today and the later ones [IF-2.3]', async () => {
-  const { path } = await open({
+test('the checkout page of a trial shows no charge today and the later ones [IF-2.3]', async ({
+  api,
+}) => {
+  const { path } = await openCheckout(api, {
     trialPeriodCount: 7,
     trialPeriodInterval: 'DAY',
     intervalCount: 2,
   });
-  const page = await browse(path);
+  const page = await browse(api, path);
   expect(linesOf(page.text)).toEqual([
     ['Today', 'Nothing'],
     ['Then', '19.99 USD on 7 February 2026, after 7 days free'],
@@ -54,10 +49,12 @@ test('the checkout page of a trial shows no charge today and the later ones [IF-
   expect(page.text).toContain('<button type="submit">Start free trial</button>');
 });
 
-test('the card form posts to the tokeniser, names its session and has four labelled fields', async () => {
-  const { path, subscriptionId } = await open();
-  const page = await browse(path);
-  const { id } = await sessionOf(subscriptionId);
+test('the card form posts to the tokeniser, names its session and has four labelled fields', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const page = await browse(api, path);
+  const { id } = await sessionOf(api, subscriptionId);
 
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text)).toEqual([
@@ -71,16 +68,18 @@ test('the card form posts to the tokeniser, names its session and has four label
   expect(page.text).not.toContain('<script');
 });
 
-test('the checkout page lists the test cards in test mode [D-61]', async () => {
-  const { path } = await open();
-  const page = await browse(path);
+test('the checkout page lists the test cards in test mode [D-61]', async ({ api }) => {
+  const { path } = await openCheckout(api);
+  const page = await browse(api, path);
   expect(page.text).toContain('Test mode: no money moves');
   expect(page.text).toContain('<td>4242 4242 4242 4242</td><td>pays</td>');
 });
 
-test('the page policy allows one style, and forms to this server and the tokeniser', async () => {
-  const { path } = await open();
-  const [first, second] = [await browse(path), await browse(path)];
+test('the page policy allows one style, and forms to this server and the tokeniser', async ({
+  api,
+}) => {
+  const { path } = await openCheckout(api);
+  const [first, second] = [await browse(api, path), await browse(api, path)];
   const nonce = /<style nonce="([^"]+)">/.exec(first.text)?.[1];
   expect(first.headers).toMatchObject({
     'content-security-policy':
@@ -99,43 +98,49 @@ test('the page policy allows one style, and forms to this server and the tokenis
   expect(second.text).not.toContain(nonce);
 });
 
-test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async () => {
-  const { path, subscriptionId } = await open();
-  expect((await browse(path, {}, 'HEAD')).status).toBe(200);
-  await browse(path, { headers: { 'sec-purpose': 'prefetch;prerender' } });
-  expect(await eventTypes(subscriptionId)).toEqual(['intent.created', 'subscription.created']);
+test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  expect((await browse(api, path, {}, 'HEAD')).status).toBe(200);
+  await browse(api, path, { headers: { 'sec-purpose': 'prefetch;prerender' } });
+  expect(await eventTypes(api, subscriptionId)).toEqual(['intent.created', 'subscription.created']);
 
-  await Promise.all([browse(path), browse(path), browse(path)]);
+  await Promise.all([browse(api, path), browse(api, path), browse(api, path)]);
 
-  expect(await eventTypes(subscriptionId)).toEqual([
+  expect(await eventTypes(api, subscriptionId)).toEqual([
     'intent.created',
     'subscription.created',
     'intent.checkout_opened',
   ]);
-  expect((await sessionOf(subscriptionId)).openedAt).toBe(JAN_31);
-  expect(world.workflows.calls).toContainEqual({
+  expect((await sessionOf(api, subscriptionId)).openedAt).toBe(JAN_31);
+  expect(api.workflows.calls).toContainEqual({
     name: 'wakeStream',
-    ref: { merchantId: world.merchant.merchantId, streamId: subscriptionId },
+    ref: { merchantId: api.merchant.merchantId, streamId: subscriptionId },
   });
 });
 
-test('the opened event of a trial checkout belongs to the subscription [D-51]', async () => {
-  const { path, subscriptionId } = await open({
+test('the opened event of a trial checkout belongs to the subscription [D-51]', async ({ api }) => {
+  const { path, subscriptionId } = await openCheckout(api, {
     trialPeriodCount: 1,
     trialPeriodInterval: 'MONTH',
   });
-  await browse(path);
-  expect(await eventTypes(subscriptionId)).toEqual([
+  await browse(api, path);
+  expect(await eventTypes(api, subscriptionId)).toEqual([
     'subscription.created',
     'subscription.checkout_opened',
   ]);
 });
 
-test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3, D-44]', async () => {
-  const withOne = await open({ cancelUrl: 'https://merchant.example/cancelled' });
-  const withoutOne = await open();
+test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3, D-44]', async ({
+  api,
+}) => {
+  const withOne = await openCheckout(api, { cancelUrl: 'https://merchant.example/cancelled' });
+  const withoutOne = await openCheckout(api);
   const hrefOf = async ({ path }: { path: string }) =>
-    /<a href="([^"]+)">Cancel and return to Acme Ltd<\/a>/.exec((await browse(path)).text)?.[1];
+    /<a href="([^"]+)">Cancel and return to Acme Ltd<\/a>/.exec(
+      (await browse(api, path)).text,
+    )?.[1];
 
   expect(await hrefOf(withOne)).toBe(
     `https://merchant.example/cancelled?subscription_id=${withOne.subscriptionId}&amp;status=CREATED`,
@@ -146,46 +151,50 @@ test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3,
   );
 });
 
-test('an expired checkout answers 410, emits no opened event and takes no card [D-§4]', async () => {
-  const { path, clock, subscriptionId } = await open();
-  await world.call('POST', '/test-clock/advance', {
+test('an expired checkout answers 410, emits no opened event and takes no card [D-§4]', async ({
+  api,
+}) => {
+  const { path, clock, subscriptionId } = await openCheckout(api);
+  await api.call('POST', '/test-clock/advance', {
     body: { testClockId: clock, to: JAN_31 + 24 * 3_600_000 },
   });
-  const page = await browse(path);
+  const page = await browse(api, path);
   expect(page.status).toBe(410);
   expect(page.text).toContain('<h1>This checkout has expired</h1>');
   expect(page.text).not.toContain('<form');
-  expectSeeOther(await comeBack(path, 'payment_token=tok_too_late'), path);
-  expect(await statusOf(subscriptionId)).toBe('CREATED');
-  expect(await eventTypes(subscriptionId)).toEqual(['intent.created', 'subscription.created']);
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_too_late'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
+  expect(await eventTypes(api, subscriptionId)).toEqual(['intent.created', 'subscription.created']);
 });
 
-test('a cancelled checkout answers 410 [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  await world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
-  const page = await browse(path);
+test('a cancelled checkout answers 410 [D-§4]', async ({ api }) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  await api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+  const page = await browse(api, path);
   expect(page.status).toBe(410);
   expect(page.text).toContain('<h1>This checkout was cancelled</h1>');
   expect(page.text).toContain(`status=ENDED`);
 });
 
-test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
+test.for(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
   'the unknown checkout token %s answers with a 404 page [IF-4.3]',
-  async (token) => {
-    const page = await browse(`/checkout/${token}`);
+  async (token, { api }) => {
+    const page = await browse(api, `/checkout/${token}`);
     expect(page.status).toBe(404);
     expect(page.text).toContain('<h1>There is no such checkout</h1>');
-    expect((await browse(`/checkout/${token}/return?payment_token=x`)).status).toBe(404);
-    expect((await postForm(`/checkout/${token}`, {})).status).toBe(404);
+    expect((await browse(api, `/checkout/${token}/return?payment_token=x`)).status).toBe(404);
+    expect((await postForm(api, `/checkout/${token}`, {})).status).toBe(404);
   },
 );
 
-test('the checkout page first asks for missing customer details, and stores them [D-11]', async () => {
-  const { path, subscriptionId } = await open({
+test('the checkout page first asks for missing customer details, and stores them [D-11]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, {
     customerDetails: { name: 'Ada' },
     phoneNumberRequired: true,
   });
-  const asked = await browse(path);
+  const asked = await browse(api, path);
   expect(asked.text).toContain(`<form method="post" action="${path}">`);
   const [hidden, ...fields] = fieldsOf(asked.text);
   expect(fields).toEqual([
@@ -194,7 +203,7 @@ test('the checkout page first asks for missing customer details, and stores them
   ]);
   const form_token = hidden!.value!;
 
-  const wrong = await postForm(path, {
+  const wrong = await postForm(api, path, {
     form_token,
     email: 'ada@',
     contactNumber: '+44 20 7946 0000',
@@ -206,31 +215,35 @@ test('the checkout page first asks for missing customer details, and stores them
   );
   expect(wrong.text).toContain('value="+44 20 7946 0000"');
 
-  const right = await postForm(path, {
+  const right = await postForm(api, path, {
     form_token,
     name: 'Mallory',
     email: 'ada@example.com',
     contactNumber: '+44 20 7946 0000',
   });
   expectSeeOther(right, path);
-  expect(fieldsOf((await browse(path)).text).map(({ label }) => label)).toContain('Card number');
-  const [intent] = await world.db
+  expect(fieldsOf((await browse(api, path)).text).map(({ label }) => label)).toContain(
+    'Card number',
+  );
+  const [intent] = await api.db
     .select({ details: paymentIntents.customerDetails, customerId: paymentIntents.customerId })
     .from(paymentIntents)
     .where(eq(paymentIntents.subscriptionId, subscriptionId));
   const details = { name: 'Ada', email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
   expect(intent!.details).toEqual(details);
-  const customer = await world.call('GET', `/customer/${intent!.customerId}`);
+  const customer = await api.call('GET', `/customer/${intent!.customerId}`);
   expect(customer.json).toEqual({ customerId: intent!.customerId, customerDetails: details });
 });
 
-test('the checkout page does not ask for details that the named customer already has [D-11]', async () => {
-  const made = await world.call('POST', '/customer/create', {
+test('the checkout page does not ask for details that the named customer already has [D-11]', async ({
+  api,
+}) => {
+  const made = await api.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
   });
   const { customerId } = made.json as { customerId: string };
-  const { path } = await open({ customerDetails: {}, customerId });
-  expect(fieldsOf((await browse(path)).text)).toContainEqual({
+  const { path } = await openCheckout(api, { customerDetails: {}, customerId });
+  expect(fieldsOf((await browse(api, path)).text)).toContainEqual({
     name: 'name',
     label: 'Name on card',
     autocomplete: 'cc-name',
@@ -238,32 +251,34 @@ test('the checkout page does not ask for details that the named customer already
   });
 });
 
-test.each([
+test.for<[string, Record<string, string> | null, Record<string, string>]>([
   ['without its token', {}, {}],
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', null, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', null, { origin: 'https://evil.example' }],
-])('a details form %s is refused and stores nothing', async (_, fields, headers) => {
-  const { path, subscriptionId } = await open({ customerDetails: {} });
-  const form_token = fieldsOf((await browse(path)).text)[0]!.value!;
+])('a details form %s is refused and stores nothing', async ([, fields, headers], { api }) => {
+  const { path, subscriptionId } = await openCheckout(api, { customerDetails: {} });
+  const form_token = fieldsOf((await browse(api, path)).text)[0]!.value!;
   const answer = await postForm(
+    api,
     path,
     { ...(fields ?? { form_token }), name: 'Eve', email: 'eve@example.com' },
     headers,
   );
   expect(answer.status).toBe(403);
   expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
-  const [intent] = await world.db
+  const [intent] = await api.db
     .select({ details: paymentIntents.customerDetails })
     .from(paymentIntents)
     .where(eq(paymentIntents.subscriptionId, subscriptionId));
   expect(intent!.details).toEqual({});
 });
 
-test('a details form is accepted with the Origin null that no-referrer causes', async () => {
-  const { path } = await open({ customerDetails: {} });
-  const form_token = fieldsOf((await browse(path)).text)[0]!.value!;
+test('a details form is accepted with the Origin null that no-referrer causes', async ({ api }) => {
+  const { path } = await openCheckout(api, { customerDetails: {} });
+  const form_token = fieldsOf((await browse(api, path)).text)[0]!.value!;
   const answer = await postForm(
+    api,
     path,
     { form_token, name: 'Ann', email: 'ann@example.com' },
     { origin: 'null', 'sec-fetch-site': 'same-origin' },
@@ -271,11 +286,11 @@ test('a details form is accepted with the Origin null that no-referrer causes', 
   expectSeeOther(answer, path);
 });
 
-test('the log contains no checkout token and no payment token [D-§8]', async () => {
-  const { path } = await open();
-  await browse(path);
-  await comeBack(path, 'payment_token=tok_in_no_log');
-  const lines = JSON.stringify(world.logLines);
+test('the log contains no checkout token and no payment token [D-§8]', async ({ api }) => {
+  const { path } = await openCheckout(api);
+  await browse(api, path);
+  await comeBack(api, path, 'payment_token=tok_in_no_log');
+  const lines = JSON.stringify(api.logLines);
   expect(lines).toContain('GET /checkout/:token/return');
   expect(lines).not.toContain(path.split('/').at(-1));
   expect(lines).not.toContain('tok_in_no_log');

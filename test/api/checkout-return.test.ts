@@ -1,30 +1,24 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-import { checkoutsIn, expectSeeOther } from './checkouts.ts';
-import { linesOf } from './page-text.ts';
+import { test } from '../support/api-environment.ts';
+import { statusOf } from '../support/fixtures/subscriptions.ts';
+import { openCheckout, sessionOf } from '../support/hosted-pages/checkouts.ts';
+import { browse, comeBack, expectSeeOther } from '../support/hosted-pages/visits.ts';
+import { linesOf } from '../support/hosted-pages/page-text.ts';
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
-
-const { browse, comeBack, open, sessionOf, statusOf } = checkoutsIn(() => world);
-
-test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async () => {
-  const { path, subscriptionId } = await open({
+test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, {
     callbackUrl: 'https://merchant.example/back?a=1&b=%20#top',
     receiptId: 'r 1',
   });
-  expectSeeOther(await comeBack(path, 'payment_token=tok_pays'), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_pays'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
 
-  const page = await browse(path);
+  const page = await browse(api, path);
   const url =
     'https://merchant.example/back?a=1&amp;b=%20' +
     `&amp;subscription_id=${subscriptionId}&amp;status=ACTIVE&amp;receipt_id=r+1#top`;
@@ -35,35 +29,44 @@ test('a paid checkout shows the result and redirects to callbackUrl, query kept 
   expect(page.text).toContain('The next payment is 19.99 USD on 28 February 2026.');
 });
 
-test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async () => {
-  const { path, subscriptionId } = await open({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
-  expectSeeOther(await comeBack(path, 'payment_token=tok_saved'), path);
-  expect(await statusOf(subscriptionId)).toBe('TRIALING');
-  const page = await browse(path);
+test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, {
+    trialPeriodCount: 7,
+    trialPeriodInterval: 'DAY',
+  });
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_saved'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('TRIALING');
+  const page = await browse(api, path);
   expect(page.text).toContain('<h1>Your free trial has started</h1>');
   expect(page.text).toContain(
     'Nothing was charged today. The first payment is 19.99 USD on 7 February 2026.',
   );
 });
 
-test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async () => {
-  const { path, subscriptionId } = await open({ cycleCount: 1 });
-  expect(linesOf((await browse(path)).text)).toEqual([
+test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, { cycleCount: 1 });
+  expect(linesOf((await browse(api, path)).text)).toEqual([
     ['Today', '19.99 USD'],
     ['In all', '1 payment'],
   ]);
-  await comeBack(path, 'payment_token=tok_single');
-  expect(await statusOf(subscriptionId)).toBe('ENDED');
-  const page = await browse(path);
+  await comeBack(api, path, 'payment_token=tok_single');
+  expect(await statusOf(api, subscriptionId)).toBe('ENDED');
+  const page = await browse(api, path);
   expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
 });
 
-test('a declined checkout shows one neutral text, and the payer can try another card [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  expectSeeOther(await comeBack(path, 'payment_token=tok_insufficient_funds'), path);
-  expect(await statusOf(subscriptionId)).toBe('CREATED');
+test('a declined checkout shows one neutral text, and the payer can try another card [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_insufficient_funds'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
 
-  const page = await browse(path);
+  const page = await browse(api, path);
   expect(page.status).toBe(200);
   expect(page.text).toContain(
     '<p class="bad" id="declined" role="alert">Your payment was declined and nothing was charged. ' +
@@ -72,45 +75,51 @@ test('a declined checkout shows one neutral text, and the payer can try another 
   expect(page.text).not.toContain('insufficient');
   expect(page.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
 
-  expectSeeOther(await comeBack(path, 'payment_token=tok_second_pays'), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
-  expect((await sessionOf(subscriptionId)).tries).toBe(2);
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_second_pays'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+  expect((await sessionOf(api, subscriptionId)).tries).toBe(2);
 });
 
-test('a card refused by the tokeniser counts as a try and shows the same text [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  expectSeeOther(await comeBack(path, 'payment_error=incorrect_card_number'), path);
-  expect((await browse(path)).text).toContain('Your payment was declined');
-  expect(await sessionOf(subscriptionId)).toMatchObject({
+test('a card refused by the tokeniser counts as a try and shows the same text [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  expectSeeOther(await comeBack(api, path, 'payment_error=incorrect_card_number'), path);
+  expect((await browse(api, path)).text).toContain('Your payment was declined');
+  expect(await sessionOf(api, subscriptionId)).toMatchObject({
     tries: 1,
     lastErrorCode: 'incorrect_card_number',
   });
 });
 
-test('a return without a token or error, or with an invalid token, makes no attempt [D-44]', async () => {
-  const { path, subscriptionId } = await open();
-  const sent = world.workflows.calls.length;
+test('a return without a token or error, or with an invalid token, makes no attempt [D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const sent = api.workflows.calls.length;
   for (const query of [
     '',
     'payment_token=',
     'payment_token=a%20b',
     `payment_token=${'x'.repeat(201)}`,
   ]) {
-    expectSeeOther(await comeBack(path, query), path);
+    expectSeeOther(await comeBack(api, path, query), path);
   }
-  expect((await sessionOf(subscriptionId)).tries).toBe(0);
-  expect(world.workflows.calls).toHaveLength(sent);
+  expect((await sessionOf(api, subscriptionId)).tries).toBe(0);
+  expect(api.workflows.calls).toHaveLength(sent);
 });
 
-test('a reload of the return URL makes no second attempt, after a decline or a payment', async () => {
-  const { path, subscriptionId } = await open();
+test('a reload of the return URL makes no second attempt, after a decline or a payment', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
   const declined = 'payment_token=tok_card_declined_reload';
-  for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(path, declined), path);
+  for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(api, path, declined), path);
   const paid = 'payment_token=tok_paid_reload';
-  await Promise.all([comeBack(path, paid), comeBack(path, paid)]);
-  expectSeeOther(await comeBack(path, paid), path);
+  await Promise.all([comeBack(api, path, paid), comeBack(api, path, paid)]);
+  expectSeeOther(await comeBack(api, path, paid), path);
 
-  const attempts = await world.db
+  const attempts = await api.db
     .select({ number: paymentAttempts.attemptNumber, state: paymentAttempts.state })
     .from(paymentAttempts)
     .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
@@ -122,62 +131,68 @@ test('a reload of the return URL makes no second attempt, after a decline or a p
   ]);
 });
 
-test('a HEAD request to the return URL makes no payment [D-44]', async () => {
-  const { path, subscriptionId } = await open();
-  const answer = await browse(`${path}/return?payment_token=tok_head`, {}, 'HEAD');
+test('a HEAD request to the return URL makes no payment [D-44]', async ({ api }) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const answer = await browse(api, `${path}/return?payment_token=tok_head`, {}, 'HEAD');
   expectSeeOther(answer, path);
-  expect(await statusOf(subscriptionId)).toBe('CREATED');
+  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
 });
 
-test('the checkout and return URLs show a page that reloads while the outcome is unknown', async () => {
-  const { path } = await open();
+test('the checkout and return URLs show a page that reloads while the outcome is unknown', async ({
+  api,
+}) => {
+  const { path } = await openCheckout(api);
   const url = `${path}/return?payment_token=tok_unknown`;
-  const returned = await browse(url);
+  const returned = await browse(api, url);
   expect(returned.status).toBe(200);
   expect(returned.text).toContain(`<meta http-equiv="refresh" content="3; url=${url}"/>`);
   expect(returned.text).toContain('<h1>Your payment is being processed</h1>');
 
-  const reopened = await browse(path);
+  const reopened = await browse(api, path);
   expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
   expect(reopened.text).not.toContain('Card number');
 
   // A second card is not charged meanwhile.
-  const another = await browse(`${path}/return?payment_token=tok_another`);
+  const another = await browse(api, `${path}/return?payment_token=tok_another`);
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
-test('a cancelled checkout of unknown outcome shows processing, then the outcome [D-§4]', async () => {
-  const { path, subscriptionId } = await open();
-  await browse(`${path}/return?payment_token=tok_unknown_then_cancelled`);
-  const cancelled = await world.call('POST', '/subscription/merchant/cancel', {
+test('a cancelled checkout of unknown outcome shows processing, then the outcome [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  await browse(api, `${path}/return?payment_token=tok_unknown_then_cancelled`);
+  const cancelled = await api.call('POST', '/subscription/merchant/cancel', {
     body: { subscriptionId },
   });
   expect(cancelled.status).toBe(200);
 
-  const meanwhile = await browse(path);
+  const meanwhile = await browse(api, path);
   expect(meanwhile.text).toContain('<h1>Your payment is being processed</h1>');
   expect(meanwhile.text).not.toContain('Nothing was charged');
 
-  world.workflows.faults.card = 'paid late';
-  await world.workflows.lookUp({ merchantId: world.merchant.merchantId, subscriptionId });
-  world.workflows.faults.card = null;
-  const settled = await browse(path);
+  api.workflows.faults.card = 'paid late';
+  await api.workflows.lookUp({ merchantId: api.merchant.merchantId, subscriptionId });
+  api.workflows.faults.card = null;
+  const settled = await browse(api, path);
   expect(settled.text).toContain('<h1>This subscription has ended</h1>');
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('the return URL shows a 503 page while the service is down, and pays later', async () => {
-  const { path, subscriptionId } = await open();
+test('the return URL shows a 503 page while the service is down, and pays later', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
   const url = `${path}/return?payment_token=tok_outage`;
-  world.workflows.faults.isDown = true;
-  const away = await browse(url);
-  world.workflows.faults.isDown = false;
+  api.workflows.faults.isDown = true;
+  const away = await browse(api, url);
+  api.workflows.faults.isDown = false;
 
   expect(away.status).toBe(503);
   expect(away.headers['content-type']).toBe('text/html; charset=utf-8');
   expect(away.text).toContain('Nothing is lost: reload it in a moment');
   expect(away.text).toContain(`<meta http-equiv="refresh" content="10; url=${url}"/>`);
 
-  expectSeeOther(await browse(url), path);
-  expect(await statusOf(subscriptionId)).toBe('ACTIVE');
+  expectSeeOther(await browse(api, url), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
 });

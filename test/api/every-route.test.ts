@@ -1,15 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { OPERATIONS } from '../../api/routes.ts';
 import type { Operation } from '../../api/openapi/operation.ts';
-import { createApiWorld, subscriptionBody } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+import { subscriptionBody, test } from '../support/api-environment.ts';
 
 /** Method, path and body of an operation, with the values of its example. */
 const callOf = ({ method, path, params, body }: Operation) =>
@@ -23,10 +15,10 @@ const ROUTES = OPERATIONS.filter(({ isOpen }) => isOpen !== true).map(callOf);
 const KEYED = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed').map(callOf);
 
 describe('the API', () => {
-  test.each(ROUTES)(
+  test.for(ROUTES)(
     'answers 401 to %s %s without credentials [IF-4, IF-5]',
-    async (method, path, body) => {
-      const answer = await world.call(method, path, { as: null, body });
+    async ([method, path, body], { api }) => {
+      const answer = await api.call(method, path, { as: null, body });
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic /);
       expect(answer.json).toEqual({
@@ -36,12 +28,12 @@ describe('the API', () => {
     },
   );
 
-  test.each(KEYED)(
+  test.for(KEYED)(
     'refuses %s %s with a malformed Idempotency-Key [IF-4, IF-8]',
-    async (method, path, body) => {
+    async ([method, path, body], { api }) => {
       for (const key of ['a'.repeat(256), 'with blank', 'ü']) {
         const headers = { 'idempotency-key': Buffer.from(key).toString('latin1') };
-        const answer = await world.call(method, path, { body, headers });
+        const answer = await api.call(method, path, { body, headers });
         expect(answer.status).toBe(400);
         expect(answer.json).toMatchObject({
           errorCode: 'bad_request',
@@ -70,7 +62,9 @@ describe('the API', () => {
   });
 });
 
-test('an address of only country and postal code is accepted on every create route [IF-2.2]', async () => {
+test('an address of only country and postal code is accepted on every create route [IF-2.2]', async ({
+  api,
+}) => {
   const details = {
     name: 'Ada Example',
     customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
@@ -87,6 +81,6 @@ test('an address of only country and postal code is accepted on every create rou
     ],
   ];
   for (const [path, body] of calls) {
-    expect(await world.call('POST', path, { body })).toMatchObject({ status: 200 });
+    expect(await api.call('POST', path, { body })).toMatchObject({ status: 200 });
   }
 });

@@ -1,10 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld, PUBLIC_URL } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
+import { PUBLIC_URL, test } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
 import {
   intentBody,
   makeCustomer,
@@ -14,23 +13,12 @@ import {
   notFoundAnswer,
   outcome,
   readIntent,
-} from './payment-fixtures.ts';
-import { comparable, declineNext, subscriptionIn } from './subscription-fixtures.ts';
+} from '../support/fixtures/payments.ts';
+import { comparable, declineNext, subscriptionIn } from '../support/fixtures/subscriptions.ts';
+import { eventsOf } from '../support/fixtures/events.ts';
 
-/** POST /payments/create-intent and GET /payments/v2/get-intent/{xIntentId}. */
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterEach(() => {
-  world.clock.aheadMs = 0;
-});
-afterAll(() => world.close());
-
-const create = (changes: object = {}) =>
-  world.call('POST', '/payments/create-intent', { body: intentBody(changes) });
+const create = (api: ApiEnvironment, changes: object = {}) =>
+  api.call('POST', '/payments/create-intent', { body: intentBody(changes) });
 
 const EVERYTHING = {
   receiptId: 'order-7',
@@ -43,8 +31,10 @@ const EVERYTHING = {
   tokenise: true,
 };
 
-test('a hosted payment is created, and the answer is its record with the page URL [D-§7]', async () => {
-  const answer = await create(EVERYTHING);
+test('a hosted payment is created, and the answer is its record with the page URL [D-§7]', async ({
+  api,
+}) => {
+  const answer = await create(api, EVERYTHING);
   const { fwdUrl, ...record } = answer.json as {
     fwdUrl: string;
     xIntentId: string;
@@ -72,10 +62,10 @@ test('a hosted payment is created, and the answer is its record with the page UR
     unavailablePaymentMethods: ['APPLE_PAY', 'BANK_TRANSFER'],
   });
   const { unavailablePaymentMethods: _, ...stored } = record;
-  const read = await readIntent(world, record.xIntentId);
+  const read = await readIntent(api, record.xIntentId);
   expect(JSON.stringify(read)).toBe(JSON.stringify(stored));
 
-  const [row] = await world.db
+  const [row] = await api.db
     .select()
     .from(paymentIntents)
     .where(eq(paymentIntents.id, record.xIntentId));
@@ -86,29 +76,28 @@ test('a hosted payment is created, and the answer is its record with the page UR
     tokenise: true,
     storeFrontId: 'sf_shop',
   });
-  const [session] = await world.db
+  const [session] = await api.db
     .select()
     .from(checkoutSessions)
     .where(eq(checkoutSessions.intentId, record.xIntentId));
   expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
 });
 
-test('a hosted payment emits its event in its own stream, and wakes the stream [D-51, D-52]', async () => {
-  const { xIntentId } = await makeHosted(world);
-  const events = await world.db
-    .select()
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, xIntentId));
+test('a hosted payment emits its event in its own stream, and wakes the stream [D-51, D-52]', async ({
+  api,
+}) => {
+  const { xIntentId } = await makeHosted(api);
+  const events = await eventsOf(api, xIntentId);
   expect(events.map(({ type, sequence }) => [type, sequence])).toEqual([['intent.created', 1]]);
-  expect(world.workflows.calls.at(-1)).toEqual({
+  expect(api.workflows.calls.at(-1)).toEqual({
     name: 'wakeStream',
-    ref: { merchantId: world.merchant.merchantId, streamId: xIntentId },
+    ref: { merchantId: api.merchant.merchantId, streamId: xIntentId },
   });
 });
 
-test('a hosted payment reads without the fields that were not given [D-10a]', async () => {
-  const { xIntentId } = await makeHosted(world);
-  expect(Object.keys(await readIntent(world, xIntentId))).toEqual([
+test('a hosted payment reads without the fields that were not given [D-10a]', async ({ api }) => {
+  const { xIntentId } = await makeHosted(api);
+  expect(Object.keys(await readIntent(api, xIntentId))).toEqual([
     'xIntentId',
     'customerId',
     'kind',
@@ -123,30 +112,34 @@ test('a hosted payment reads without the fields that were not given [D-10a]', as
   ]);
 });
 
-test('a hosted payment uses the merchant’s named customer, or creates one [D-11]', async () => {
-  const customerId = await makeCustomer(world);
-  const before = await world.countRows();
-  expect((await create({ customerId })).status).toBe(200);
-  expect((await world.countRows())['customer']).toBe(before['customer']);
-  expect((await create()).status).toBe(200);
-  expect((await world.countRows())['customer']).toBe(before['customer']! + 1);
+test('a hosted payment uses the merchant’s named customer, or creates one [D-11]', async ({
+  api,
+}) => {
+  const customerId = await makeCustomer(api);
+  const before = await api.countRows();
+  expect((await create(api, { customerId })).status).toBe(200);
+  expect((await api.countRows())['customer']).toBe(before['customer']);
+  expect((await create(api)).status).toBe(200);
+  expect((await api.countRows())['customer']).toBe(before['customer']! + 1);
 
-  const foreign = await create({ customerId: await makeCustomer(world, 'other') });
-  const unknown = await create({ customerId: UNKNOWN_IDS.customer });
+  const foreign = await create(api, { customerId: await makeCustomer(api, 'other') });
+  const unknown = await create(api, { customerId: UNKNOWN_IDS.customer });
   expect(comparable(foreign)).toEqual(comparable(unknown));
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
 
-test('an unpaid hosted payment reads CANCELLED after 24 hours [D-40]', async () => {
-  const { xIntentId } = await makeHosted(world);
-  world.clock.aheadMs = 24 * 3_600_000 - 60_000;
-  expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CREATED' });
-  world.clock.aheadMs = 24 * 3_600_000 + 60_000;
-  expect(await readIntent(world, xIntentId)).toMatchObject({ status: 'CANCELLED' });
+test('an unpaid hosted payment reads CANCELLED after 24 hours [D-40]', async ({ api }) => {
+  const { xIntentId } = await makeHosted(api);
+  api.clock.aheadMs = 24 * 3_600_000 - 60_000;
+  expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
+  api.clock.aheadMs = 24 * 3_600_000 + 60_000;
+  expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a paid intent reads with the instant and the attempt of its payment [D-§7]', async () => {
-  const intent = await readIntent(world, await makePaid(world));
+test('a paid intent reads with the instant and the attempt of its payment [D-§7]', async ({
+  api,
+}) => {
+  const intent = await readIntent(api, await makePaid(api));
   expect(intent).toMatchObject({ status: 'SUCCESS', succeededAt: expect.any(Number) as number });
   const { chargeAttempts, succeededCharge } = intent as Record<string, unknown[]>;
   expect(chargeAttempts).toEqual([
@@ -155,22 +148,24 @@ test('a paid intent reads with the instant and the attempt of its payment [D-§7
   expect(succeededCharge).toEqual(chargeAttempts![0]);
 });
 
-test('a cycle’s intent reads with its attempts and its subscription’s fields [D-§7, D-40]', async () => {
-  const subscription = await subscriptionIn(world, 'ACTIVE', {
+test('a cycle’s intent reads with its attempts and its subscription’s fields [D-§7, D-40]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE', {
     description: 'Blue plan',
     receiptId: 'plan-1',
     cancelUrl: 'https://merchant.example/no',
     metadata: { plan: 'blue' },
   });
-  await declineNext(world, subscription, 'insufficient_funds');
-  await world.call('POST', '/subscription/manual-retry', {
+  await declineNext(api, subscription, 'insufficient_funds');
+  await api.call('POST', '/subscription/manual-retry', {
     body: { subscriptionId: subscription.subscriptionId },
   });
-  const list = await world.call('GET', '/payments?limit=100');
+  const list = await api.call('GET', '/payments?limit=100');
   const { data } = list.json as { data: { subscriptionId?: string; xIntentId: string }[] };
   const mine = data.filter(({ subscriptionId }) => subscriptionId === subscription.subscriptionId);
   expect(mine).toHaveLength(2);
-  const second = await readIntent(world, mine[0]!.xIntentId);
+  const second = await readIntent(api, mine[0]!.xIntentId);
   expect(second).toMatchObject({
     amount: 1_999,
     currency: 'USD',
@@ -195,9 +190,9 @@ test('a cycle’s intent reads with its attempts and its subscription’s fields
   expect(second).toEqual(mine[0]);
 });
 
-test('a read answers a foreign intent exactly as an unknown one [D-21]', async () => {
-  const { xIntentId } = await makeHosted(world, 'other');
-  const read = (id: string) => world.call('GET', `/payments/v2/get-intent/${id}`);
+test('a read answers a foreign intent exactly as an unknown one [D-21]', async ({ api }) => {
+  const { xIntentId } = await makeHosted(api, 'other');
+  const read = (id: string) => api.call('GET', `/payments/v2/get-intent/${id}`);
   const foreign = await read(xIntentId);
   expect(comparable(foreign)).toEqual(comparable(await read(UNKNOWN_IDS.intent)));
   expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));

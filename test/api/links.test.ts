@@ -1,17 +1,11 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionLinks } from '../../db/schema/subscription-links.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
-import { createApiWorld, PUBLIC_URL, subscriptionBody } from './api-world.ts';
-import type { ApiWorld, CallOptions } from './api-world.ts';
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+import { PUBLIC_URL, subscriptionBody, test } from '../support/api-environment.ts';
+import type { ApiEnvironment, CallOptions } from '../support/api-environment.ts';
+import { expectError } from '../support/answers.ts';
 
 const PATH = '/subscription/link/merchant/generate-link';
 const NEXT_YEAR = Date.now() + 365 * 86_400_000;
@@ -19,29 +13,34 @@ const IN_2199 = Date.UTC(2199, 11, 1);
 
 const linkBody = (changes: Record<string, unknown> = {}) =>
   subscriptionBody({ callbackUrl: undefined, expiryDate: NEXT_YEAR, ...changes });
-const generate = (changes: Record<string, unknown> = {}, options: CallOptions = {}) =>
-  world.call('POST', PATH, { body: linkBody(changes), ...options });
+const generate = (
+  api: ApiEnvironment,
+  changes: Record<string, unknown> = {},
+  options: CallOptions = {},
+) => api.call('POST', PATH, { body: linkBody(changes), ...options });
 
-async function rowOf(answer: { json: unknown }) {
+async function rowOf(api: ApiEnvironment, answer: { json: unknown }) {
   const { shortUrl } = answer.json as { shortUrl: string };
   const code = shortUrl.slice(`${PUBLIC_URL}/l/`.length);
-  const [row] = await world.db
+  const [row] = await api.db
     .select()
     .from(subscriptionLinks)
     .where(eq(subscriptionLinks.code, code));
   return row!;
 }
 
-test('a link has twelve random characters and one use by default [IF-4.4, D-37]', async () => {
-  const [first, second] = [await generate(), await generate()];
+test('a link has twelve random characters and one use by default [IF-4.4, D-37]', async ({
+  api,
+}) => {
+  const [first, second] = [await generate(api), await generate(api)];
   expect(first.status).toBe(200);
   expect(first.json).toEqual({
     shortUrl: expect.stringMatching(/^https:\/\/pay\.example\/l\/[0-9A-Za-z]{12}$/) as string,
     disclaimer: expect.any(String) as string,
   });
   expect(first.text).not.toBe(second.text);
-  expect(await rowOf(first)).toMatchObject({
-    merchantId: world.merchant.merchantId,
+  expect(await rowOf(api, first)).toMatchObject({
+    merchantId: api.merchant.merchantId,
     multiUseLimit: 1,
     uses: 0,
     callbackUrl: null,
@@ -49,9 +48,9 @@ test('a link has twelve random characters and one use by default [IF-4.4, D-37]'
   });
 });
 
-test('a link stores every field of a create request [IF-4.4]', async () => {
+test('a link stores every field of a create request [IF-4.4]', async ({ api }) => {
   const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
-  const made = await generate({
+  const made = await generate(api, {
     currency: 'usd',
     customerDetails,
     callbackUrl: 'https://merchant.example/back',
@@ -64,7 +63,7 @@ test('a link stores every field of a create request [IF-4.4]', async () => {
     productPage: { name: 'Tea club', description: 'A box every month' },
     multiUseLimit: 1_000_000,
   });
-  expect(await rowOf(made)).toMatchObject({
+  expect(await rowOf(api, made)).toMatchObject({
     terms: {
       amountMinor: 1_999,
       currency: 'USD',
@@ -86,15 +85,19 @@ test('a link stores every field of a create request [IF-4.4]', async () => {
   });
 });
 
-test('a generated link creates no customer, subscription, intent or event [D-37]', async () => {
-  const before = await world.countRows();
-  await generate();
-  const after = await world.countRows();
+test('a generated link creates no customer, subscription, intent or event [D-37]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  await generate(api);
+  const after = await api.countRows();
   expect(after).toEqual({ ...before, subscription_link: before['subscription_link']! + 1 });
 });
 
-test('a link request treats null as absent and ignores unknown fields [D-10, D-10a, D-14]', async () => {
-  const made = await generate({
+test('a link request treats null as absent and ignores unknown fields [D-10, D-10a, D-14]', async ({
+  api,
+}) => {
+  const made = await generate(api, {
     metadata: null,
     callbackUrl: null,
     multiUseLimit: null,
@@ -102,10 +105,10 @@ test('a link request treats null as absent and ignores unknown fields [D-10, D-1
     paymentMethods: 'ignored',
   });
   expect(made.status).toBe(200);
-  expect(await rowOf(made)).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
+  expect(await rowOf(api, made)).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
 });
 
-test.each<[string, PaymentMethodKind[] | null, string, string]>([
+test.for<[string, PaymentMethodKind[] | null, string, string]>([
   [
     'every payment method',
     null,
@@ -121,100 +124,104 @@ test.each<[string, PaymentMethodKind[] | null, string, string]>([
   ['cards only', ['CARD'], 'EUR', ''],
 ])(
   'the disclaimer for a merchant with %s names each unavailable pair [IF-2.7, D-37, D-43]',
-  async (_, paymentMethods, currency, disclaimer) => {
-    const { merchantId } = world.other;
-    if (paymentMethods) await changeSettings(world.db, merchantId, { paymentMethods });
-    const made = await generate({ currency, amount: 5_000 }, { as: world.other });
+  async ([, paymentMethods, currency, disclaimer], { api }) => {
+    const { merchantId } = api.other;
+    if (paymentMethods) await changeSettings(api.db, merchantId, { paymentMethods });
+    const made = await generate(api, { currency, amount: 5_000 }, { as: api.other });
     expect(made.json).toMatchObject({ disclaimer });
   },
 );
 
-test('a repeated key returns the same link and is refused with another body [IF-4.4, D-17]', async () => {
-  const first = await generate({}, { key: 'link-1' });
-  const before = await world.countRows();
-  const again = await generate({}, { key: 'link-1' });
+test('a repeated key returns the same link and is refused with another body [IF-4.4, D-17]', async ({
+  api,
+}) => {
+  const first = await generate(api, {}, { key: 'link-1' });
+  const before = await api.countRows();
+  const again = await generate(api, {}, { key: 'link-1' });
   expect([again.status, again.text]).toEqual([200, first.text]);
   expect(again.headers['idempotent-replayed']).toBe('true');
-  const another = await generate({ multiUseLimit: 2 }, { key: 'link-1' });
+  const another = await generate(api, { multiUseLimit: 2 }, { key: 'link-1' });
   expect(another.status).toBe(422);
   expect(another.json).toMatchObject({ errorCode: 'idempotency_key_reused' });
   // Another merchant's equal key is another key.
-  const foreign = await generate({}, { key: 'link-1', as: world.other });
+  const foreign = await generate(api, {}, { key: 'link-1', as: api.other });
   expect(foreign.text).not.toBe(first.text);
-  const after = await world.countRows();
+  const after = await api.countRows();
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a repeated key returns the same link also after the link’s expiry date [D-17]', async () => {
+test('a repeated key returns the same link also after the link’s expiry date [D-17]', async ({
+  api,
+}) => {
   const expiryDate = Date.now() + 60_000;
-  const first = await generate({ expiryDate }, { key: 'link-expired' });
+  const first = await generate(api, { expiryDate }, { key: 'link-expired' });
   expect(first.status).toBe(200);
-  world.clock.aheadMs = 61_000;
-  try {
-    const again = await generate({ expiryDate }, { key: 'link-expired' });
-    expect([again.status, again.text]).toEqual([200, first.text]);
-    const other = await generate({ expiryDate }, { key: 'link-too-late' });
-    expect(other.json).toMatchObject({
-      errorCode: 'bad_request',
-      errorDescription: 'expiryDate: must lie in the future',
-    });
-    // A malformed request stores no key.
-    const corrected = await generate({}, { key: 'link-too-late' });
-    expect(corrected.status).toBe(200);
-  } finally {
-    world.clock.aheadMs = 0;
-  }
+  api.clock.aheadMs = 61_000;
+  const again = await generate(api, { expiryDate }, { key: 'link-expired' });
+  expect([again.status, again.text]).toEqual([200, first.text]);
+  const other = await generate(api, { expiryDate }, { key: 'link-too-late' });
+  expect(other.json).toMatchObject({
+    errorCode: 'bad_request',
+    errorDescription: 'expiryDate: must lie in the future',
+  });
+  // A malformed request stores no key.
+  const corrected = await generate(api, {}, { key: 'link-too-late' });
+  expect(corrected.status).toBe(200);
 });
 
-test('100 parallel calls with one key make one link [D-17]', async () => {
-  const before = await world.countRows();
+test('100 parallel calls with one key make one link [D-17]', async ({ api }) => {
+  const before = await api.countRows();
   const answers = await Promise.all(
-    Array.from({ length: 100 }, () => generate({}, { key: 'link-100' })),
+    Array.from({ length: 100 }, () => generate(api, {}, { key: 'link-100' })),
   );
   expect(new Set(answers.map(({ text, status }) => `${status} ${text}`)).size).toBe(1);
-  const after = await world.countRows();
+  const after = await api.countRows();
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async () => {
-  const made = await world.call('POST', '/customer/create', {
+test('a link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async ({
+  api,
+}) => {
+  const made = await api.call('POST', '/customer/create', {
     body: { customerDetails: {} },
-    as: world.other,
+    as: api.other,
   });
   const { customerId } = made.json as { customerId: string };
-  const before = await world.countRows();
-  const foreign = await generate({ customerId });
-  const unknown = await generate({ customerId: 'cus_0000000000000000000000' });
+  const before = await api.countRows();
+  const foreign = await generate(api, { customerId });
+  const unknown = await generate(api, { customerId: 'cus_0000000000000000000000' });
   expect([foreign.status, foreign.text]).toEqual([unknown.status, unknown.text]);
   expect(foreign.json).toEqual({
     errorCode: 'resource_not_found',
     errorDescription: 'There is no such customer.',
   });
-  expect(await world.countRows()).toEqual(before);
-  expect((await generate({ customerId }, { as: world.other })).status).toBe(200);
+  expect(await api.countRows()).toEqual(before);
+  expect((await generate(api, { customerId }, { as: api.other })).status).toBe(200);
 });
 
-test('a link request is refused without credentials [IF-5]', async () => {
-  expect((await generate({}, { as: null })).status).toBe(401);
+test('a link request is refused without credentials [IF-5]', async ({ api }) => {
+  expect((await generate(api, {}, { as: null })).status).toBe(401);
 });
 
-test('an empty link request is refused with the name of every required field [IF-4.4, D-10]', async () => {
-  const answer = await world.call('POST', PATH, { body: {} });
-  expect(answer.status).toBe(400);
-  expect(answer.json).toEqual({
-    errorCode: 'bad_request',
-    errorDescription:
-      'amount: is required; currency: is required; customerDetails: is required; ' +
+test('an empty link request is refused with the name of every required field [IF-4.4, D-10]', async ({
+  api,
+}) => {
+  const answer = await api.call('POST', PATH, { body: {} });
+  expectError(
+    answer,
+    400,
+    'bad_request',
+    'amount: is required; currency: is required; customerDetails: is required; ' +
       'interval: is required; intervalCount: is required; cycleCount: is required; ' +
       'expiryDate: is required',
-  });
+  );
 });
 
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
 const URL_TEXT = 'must be an absolute http or https URL';
 const INSTANT = 'expiryDate: must be epoch milliseconds before the year 2200';
 
-test.each<[string, Record<string, unknown>, string]>([
+test.for<[string, Record<string, unknown>, string]>([
   ['metadata [D-14]', { metadata: { order: '7' } }, 'metadata: is not accepted on a link'],
   ['empty metadata [D-14]', { metadata: {} }, 'metadata: is not accepted on a link'],
   ['no expiry [IF-4.4]', { expiryDate: undefined }, 'expiryDate: is required'],
@@ -277,12 +284,15 @@ test.each<[string, Record<string, unknown>, string]>([
       `metadata: is not accepted on a link; ${INSTANT}; ` +
       'multiUseLimit: must be an integer of at least 1',
   ],
-])('a link request is refused and stores nothing: %s', async (_, changes, errorDescription) => {
-  const before = await world.countRows();
-  const answer = await generate(changes, { key: 'never-kept' });
-  expect([answer.status, answer.json]).toEqual([
-    400,
-    { errorCode: 'bad_request', errorDescription },
-  ]);
-  expect(await world.countRows()).toEqual(before);
-});
+])(
+  'a link request is refused and stores nothing: %s',
+  async ([, changes, errorDescription], { api }) => {
+    const before = await api.countRows();
+    const answer = await generate(api, changes, { key: 'never-kept' });
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription },
+    ]);
+    expect(await api.countRows()).toEqual(before);
+  },
+);

@@ -1,28 +1,21 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject } from 'vitest';
 import { loadSettings } from '../../db/repositories/merchants/settings.ts';
 import { bundledProgram } from '../../embedded/program-bundle.ts';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
+import { test } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
-
-/** Runs `npm run merchant -- …` against the world's database. */
-async function merchant(...args: string[]) {
+/** Runs `npm run merchant -- …` against the environment's database. */
+async function merchant(api: ApiEnvironment, ...args: string[]) {
   const run = promisify(execFile)(
     process.execPath,
     [...bundledProgram(inject('programFolder'), 'scripts/merchant.ts'), ...args],
     {
       env: {
         ...process.env,
-        DATABASE_URL: world.databaseUrl,
-        CREDENTIAL_PEPPER: world.pepper,
+        DATABASE_URL: api.databaseUrl,
+        CREDENTIAL_PEPPER: api.pepper,
       },
     },
   );
@@ -35,10 +28,13 @@ interface Issued {
   secret: string;
 }
 
-const list = (as: { keyId: string; secret: string }) => world.call('GET', '/webhook', { as });
+const list = (api: ApiEnvironment, as: { keyId: string; secret: string }) =>
+  api.call('GET', '/webhook', { as });
 
-test('the merchant command creates a merchant, and rotates and revokes its credential [D-20]', async () => {
-  const made = await merchant('create', '--name', 'Shop "A"', '--json');
+test('the merchant command creates a merchant, and rotates and revokes its credential [D-20]', async ({
+  api,
+}) => {
+  const made = await merchant(api, 'create', '--name', 'Shop "A"', '--json');
   const first = JSON.parse(made.stdout) as Issued;
   expect(first).toMatchObject({
     merchantId: expect.stringMatching(/^mer_/),
@@ -47,40 +43,44 @@ test('the merchant command creates a merchant, and rotates and revokes its crede
     keyId: expect.stringMatching(/^mk_test_/),
     secret: expect.stringMatching(/^sk_test_/),
   });
-  expect((await list(first)).status).toBe(200);
+  expect((await list(api, first)).status).toBe(200);
 
-  const rotated = await merchant('rotate', first.keyId, '--json');
+  const rotated = await merchant(api, 'rotate', first.keyId, '--json');
   const second = JSON.parse(rotated.stdout) as Issued;
-  expect((await list(second)).status).toBe(200);
-  expect((await list(first)).status).toBe(200);
+  expect((await list(api, second)).status).toBe(200);
+  expect((await list(api, first)).status).toBe(200);
 
-  const revoked = await merchant('revoke', second.keyId);
+  const revoked = await merchant(api, 'revoke', second.keyId);
   expect(revoked.stdout).toBe(`${second.keyId} is revoked.\n`);
 
-  const listed = await merchant('list');
+  const listed = await merchant(api, 'list');
   expect(listed.stdout).toContain(`${first.merchantId}  test  "Shop "A""`);
   expect(listed.stdout).toMatch(new RegExp(`${first.keyId}  works until \\d{4}-`));
   expect(listed.stdout).toMatch(new RegExp(`${second.keyId}  revoked \\d{4}-`));
   expect(listed.stdout).not.toContain('sk_test_');
 });
 
-test('the merchant command refuses live credentials without a live gateway [D-20]', async () => {
-  const before = await world.countRows();
-  const refused = await merchant('create', '--name', 'Live', '--mode', 'live');
+test('the merchant command refuses live credentials without a live gateway [D-20]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  const refused = await merchant(api, 'create', '--name', 'Live', '--mode', 'live');
   expect(refused).toMatchObject({
     code: 1,
     stdout: '',
     stderr: 'No live gateway is configured, so there can be no live credentials.\n',
   });
-  expect(await world.countRows()).toEqual(before);
+  expect(await api.countRows()).toEqual(before);
 });
 
-test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async () => {
-  expect(await merchant('revoke', 'mk_test_nobody')).toMatchObject({
+test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async ({
+  api,
+}) => {
+  expect(await merchant(api, 'revoke', 'mk_test_nobody')).toMatchObject({
     code: 1,
     stderr: 'There is no working credential mk_test_nobody.\n',
   });
-  expect(await merchant('rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
+  expect(await merchant(api, 'rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
 });
 
 interface Settings {
@@ -97,16 +97,18 @@ const DEFAULTS: Settings = {
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
 };
 
-async function settingsOf(merchantId: string): Promise<Settings> {
-  const { stdout } = await merchant('configure', merchantId, '--json');
+async function settingsOf(api: ApiEnvironment, merchantId: string): Promise<Settings> {
+  const { stdout } = await merchant(api, 'configure', merchantId, '--json');
   return JSON.parse(stdout) as Settings;
 }
 
-test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async () => {
-  const { merchantId } = world.merchant;
-  expect(await settingsOf(merchantId)).toEqual({ merchantId, ...DEFAULTS });
+test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async ({
+  api,
+}) => {
+  const { merchantId } = api.merchant;
+  expect(await settingsOf(api, merchantId)).toEqual({ merchantId, ...DEFAULTS });
 
-  const changed = await merchant('configure', merchantId, '--retry-plan', '2h, 90m,3d');
+  const changed = await merchant(api, 'configure', merchantId, '--retry-plan', '2h, 90m,3d');
   expect(changed).toMatchObject({ stderr: '' });
   expect(changed.stdout).toBe(
     `Merchant ${merchantId} is changed:
@@ -117,22 +119,22 @@ test('the merchant command prints settings and changes only the given ones [D-30
 `,
   );
   const rest = ['--after-exhausted', 'end', '--jitter', '30m', '--payment-methods'];
-  await merchant('configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
-  expect(await settingsOf(merchantId)).toEqual({
+  await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
+  expect(await settingsOf(api, merchantId)).toEqual({
     merchantId,
     retryPlan: ['2h', '90m', '3d'],
     afterExhausted: 'end',
     jitter: '30m',
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
-  expect(await loadSettings(world.db, merchantId)).toEqual({
+  expect(await loadSettings(api.db, merchantId)).toEqual({
     retryPlan: { delaysMs: [7_200_000, 5_400_000, 259_200_000], afterExhausted: 'end' },
     jitterMs: 1_800_000,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
 
-  await merchant('configure', merchantId, '--retry-plan', 'none', '--jitter', '0');
-  expect((await merchant('configure', merchantId)).stdout).toBe(
+  await merchant(api, 'configure', merchantId, '--retry-plan', 'none', '--jitter', '0');
+  expect((await merchant(api, 'configure', merchantId)).stdout).toBe(
     `Merchant ${merchantId}:
   retry plan       none
   after exhausted  end
@@ -142,9 +144,12 @@ test('the merchant command prints settings and changes only the given ones [D-30
   );
 });
 
-test('the merchant command names each invalid setting and changes nothing [D-30, D-43]', async () => {
-  const { merchantId } = world.other;
+test('the merchant command names each invalid setting and changes nothing [D-30, D-43]', async ({
+  api,
+}) => {
+  const { merchantId } = api.other;
   const refused = await merchant(
+    api,
     'configure',
     merchantId,
     '--retry-plan=4h,soon',
@@ -175,19 +180,19 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     [['--after-exhausted', 'later'], 'Allowed choices are stay_unpaid, end.'],
   ];
   for (const [options, message] of cases) {
-    const answer = await merchant('configure', merchantId, '--jitter', '1h', ...options);
+    const answer = await merchant(api, 'configure', merchantId, '--jitter', '1h', ...options);
     expect(answer).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
   }
-  expect(await settingsOf(merchantId)).toEqual({ merchantId, ...DEFAULTS });
-  expect(await merchant('configure', 'mer_nobody', '--jitter', '1h')).toMatchObject({
+  expect(await settingsOf(api, merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  expect(await merchant(api, 'configure', 'mer_nobody', '--jitter', '1h')).toMatchObject({
     code: 1,
     stderr: 'There is no merchant mer_nobody.\n',
   });
 });
 
-test('every merchant subcommand prints JSON with --json [D-20]', async () => {
+test('every merchant subcommand prints JSON with --json [D-20]', async ({ api }) => {
   const run = async (...args: string[]): Promise<Record<string, unknown>> =>
-    JSON.parse((await merchant(...args, '--json')).stdout) as Record<string, unknown>;
+    JSON.parse((await merchant(api, ...args, '--json')).stdout) as Record<string, unknown>;
   const made = await run('create', '--name', 'Data');
   const { merchantId, keyId } = made as unknown as Issued;
   const added = await run('add', keyId);

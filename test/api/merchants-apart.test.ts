@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
-import { createApiWorld, subscriptionBody } from './api-world.ts';
-import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import { subscriptionBody, test as apiTest } from '../support/api-environment.ts';
+import type { CallOptions } from '../support/api-environment.ts';
 import {
   intentBody,
   makeCustomer,
@@ -10,38 +10,9 @@ import {
   saveCard,
   setupBody,
   tokenisedBody,
-} from './payment-fixtures.ts';
-
-/**
- * Every place of the API that takes an id. Another merchant's id must get the same bytes as an unknown
- * id, and must change nothing. Rule: D-21.
- */
-
-let world: ApiWorld;
-let theirs: Record<Kind, string>;
-let myCustomer: string;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-  const as = world.other;
-  const make = async (path: string, body: unknown) =>
-    (await world.call('POST', path, { body, as })).json as Record<string, string>;
-  const customer = await make('/customer/create', { customerDetails: { name: 'Eve' } });
-  const subscription = await make('/subscription/create', subscriptionBody());
-  const webhook = await make('/webhook', WEBHOOK);
-  const clock = await make('/test-clock/create', { now: 0 });
-  theirs = {
-    customer: customer['customerId']!,
-    subscription: subscription['subscriptionId']!,
-    webhook: webhook['webhookConfigId']!,
-    clock: clock['testClockId']!,
-    intent: await makePaid(world, 'other'),
-    setup: (await make('/setup-method/create', setupBody()))['setupMethodId']!,
-    method: (await saveCard(world, { owner: 'other' })).pmId,
-  };
-  myCustomer = await makeCustomer(world);
-});
-afterAll(() => world.close());
+} from '../support/fixtures/payments.ts';
+import { comparable } from '../support/fixtures/subscriptions.ts';
+import { expectError } from '../support/answers.ts';
 
 const WEBHOOK = {
   eventSigner: 'secret',
@@ -50,7 +21,33 @@ const WEBHOOK = {
 };
 
 type Kind = 'customer' | 'subscription' | 'webhook' | 'clock' | 'intent' | 'setup' | 'method';
-type Place = [name: string, kind: Kind, call: (id: string) => [string, string, CallOptions]];
+type Call = [method: string, path: string, options: CallOptions];
+type Place = [name: string, kind: Kind, call: (id: string, ids: Ids) => Call];
+
+interface Ids {
+  theirs: Record<Kind, string>;
+  myCustomer: string;
+}
+
+const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }): Promise<Ids> => {
+  const as = api.other;
+  const make = async (path: string, body: unknown) =>
+    (await api.call('POST', path, { body, as })).json as Record<string, string>;
+  const customer = await make('/customer/create', { customerDetails: { name: 'Eve' } });
+  const subscription = await make('/subscription/create', subscriptionBody());
+  const webhook = await make('/webhook', WEBHOOK);
+  const clock = await make('/test-clock/create', { now: 0 });
+  const theirs = {
+    customer: customer['customerId']!,
+    subscription: subscription['subscriptionId']!,
+    webhook: webhook['webhookConfigId']!,
+    clock: clock['testClockId']!,
+    intent: await makePaid(api, 'other'),
+    setup: (await make('/setup-method/create', setupBody()))['setupMethodId']!,
+    method: (await saveCard(api, { owner: 'other' })).pmId,
+  };
+  return { theirs, myCustomer: await makeCustomer(api) };
+});
 
 const PLACES: Place[] = [
   ['GET /customer/{customerId}', 'customer', (id) => ['GET', `/customer/${id}`, {}]],
@@ -103,7 +100,7 @@ const PLACES: Place[] = [
   [
     'customerId of POST /payments/charge-tokenised-pm',
     'customer',
-    (customerId) => [
+    (customerId, { theirs }) => [
       'POST',
       '/payments/charge-tokenised-pm',
       { body: tokenisedBody({ customerId, pmId: theirs.method }) },
@@ -112,7 +109,7 @@ const PLACES: Place[] = [
   [
     'pmId of POST /payments/charge-tokenised-pm',
     'method',
-    (pmId) => [
+    (pmId, { myCustomer }) => [
       'POST',
       '/payments/charge-tokenised-pm',
       { body: tokenisedBody({ customerId: myCustomer, pmId }) },
@@ -152,36 +149,34 @@ const UNKNOWN: Record<Kind, string> = {
   clock: 'clk_0000000000000000000000',
 };
 
-function comparable({ status, text, headers }: Answer) {
-  const { 'request-id': _id, date: _date, ...rest } = headers;
-  return { status, text, headers: rest };
-}
-
-test.each(PLACES)(
+test.for(PLACES)(
   '%s answers a foreign id exactly as an unknown one [D-21]',
-  async (_, kind, call) => {
-    const rows = await world.countRows();
-    const commands = [world.workflows.calls.length, world.payments.calls.length];
+  async ([, kind, call], { api, ids }) => {
+    const rows = await api.countRows();
+    const commands = [api.workflows.calls.length, api.payments.calls.length];
 
-    const foreign = await world.call(...call(theirs[kind]));
-    const unknown = await world.call(...call(UNKNOWN[kind]));
+    const foreign = await api.call(...call(ids.theirs[kind], ids));
+    const unknown = await api.call(...call(UNKNOWN[kind], ids));
 
     expect(comparable(foreign)).toEqual(comparable(unknown));
     expect(foreign.status).toBe(400);
     expect(foreign.json).toMatchObject({ errorCode: 'resource_not_found' });
-    expect(await world.countRows()).toEqual(rows);
-    expect([world.workflows.calls.length, world.payments.calls.length]).toEqual(commands);
+    expect(await api.countRows()).toEqual(rows);
+    expect([api.workflows.calls.length, api.payments.calls.length]).toEqual(commands);
   },
 );
 
-test('the owner’s records are unchanged after requests by another merchant [D-21]', async () => {
-  const as = world.other;
+test('the owner’s records are unchanged after requests by another merchant [D-21]', async ({
+  api,
+  ids: { theirs },
+}) => {
+  const as = api.other;
   const answers = await Promise.all([
-    world.call('GET', `/customer/${theirs.customer}`, { as }),
-    world.call('GET', `/subscription/get-subscription/${theirs.subscription}`, { as }),
-    world.call('GET', `/test-clock/${theirs.clock}`, { as }),
-    world.call('GET', '/webhook', { as }),
-    world.call('GET', '/webhook'),
+    api.call('GET', `/customer/${theirs.customer}`, { as }),
+    api.call('GET', `/subscription/get-subscription/${theirs.subscription}`, { as }),
+    api.call('GET', `/test-clock/${theirs.clock}`, { as }),
+    api.call('GET', '/webhook', { as }),
+    api.call('GET', '/webhook'),
   ]);
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   expect(answers[1].json).toMatchObject({ status: 'CREATED' });
@@ -190,34 +185,30 @@ test('the owner’s records are unchanged after requests by another merchant [D-
   expect(answers[4].json).toEqual({ data: [] });
 });
 
-test('live credentials cannot use test clocks or see test records [D-20, D-60]', async () => {
+test('live credentials cannot use test clocks or see test records [D-20, D-60]', async ({
+  api,
+  ids: { theirs },
+}) => {
   // The merchant command refuses live credentials, so the test creates them in the database.
-  const live = await createMerchantWithCredential(world.db, {
+  const live = await createMerchantWithCredential(api.db, {
     name: 'Live Ltd',
     mode: 'live',
-    pepper: world.pepper,
+    pepper: api.pepper,
   });
   const refused = [
-    await world.call('POST', '/test-clock/create', { body: {}, as: live }),
-    await world.call('POST', '/test-clock/advance', {
+    await api.call('POST', '/test-clock/create', { body: {}, as: live }),
+    await api.call('POST', '/test-clock/advance', {
       body: { testClockId: theirs.clock, to: 1 },
       as: live,
     }),
-    await world.call('GET', `/test-clock/${theirs.clock}`, { as: live }),
+    await api.call('GET', `/test-clock/${theirs.clock}`, { as: live }),
   ];
   for (const answer of refused) {
-    expect(answer.status).toBe(400);
-    expect(answer.json).toEqual({
-      errorCode: 'operation_not_allowed',
-      errorDescription: 'Test clocks need test credentials.',
-    });
+    expectError(answer, 400, 'operation_not_allowed', 'Test clocks need test credentials.');
   }
-  const onClock = await world.call('POST', '/subscription/create', {
+  const onClock = await api.call('POST', '/subscription/create', {
     body: subscriptionBody({ testClockId: theirs.clock }),
     as: live,
   });
-  expect([onClock.status, onClock.json]).toEqual([
-    400,
-    { errorCode: 'resource_not_found', errorDescription: 'There is no such test clock.' },
-  ]);
+  expectError(onClock, 400, 'resource_not_found', 'There is no such test clock.');
 });

@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { customers } from '../../db/schema/customers.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld, PUBLIC_URL, TOKENISER_URL } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-import { fieldsOf, linesOf } from './page-text.ts';
+import { PUBLIC_URL, TOKENISER_URL, test as apiTest } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
+import { fieldsOf, linesOf } from '../support/hosted-pages/page-text.ts';
+import { eventTypes } from '../support/fixtures/events.ts';
 import {
   alertOf,
-  eventTypes,
   expectSeeOther,
   hasCardForm,
   headingOf,
@@ -15,28 +15,24 @@ import {
   sessionIn,
   triesOf,
   visit,
-} from './page-visits.ts';
-import { intentBody, readIntent } from './payment-fixtures.ts';
+} from '../support/hosted-pages/visits.ts';
+import { intentBody, readIntent } from '../support/fixtures/payments.ts';
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld({ trustedProxies: 1 });
-});
-afterAll(() => world.close());
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 /** Creates a hosted payment and opens its page. */
-async function open(changes: object = {}) {
-  const made = await world.call('POST', '/payments/create-intent', { body: intentBody(changes) });
+async function open(api: ApiEnvironment, changes: object = {}) {
+  const made = await api.call('POST', '/payments/create-intent', { body: intentBody(changes) });
   expect(made.status).toBe(200);
   const { xIntentId: intentId, fwdUrl } = made.json as { xIntentId: string; fwdUrl: string };
-  return { intentId, ...visit(world, fwdUrl) };
+  return { intentId, ...visit(api, fwdUrl) };
 }
 
-const statusOf = async (intentId: string) => (await readIntent(world, intentId))['status'];
+const statusOf = async (api: ApiEnvironment, intentId: string) =>
+  (await readIntent(api, intentId))['status'];
 
-test('the payment page shows purpose, merchant, amount and a card form [D-§7]', async () => {
-  const { look, path } = await open({ description: 'Two <i>chairs</i> & a table' });
+test('the payment page shows purpose, merchant, amount and a card form [D-§7]', async ({ api }) => {
+  const { look, path } = await open(api, { description: 'Two <i>chairs</i> & a table' });
   const page = await look();
   expect(page.status).toBe(200);
   expect(headingOf(page)).toBe('Two &lt;i>chairs&lt;/i> &amp; a table');
@@ -58,10 +54,12 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   );
 });
 
-test('a paid page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async () => {
-  const { intentId, give } = await open({ receiptId: 'r 1' });
+test('a paid page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
+  api,
+}) => {
+  const { intentId, give } = await open(api, { receiptId: 'r 1' });
   const page = await give('payment_token=tok_pays_1');
-  expect(await statusOf(intentId)).toBe('SUCCESS');
+  expect(await statusOf(api, intentId)).toBe('SUCCESS');
   expect(headingOf(page)).toBe('Thank you: your payment was received');
   expect(page.text).toContain('25.00 USD was paid to Acme Ltd.');
   expect(refreshOf(page)).toBe(
@@ -70,8 +68,10 @@ test('a paid page shows the result and redirects to callbackUrl, whose query is 
   expect(page.text).toContain('Continue to Acme Ltd');
 });
 
-test('a declined card shows one neutral text, and another card can pay [D-§4, D-40]', async () => {
-  const { intentId, give, look } = await open();
+test('a declined card shows one neutral text, and another card can pay [D-§4, D-40]', async ({
+  api,
+}) => {
+  const { intentId, give, look } = await open(api);
   const session = sessionIn(await look());
   const declined = await give('payment_token=tok-insufficient_funds');
   expect(alertOf(declined)).toBe(
@@ -80,12 +80,12 @@ test('a declined card shows one neutral text, and another card can pay [D-§4, D
   );
   expect(declined.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
   expect(declined.text).not.toContain('insufficient');
-  expect(await statusOf(intentId)).toBe('FAILED');
+  expect(await statusOf(api, intentId)).toBe('FAILED');
 
   const paid = await give('payment_token=tok_pays_2');
   expect(headingOf(paid)).toBe('Thank you: your payment was received');
-  expect(await triesOf(world, session)).toBe(2);
-  expect(await eventTypes(world, intentId)).toEqual([
+  expect(await triesOf(api, session)).toBe(2);
+  expect(await eventTypes(api, intentId)).toEqual([
     'intent.created',
     'intent.checkout_opened',
     'intent.failed',
@@ -93,8 +93,8 @@ test('a declined card shows one neutral text, and another card can pay [D-§4, D
   ]);
 });
 
-test('a reload of the return URL makes no second attempt, after any outcome', async () => {
-  const { intentId, comeBack, look, path } = await open();
+test('a reload of the return URL makes no second attempt, after any outcome', async ({ api }) => {
+  const { intentId, comeBack, look, path } = await open(api);
   const session = sessionIn(await look());
   for (const query of [
     'payment_token=tok-card_declined-reload',
@@ -104,36 +104,40 @@ test('a reload of the return URL makes no second attempt, after any outcome', as
     const answers = await Promise.all([comeBack(query), comeBack(query), comeBack(query)]);
     for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
   }
-  expect(await triesOf(world, session)).toBe(3);
-  const charges = world.payments.charges.filter(({ key }) => key.includes(intentId));
+  expect(await triesOf(api, session)).toBe(3);
+  const charges = api.payments.charges.filter(({ key }) => key.includes(intentId));
   expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
 });
 
-test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async () => {
-  const { intentId, look } = await open();
+test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async ({
+  api,
+}) => {
+  const { intentId, look } = await open(api);
   expect((await look({}, 'HEAD')).status).toBe(200);
   await look({ headers: { 'sec-purpose': 'prefetch' } });
-  expect(await eventTypes(world, intentId)).toEqual(['intent.created']);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created']);
   await Promise.all([look(), look(), look()]);
-  expect(await eventTypes(world, intentId)).toEqual(['intent.created', 'intent.checkout_opened']);
-  const { merchantId } = world.merchant;
-  expect(world.workflows.calls).toContainEqual({
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.checkout_opened']);
+  const { merchantId } = api.merchant;
+  expect(api.workflows.calls).toContainEqual({
     name: 'wakeStream',
     ref: { merchantId, streamId: intentId },
   });
 });
 
-test('a HEAD or prefetch request to the return URL makes no payment [D-44]', async () => {
-  const { intentId, comeBack, path } = await open();
+test('a HEAD or prefetch request to the return URL makes no payment [D-44]', async ({ api }) => {
+  const { intentId, comeBack, path } = await open(api);
   expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
   const prefetch = { as: null, headers: { 'sec-purpose': 'prefetch;prerender' } };
-  const answer = await world.call('GET', `${path}/return?payment_token=tok_prefetch`, prefetch);
+  const answer = await api.call('GET', `${path}/return?payment_token=tok_prefetch`, prefetch);
   expectSeeOther(answer, path);
-  expect(await statusOf(intentId)).toBe('CREATED');
+  expect(await statusOf(api, intentId)).toBe('CREATED');
 });
 
-test('the page reloads and takes no second card while the outcome is unknown [D-40]', async () => {
-  const { intentId, comeBack, look, path } = await open();
+test('the page reloads and takes no second card while the outcome is unknown [D-40]', async ({
+  api,
+}) => {
+  const { intentId, comeBack, look, path } = await open(api);
   const returned = await comeBack('payment_token=tok_unknown');
   expect(returned.status).toBe(200);
   expect(headingOf(returned)).toBe('Your payment is being processed');
@@ -143,72 +147,68 @@ test('the page reloads and takes no second card while the outcome is unknown [D-
   expect(hasCardForm(reopened)).toBe(false);
   const another = await comeBack('payment_token=tok_pays_meanwhile');
   expect(headingOf(another)).toBe('Your payment is being processed');
-  expect(await statusOf(intentId)).toBe('PENDING');
+  expect(await statusOf(api, intentId)).toBe('PENDING');
 });
 
-test('the return URL answers 503 while the service is down, and pays later', async () => {
-  const { intentId, comeBack, path } = await open();
-  world.payments.faults.isDown = true;
+test('the return URL answers 503 while the service is down, and pays later', async ({ api }) => {
+  const { intentId, comeBack, path } = await open(api);
+  api.payments.faults.isDown = true;
   const away = await comeBack('payment_token=tok_outage');
-  world.payments.faults.isDown = false;
+  api.payments.faults.isDown = false;
   expect(away.status).toBe(503);
   expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_outage`);
   expectSeeOther(await comeBack('payment_token=tok_outage'), path);
-  expect(await statusOf(intentId)).toBe('SUCCESS');
+  expect(await statusOf(api, intentId)).toBe('SUCCESS');
 });
 
-test('the cancel link leads to cancelUrl with the callback parameters [D-44]', async () => {
-  const { intentId, look } = await open({ cancelUrl: 'https://merchant.example/basket' });
+test('the cancel link leads to cancelUrl with the callback parameters [D-44]', async ({ api }) => {
+  const { intentId, look } = await open(api, { cancelUrl: 'https://merchant.example/basket' });
   const page = await look();
   expect(page.text).toContain(
     `<a href="https://merchant.example/basket?xpay_intent_id=${intentId}&amp;status=CREATED">` +
       'Cancel and return to Acme Ltd</a>',
   );
-  expect(await statusOf(intentId)).toBe('CREATED');
+  expect(await statusOf(api, intentId)).toBe('CREATED');
 });
 
-test('an expired payment page answers 410, emits no opened event and takes no card [D-41]', async () => {
-  const { intentId, look, comeBack, path } = await open();
-  world.clock.aheadMs += 24 * 3_600_000 + 1;
-  try {
-    const page = await look();
-    expect([page.status, headingOf(page)]).toEqual([410, 'This payment page has expired']);
-    expect(page.text).toContain('status=CANCELLED');
-    expect(hasCardForm(page)).toBe(false);
-    expectSeeOther(await comeBack('payment_token=tok_too_late'), path);
-    expect(
-      world.payments.calls.filter(
-        ({ order }) => 'intentId' in order && order.intentId === intentId,
-      ),
-    ).toEqual([]);
-    expect(await eventTypes(world, intentId)).toEqual(['intent.created']);
-  } finally {
-    world.clock.aheadMs = 0;
-  }
+test('an expired payment page answers 410, emits no opened event and takes no card [D-41]', async ({
+  api,
+}) => {
+  const { intentId, look, comeBack, path } = await open(api);
+  api.clock.aheadMs += 24 * 3_600_000 + 1;
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This payment page has expired']);
+  expect(page.text).toContain('status=CANCELLED');
+  expect(hasCardForm(page)).toBe(false);
+  expectSeeOther(await comeBack('payment_token=tok_too_late'), path);
+  expect(
+    api.payments.calls.filter(({ order }) => 'intentId' in order && order.intentId === intentId),
+  ).toEqual([]);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created']);
 });
 
-test('a cancelled payment page answers 410 [D-41]', async () => {
-  const { intentId, look } = await open();
-  const cancelled = await world.call('POST', `/payments/cancel/${intentId}`);
+test('a cancelled payment page answers 410 [D-41]', async ({ api }) => {
+  const { intentId, look } = await open(api);
+  const cancelled = await api.call('POST', `/payments/cancel/${intentId}`);
   expect(cancelled.status).toBe(200);
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([410, 'This payment was cancelled']);
 });
 
-test('the page of a refunded payment shows the refund [D-40]', async () => {
-  const { intentId, give, look } = await open();
+test('the page of a refunded payment shows the refund [D-40]', async ({ api }) => {
+  const { intentId, give, look } = await open(api);
   await give('payment_token=tok_refunded');
   const refund = { xIntentId: intentId };
-  expect((await world.call('POST', '/payments/merchant/refund', { body: refund })).status).toBe(
-    200,
-  );
+  expect((await api.call('POST', '/payments/merchant/refund', { body: refund })).status).toBe(200);
   const page = await look();
   expect(headingOf(page)).toBe('This payment was refunded');
   expect(refreshOf(page)).toContain('status=REFUNDED');
 });
 
-test('the page first asks for missing details and stores them in intent and customer [D-11]', async () => {
-  const { intentId, look, post, path } = await open({
+test('the page first asks for missing details and stores them in intent and customer [D-11]', async ({
+  api,
+}) => {
+  const { intentId, look, post, path } = await open(api, {
     customerDetails: { name: 'Ada' },
     phoneNumberRequired: true,
   });
@@ -224,9 +224,9 @@ test('the page first asks for missing details and stores them in intent and cust
   const given = { email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
   expectSeeOther(await post({ ...given, name: 'Mallory' }), path);
   expect(hasCardForm(await look())).toBe(true);
-  const intent = await readIntent(world, intentId);
+  const intent = await readIntent(api, intentId);
   expect(intent['customerDetails']).toEqual({ name: 'Ada', ...given });
-  const [customer] = await world.db
+  const [customer] = await api.db
     .select({ details: customers.details })
     .from(customers)
     .innerJoin(paymentIntents, eq(paymentIntents.customerId, customers.id))
@@ -234,32 +234,32 @@ test('the page first asks for missing details and stores them in intent and cust
   expect(customer!.details).toEqual({ name: 'Ada', ...given });
 });
 
-test.each([
+test.for<[string, Record<string, string>, Record<string, string>]>([
   ['with a wrong token', { form_token: 'x' }, {}],
   ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
   ['from another origin', {}, { origin: 'https://evil.example' }],
-])('a details form %s is refused and stores nothing', async (_, fields, headers) => {
-  const { intentId, post } = await open({ customerDetails: {} });
+])('a details form %s is refused and stores nothing', async ([, fields, headers], { api }) => {
+  const { intentId, post } = await open(api, { customerDetails: {} });
   const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
   expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
-  expect((await readIntent(world, intentId))['customerDetails']).toEqual({});
+  expect((await readIntent(api, intentId))['customerDetails']).toEqual({});
 });
 
-test('a page token of a payment opens no other kind of page', async () => {
-  const { token, look } = await open();
+test('a page token of a payment opens no other kind of page', async ({ api }) => {
+  const { token, look } = await open(api);
   expect((await look()).status).toBe(200);
   for (const kind of ['checkout', 'setup', 'update-method']) {
-    const other = visit(world, `${PUBLIC_URL}/${kind}/${token}`);
+    const other = visit(api, `${PUBLIC_URL}/${kind}/${token}`);
     expect((await other.look()).status).toBe(404);
     expect((await other.comeBack('payment_token=tok_elsewhere')).status).toBe(404);
   }
 });
 
-test('the log contains no page token and no payment token [D-§8]', async () => {
-  const { token, comeBack, look } = await open();
+test('the log contains no page token and no payment token [D-§8]', async ({ api }) => {
+  const { token, comeBack, look } = await open(api);
   await look();
   await comeBack('payment_token=tok_in_no_log_payment');
-  const lines = JSON.stringify(world.logLines);
+  const lines = JSON.stringify(api.logLines);
   expect(lines).toContain('GET /payment/:token/return');
   expect(lines).not.toContain(token);
   expect(lines).not.toContain('tok_in_no_log_payment');

@@ -1,22 +1,15 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
+import { expect } from 'vitest';
+import { test } from '../support/api-environment.ts';
+import { expectError } from '../support/answers.ts';
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
-
-test('the health route answers without credentials', async () => {
-  const answer = await world.call('GET', '/health', { as: null });
+test('the health route answers without credentials', async ({ api }) => {
+  const answer = await api.call('GET', '/health', { as: null });
   expect([answer.status, answer.text]).toEqual([200, '{"status":"ok"}']);
 });
 
-test('every answer has its own request id and the security headers [D-§8]', async () => {
-  const answer = await world.call('GET', '/webhook');
+test('every answer has its own request id and the security headers [D-§8]', async ({ api }) => {
+  const answer = await api.call('GET', '/webhook');
   const { 'request-id': requestId, date, ...headers } = answer.headers;
   expect(requestId).toMatch(/^req_[0-9A-Za-z]{22}$/);
   expect(date).toBeDefined();
@@ -39,7 +32,7 @@ test('every answer has its own request id and the security headers [D-§8]', asy
   });
 });
 
-test.each([
+test.for<[string, string, string]>([
   ['GET', '/subscription/create', 'POST'],
   ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET'],
   // A literal route is not read as an id.
@@ -52,8 +45,8 @@ test.each([
   ['POST', '/payments', 'HEAD, GET'],
   ['GET', '/payments/create-intent', 'POST'],
   ['GET', '/setup-method/create', 'POST'],
-])('%s %s answers 405 and allows %s [D-21]', async (method, path, allow) => {
-  const answer = await world.call(method, path, { as: null });
+])('%s %s answers 405 and allows %s [D-21]', async ([method, path, allow], { api }) => {
+  const answer = await api.call(method, path, { as: null });
   expect(answer.status).toBe(405);
   expect(answer.headers['allow']).toBe(allow);
   expect(answer.json).toEqual({
@@ -62,21 +55,17 @@ test.each([
   });
 });
 
-test.each(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
+test.for(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '/favicon.ico'])(
   '%s answers 404 [D-21]',
-  async (path) => {
-    const answer = await world.call('GET', path, { as: null });
-    expect(answer.status).toBe(404);
-    expect(answer.json).toEqual({
-      errorCode: 'route_not_found',
-      errorDescription: `There is no GET ${path}.`,
-    });
+  async (path, { api }) => {
+    const answer = await api.call('GET', path, { as: null });
+    expectError(answer, 404, 'route_not_found', `There is no GET ${path}.`);
   },
 );
 
-test('an endless body is refused, and the client gets the answer [D-10]', async () => {
+test('an endless body is refused, and the client gets the answer [D-10]', async ({ api }) => {
   const answer = await new Promise<string>((resolve, reject) => {
-    const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString();
@@ -84,7 +73,7 @@ test('an endless body is refused, and the client gets the answer [D-10]', async 
     });
     socket.on('close', () => resolve(text));
     socket.on('error', reject);
-    const { keyId, secret } = world.merchant;
+    const { keyId, secret } = api.merchant;
     socket.write(
       `POST /customer/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
         `Authorization: Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}\r\n` +
@@ -98,12 +87,14 @@ test('an endless body is refused, and the client gets the answer [D-10]', async 
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
 });
 
-test('a 500 reveals no cause, and the log has the cause under the same request id [IF-7]', async () => {
-  await world.db.execute('alter table customer rename to customer_away');
-  const answer = await world.call('POST', '/customer/create', {
+test('a 500 reveals no cause, and the log has the cause under the same request id [IF-7]', async ({
+  api,
+}) => {
+  await api.db.execute('alter table customer rename to customer_away');
+  const answer = await api.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Ada Secretname' } },
   });
-  await world.db.execute('alter table customer_away rename to customer');
+  await api.db.execute('alter table customer_away rename to customer');
 
   expect(answer.status).toBe(500);
   expect(answer.text).toBe(
@@ -111,7 +102,7 @@ test('a 500 reveals no cause, and the log has the cause under the same request i
       '"Something went wrong on our side. Quote the Request-Id when you report it."}',
   );
   const requestId = answer.headers['request-id'];
-  const lines = world.logLines.filter((line) => line['requestId'] === requestId);
+  const lines = api.logLines.filter((line) => line['requestId'] === requestId);
   expect(lines).toHaveLength(2);
   expect(lines[0]).toMatchObject({
     msg: 'request failed',
@@ -122,17 +113,15 @@ test('a 500 reveals no cause, and the log has the cause under the same request i
     route: 'POST /customer/create',
     status: 500,
     errorCode: 'internal_server_error',
-    merchantId: world.merchant.merchantId,
+    merchantId: api.merchant.merchantId,
   });
   // The error's message contains the statement and its values. It is not logged.
   expect(JSON.stringify(lines)).not.toContain('Secretname');
 });
 
-test('a line of the access log has exactly these fields [D-§8]', async () => {
-  const answer = await world.call('GET', '/customer/cus_0000000000000000000000?q=secret');
-  const line = world.logLines.findLast(
-    ({ requestId }) => requestId === answer.headers['request-id'],
-  );
+test('a line of the access log has exactly these fields [D-§8]', async ({ api }) => {
+  const answer = await api.call('GET', '/customer/cus_0000000000000000000000?q=secret');
+  const line = api.logLines.findLast(({ requestId }) => requestId === answer.headers['request-id']);
   expect(Object.keys(line!).toSorted()).toEqual([
     'errorCode',
     'level',
@@ -149,12 +138,14 @@ test('a line of the access log has exactly these fields [D-§8]', async () => {
   expect(line).toMatchObject({ route: 'GET /customer/:customerId', status: 400 });
 });
 
-test('the API answers 503 while its database is unavailable, and recovers [D-§8]', async () => {
-  const { keyId, secret } = world.merchant;
-  const broken = await world.withoutDatabase(() =>
+test('the API answers 503 while its database is unavailable, and recovers [D-§8]', async ({
+  api,
+}) => {
+  const { keyId, secret } = api.merchant;
+  const broken = await api.withoutDatabase(() =>
     Promise.all([
-      world.call('GET', '/health', { as: null }),
-      world.call('POST', '/customer/create', {
+      api.call('GET', '/health', { as: null }),
+      api.call('POST', '/customer/create', {
         body: { customerDetails: {} },
         as: { keyId, secret },
       }),
@@ -166,5 +157,5 @@ test('the API answers 503 while its database is unavailable, and recovers [D-§8
     errorDescription:
       'The service is not available at the moment. It is safe to repeat with the same key.',
   });
-  await expect.poll(async () => (await world.call('GET', '/health')).status).toBe(200);
+  await expect.poll(async () => (await api.call('GET', '/health')).status).toBe(200);
 });

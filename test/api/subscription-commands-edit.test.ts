@@ -1,27 +1,27 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-import { subscriptionIn, readSubscription } from './subscription-fixtures.ts';
-import type { CreatedSubscription } from './subscription-fixtures.ts';
+import { test as apiTest } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
+import { subscriptionIn, readSubscription } from '../support/fixtures/subscriptions.ts';
+import type { CreatedSubscription } from '../support/fixtures/subscriptions.ts';
+import { expectError } from '../support/answers.ts';
+import { createClock } from '../support/fixtures/test-clocks.ts';
 
-let world: ApiWorld;
-let active: CreatedSubscription;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-  active = await subscriptionIn(world, 'ACTIVE');
-});
-afterAll(() => world.close());
+const test = apiTest.extend('active', { scope: 'file' }, ({ api }) =>
+  subscriptionIn(api, 'ACTIVE'),
+);
 
 const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
 
-const edit = ({ subscriptionId }: CreatedSubscription, changes: object) =>
-  world.call('POST', '/subscription/edit', { body: { subscriptionId, ...changes } });
+const edit = (api: ApiEnvironment, { subscriptionId }: CreatedSubscription, changes: object) =>
+  api.call('POST', '/subscription/edit', { body: { subscriptionId, ...changes } });
 
-async function amountsOf({ subscriptionId }: CreatedSubscription): Promise<(number | null)[]> {
-  const rows = await world.db
+async function amountsOf(
+  api: ApiEnvironment,
+  { subscriptionId }: CreatedSubscription,
+): Promise<(number | null)[]> {
+  const rows = await api.db
     .select({ amountMinor: paymentIntents.amountMinor })
     .from(paymentIntents)
     .where(eq(paymentIntents.subscriptionId, subscriptionId))
@@ -35,7 +35,7 @@ describe('a malformed edit', () => {
   const DATE = 'must be epoch milliseconds before the year 2200';
   const WITH = 'is required to edit the interval';
 
-  test.each<[string, object, string]>([
+  test.for<[string, object, string]>([
     ['no field to edit [D-15]', {}, NOTHING],
     ['only null fields [D-10a]', { newAmount: null, interval: null }, NOTHING],
     [
@@ -98,19 +98,19 @@ describe('a malformed edit', () => {
       `newAmount: must be greater than 0; newCycleCount: must be an integer of at least 1; ` +
         `newNextPaymentDate: ${DATE}; intervalCount: must be an integer of at least 1`,
     ],
-  ])('is refused before the workflow is called: %s', async (_, changes, description) => {
-    const sent = world.workflows.calls.length;
-    const answer = await edit(active, changes);
-    expect([answer.status, answer.json]).toEqual([
-      400,
-      { errorCode: 'bad_request', errorDescription: description },
-    ]);
-    expect(world.workflows.calls).toHaveLength(sent);
-  });
+  ])(
+    'is refused before the workflow is called: %s',
+    async ([, changes, description], { api, active }) => {
+      const sent = api.workflows.calls.length;
+      const answer = await edit(api, active, changes);
+      expectError(answer, 400, 'bad_request', description);
+      expect(api.workflows.calls).toHaveLength(sent);
+    },
+  );
 });
 
 describe('an edit that does not fit the subscription', () => {
-  test.each<[string, object, string]>([
+  test.for<[string, object, string]>([
     [
       'an amount below the minimum of its currency [D-03]',
       { newAmount: 100 },
@@ -136,36 +136,33 @@ describe('an edit that does not fit the subscription', () => {
       { interval: 'YEAR', intervalCount: 10, newCycleCount: 20, newNextPaymentDate: CHRISTMAS },
       'the last billing date must be before the year 2200',
     ],
-  ])('is refused and changes nothing: %s', async (_, changes, description) => {
-    const before = await readSubscription(world, active);
-    const answer = await edit(active, changes);
-    expect([answer.status, answer.json]).toEqual([
-      400,
-      { errorCode: 'bad_request', errorDescription: description },
-    ]);
-    expect(await readSubscription(world, active)).toEqual(before);
+  ])('is refused and changes nothing: %s', async ([, changes, description], { api, active }) => {
+    const before = await readSubscription(api, active);
+    const answer = await edit(api, active, changes);
+    expectError(answer, 400, 'bad_request', description);
+    expect(await readSubscription(api, active)).toEqual(before);
   });
 
-  test('is refused when its date is not after the time of the test clock [D-15, D-60]', async () => {
-    const clock = await world.call('POST', '/test-clock/create', { body: { now: CHRISTMAS } });
-    const { testClockId } = clock.json as { testClockId: string };
-    const subscription = await subscriptionIn(world, 'ACTIVE', { testClockId });
-    const passed = await edit(subscription, { newNextPaymentDate: CHRISTMAS });
-    expect([passed.status, passed.json]).toEqual([
-      400,
-      { errorCode: 'bad_request', errorDescription: 'newNextPaymentDate must lie in the future.' },
-    ]);
-    expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
-    expect(await readSubscription(world, subscription)).toMatchObject({
+  test('is refused when its date is not after the time of the test clock [D-15, D-60]', async ({
+    api,
+  }) => {
+    const testClockId = await createClock(api, CHRISTMAS);
+    const subscription = await subscriptionIn(api, 'ACTIVE', { testClockId });
+    const passed = await edit(api, subscription, { newNextPaymentDate: CHRISTMAS });
+    expectError(passed, 400, 'bad_request', 'newNextPaymentDate must lie in the future.');
+    expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
+    expect(await readSubscription(api, subscription)).toMatchObject({
       nextPaymentDate: CHRISTMAS + 1,
     });
   });
 });
 
-test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D-15]', async () => {
-  const subscription = await subscriptionIn(world, 'ACTIVE');
-  const before = await readSubscription(world, subscription);
-  const answer = await edit(subscription, {
+test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D-15]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const before = await readSubscription(api, subscription);
+  const answer = await edit(api, subscription, {
     newAmount: 2_500,
     newCycleCount: 6,
     newNextPaymentDate: CHRISTMAS,
@@ -174,7 +171,7 @@ test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D
     note: 'ignored',
   });
   expect([answer.status, answer.text]).toEqual([200, '{}']);
-  expect(await readSubscription(world, subscription)).toEqual({
+  expect(await readSubscription(api, subscription)).toEqual({
     ...before,
     amount: 2_500,
     cycleCount: 6,
@@ -185,62 +182,64 @@ test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D
   });
 });
 
-test('an edit of one field changes no other field [IF-4.6]', async () => {
-  const subscription = await subscriptionIn(world, 'ACTIVE');
-  let expected = await readSubscription(world, subscription);
+test('an edit of one field changes no other field [IF-4.6]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  let expected = await readSubscription(api, subscription);
   for (const [changes, shown] of [
     [{ newAmount: 101 }, { amount: 101 }],
     [{ newCycleCount: 2 }, { cycleCount: 2, remainingCycleCount: 1 }],
     [{ newNextPaymentDate: CHRISTMAS }, { nextPaymentDate: CHRISTMAS }],
   ]) {
-    expect((await edit(subscription, changes!)).status).toBe(200);
+    expect((await edit(api, subscription, changes!)).status).toBe(200);
     expected = { ...expected, ...shown };
-    expect(await readSubscription(world, subscription)).toEqual(expected);
+    expect(await readSubscription(api, subscription)).toEqual(expected);
   }
 });
 
-test('an edited amount applies to the next cycle, not to an owed one [D-15]', async () => {
-  const subscription = await subscriptionIn(world, 'UNPAID');
-  expect((await edit(subscription, { newAmount: 2_500 })).status).toBe(200);
-  const retried = await world.call('POST', '/subscription/manual-retry', {
+test('an edited amount applies to the next cycle, not to an owed one [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'UNPAID');
+  expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
+  const retried = await api.call('POST', '/subscription/manual-retry', {
     body: { subscriptionId: subscription.subscriptionId },
   });
   expect(retried.json).toMatchObject({ success: true, status: 'ACTIVE' });
-  await world.workflows.fallDue(subscription.ref);
-  expect(await amountsOf(subscription)).toEqual([1_999, 1_999, 2_500]);
+  await api.workflows.fallDue(subscription.ref);
+  expect(await amountsOf(api, subscription)).toEqual([1_999, 1_999, 2_500]);
 });
 
-test('an edited date moves the end of a trial [D-15]', async () => {
-  const subscription = await subscriptionIn(world, 'TRIALING');
-  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readSubscription(world, subscription)).toMatchObject({
+test('an edited date moves the end of a trial [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'TRIALING');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'TRIALING',
     nextPaymentDate: CHRISTMAS,
   });
 });
 
-test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async () => {
-  const subscription = await subscriptionIn(world, 'UNPAID');
-  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readSubscription(world, subscription)).toMatchObject({
+test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'UNPAID');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'UNPAID',
     nextPaymentDate: CHRISTMAS,
   });
 });
 
-test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async () => {
-  const subscription = await subscriptionIn(world, 'PAUSED');
-  expect((await edit(subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
-  expect(await readSubscription(world, subscription)).toMatchObject({
+test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'PAUSED');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'PAUSED',
     nextPaymentDate: null,
   });
   const { subscriptionId } = subscription;
-  const unpaused = await world.call('POST', '/subscription/merchant/unpause', {
+  const unpaused = await api.call('POST', '/subscription/merchant/unpause', {
     body: { subscriptionId, newNextPaymentDate: CHRISTMAS + 1_000 },
   });
   expect([unpaused.status, unpaused.text]).toEqual([200, '{}']);
-  expect(await readSubscription(world, subscription)).toMatchObject({
+  expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'ACTIVE',
     nextPaymentDate: CHRISTMAS + 1_000,
   });

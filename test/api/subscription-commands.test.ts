@@ -1,25 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { idempotencyKeys } from '../../db/schema/idempotency-keys.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
-import { createApiWorld, subscriptionBody } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
+import { subscriptionBody, test } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
 import {
   comparable,
   createSubscription,
   subscriptionIn,
   readSubscription,
-} from './subscription-fixtures.ts';
-
-/** The common behaviour of every command to a subscription, over HTTP. */
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+} from '../support/fixtures/subscriptions.ts';
+import { expectError } from '../support/answers.ts';
 
 const FAR = Date.UTC(2027, 11, 24, 18);
 
@@ -87,125 +79,126 @@ const COMMANDS: CommandCase[] = [
 describe.each(COMMANDS)(
   'POST $path',
   ({ rules, path, kind, allowed, done, body, required, success }) => {
-    const post = (subscriptionId: unknown, key?: string, changes: object = {}) =>
-      world.call('POST', path, {
+    const post = (
+      api: ApiEnvironment,
+      subscriptionId: unknown,
+      key?: string,
+      changes: object = {},
+    ) =>
+      api.call('POST', path, {
         body: { subscriptionId, ...body, ...changes },
         ...(key === undefined ? {} : { key }),
       });
 
-    test.each(allowed)(`succeeds while the subscription is %s [${rules}]`, async (status) => {
-      const { subscriptionId } = await subscriptionIn(world, status);
-      const answer = await post(subscriptionId);
-      expect(answer.status).toBe(200);
-      expect(answer.text).toMatch(success);
-    });
-
-    const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
-    test.each(refused)(
-      `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
-      async (status) => {
-        const subscription = await subscriptionIn(world, status);
-        const before = [await readSubscription(world, subscription), await world.countRows()];
-        const answer = await post(subscription.subscriptionId);
-        expect([answer.status, answer.json]).toEqual([
-          400,
-          {
-            errorCode: 'operation_not_allowed',
-            errorDescription: `A subscription that is ${status} cannot be ${done}.`,
-          },
-        ]);
-        expect([await readSubscription(world, subscription), await world.countRows()]).toEqual(
-          before,
-        );
+    test.for(allowed)(
+      `succeeds while the subscription is %s [${rules}]`,
+      async (status, { api }) => {
+        const { subscriptionId } = await subscriptionIn(api, status);
+        const answer = await post(api, subscriptionId);
+        expect(answer.status).toBe(200);
+        expect(answer.text).toMatch(success);
       },
     );
 
-    test(`is refused with the names of absent or null fields [${rules}, D-10, D-10a]`, async () => {
+    const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
+    test.for(refused)(
+      `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
+      async (status, { api }) => {
+        const subscription = await subscriptionIn(api, status);
+        const before = [await readSubscription(api, subscription), await api.countRows()];
+        const answer = await post(api, subscription.subscriptionId);
+        expectError(
+          answer,
+          400,
+          'operation_not_allowed',
+          `A subscription that is ${status} cannot be ${done}.`,
+        );
+        expect([await readSubscription(api, subscription), await api.countRows()]).toEqual(before);
+      },
+    );
+
+    test(`is refused with the names of absent or null fields [${rules}, D-10, D-10a]`, async ({
+      api,
+    }) => {
       const nulls = Object.fromEntries(Object.keys(body).map((field) => [field, null]));
       for (const sent of [{}, { subscriptionId: null, ...nulls }]) {
-        const answer = await world.call('POST', path, { body: sent });
-        expect([answer.status, answer.json]).toEqual([
-          400,
-          { errorCode: 'bad_request', errorDescription: required },
-        ]);
+        const answer = await api.call('POST', path, { body: sent });
+        expectError(answer, 400, 'bad_request', required);
       }
-      const answer = await post(7);
+      const answer = await post(api, 7);
       expect(answer.json).toEqual({
         errorCode: 'bad_request',
         errorDescription: 'subscriptionId: must be a string',
       });
     });
 
-    test(`answers a foreign id exactly as an unknown one [${rules}, D-21]`, async () => {
-      const theirs = await world.call('POST', '/subscription/create', {
+    test(`answers a foreign id exactly as an unknown one [${rules}, D-21]`, async ({ api }) => {
+      const theirs = await api.call('POST', '/subscription/create', {
         body: subscriptionBody(),
-        as: world.other,
+        as: api.other,
       });
       const { subscriptionId } = theirs.json as { subscriptionId: string };
-      const rows = await world.countRows();
-      const sent = world.workflows.calls.length;
-      const foreign = await post(subscriptionId);
-      const unknown = await post('sub_0000000000000000000000');
+      const rows = await api.countRows();
+      const sent = api.workflows.calls.length;
+      const foreign = await post(api, subscriptionId);
+      const unknown = await post(api, 'sub_0000000000000000000000');
       expect(comparable(foreign)).toEqual(comparable(unknown));
-      expect([foreign.status, foreign.json]).toEqual([
-        400,
-        { errorCode: 'resource_not_found', errorDescription: 'There is no such subscription.' },
-      ]);
-      expect(await world.countRows()).toEqual(rows);
-      expect(world.workflows.calls).toHaveLength(sent);
+      expectError(foreign, 400, 'resource_not_found', 'There is no such subscription.');
+      expect(await api.countRows()).toEqual(rows);
+      expect(api.workflows.calls).toHaveLength(sent);
     });
 
-    test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
-      const first = await post(subscriptionId, `${kind}-twice`);
-      const sent = world.workflows.calls.length;
-      const second = await post(subscriptionId, `${kind}-twice`);
+    test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async ({
+      api,
+    }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
+      const first = await post(api, subscriptionId, `${kind}-twice`);
+      const sent = api.workflows.calls.length;
+      const second = await post(api, subscriptionId, `${kind}-twice`);
       expect(first.status).toBe(200);
       expect([second.status, second.text]).toEqual([200, first.text]);
       expect(first.headers['idempotent-replayed']).toBeUndefined();
       expect(second.headers['idempotent-replayed']).toBe('true');
-      expect(world.workflows.calls).toHaveLength(sent);
+      expect(api.workflows.calls).toHaveLength(sent);
     });
 
-    test(`replays a stored refusal for the same key [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await createSubscription(world);
-      const first = await post(subscriptionId, `${kind}-refused`);
-      const second = await post(subscriptionId, `${kind}-refused`);
+    test(`replays a stored refusal for the same key [${rules}, D-17]`, async ({ api }) => {
+      const { subscriptionId } = await createSubscription(api);
+      const first = await post(api, subscriptionId, `${kind}-refused`);
+      const second = await post(api, subscriptionId, `${kind}-refused`);
       expect(first.status).toBe(400);
       expect([second.status, second.text]).toEqual([400, first.text]);
       expect(second.headers['idempotent-replayed']).toBe('true');
     });
 
-    test(`is refused when a used key comes with another body [${rules}, D-17]`, async () => {
-      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
-      await post(subscriptionId, `${kind}-other`);
-      const other = await post(subscriptionId, `${kind}-other`, { note: 'another' });
-      expect([other.status, other.json]).toEqual([
+    test(`is refused when a used key comes with another body [${rules}, D-17]`, async ({ api }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
+      await post(api, subscriptionId, `${kind}-other`);
+      const other = await post(api, subscriptionId, `${kind}-other`, { note: 'another' });
+      expectError(
+        other,
         422,
-        {
-          errorCode: 'idempotency_key_reused',
-          errorDescription: 'This Idempotency-Key was used before with a different request.',
-        },
-      ]);
+        'idempotency_key_reused',
+        'This Idempotency-Key was used before with a different request.',
+      );
     });
 
-    test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async () => {
-      const { subscriptionId } = await subscriptionIn(world, allowed[0]!);
+    test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async ({
+      api,
+    }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
       const key = `${kind}-away`;
-      const before = world.workflows.calls.length;
-      world.workflows.faults.isDown = true;
-      const away = await post(subscriptionId, key);
-      world.workflows.faults.isDown = false;
-      const back = await post(subscriptionId, key);
+      const before = api.workflows.calls.length;
+      api.workflows.faults.isDown = true;
+      const away = await post(api, subscriptionId, key);
+      api.workflows.faults.isDown = false;
+      const back = await post(api, subscriptionId, key);
       expect(away.status).toBe(503);
       expect(away.json).toMatchObject({ errorCode: 'service_unavailable' });
       expect(back.status).toBe(200);
-      const [row] = await world.db
-        .select()
-        .from(idempotencyKeys)
-        .where(eq(idempotencyKeys.key, key));
+      const [row] = await api.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
       const name = `execute ${kind} ${row!.commandId}`;
-      expect(world.workflows.calls.slice(before).map((call) => call.name)).toEqual([name, name]);
+      expect(api.workflows.calls.slice(before).map((call) => call.name)).toEqual([name, name]);
     });
   },
 );

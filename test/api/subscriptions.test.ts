@@ -1,19 +1,13 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { createHash } from 'node:crypto';
 import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { createApiWorld, PUBLIC_URL, subscriptionBody } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+import { PUBLIC_URL, subscriptionBody, test } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
+import { expectError } from '../support/answers.ts';
+import { eventsOf } from '../support/fixtures/events.ts';
 
 interface Created {
   subscriptionId: string;
@@ -21,8 +15,11 @@ interface Created {
   fwdUrl: string;
 }
 
-async function create(changes: Record<string, unknown> = {}): Promise<Created> {
-  const answer = await world.call('POST', '/subscription/create', {
+async function create(
+  api: ApiEnvironment,
+  changes: Record<string, unknown> = {},
+): Promise<Created> {
+  const answer = await api.call('POST', '/subscription/create', {
     body: subscriptionBody(changes),
   });
   expect(answer.json).toMatchObject({ subscriptionId: expect.any(String) });
@@ -30,37 +27,38 @@ async function create(changes: Record<string, unknown> = {}): Promise<Created> {
   return answer.json as Created;
 }
 
-async function read(subscriptionId: string): Promise<Record<string, unknown>> {
-  const answer = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+async function read(api: ApiEnvironment, subscriptionId: string): Promise<Record<string, unknown>> {
+  const answer = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
   expect(answer.status).toBe(200);
   return answer.json as Record<string, unknown>;
 }
 
-async function pay({ fwdUrl }: Created, token: string): Promise<void> {
+async function pay(api: ApiEnvironment, { fwdUrl }: Created, token: string): Promise<void> {
   const path = `${new URL(fwdUrl).pathname}/return?payment_token=${token}`;
-  expect((await world.call('GET', path, { as: null })).status).toBe(303);
+  expect((await api.call('GET', path, { as: null })).status).toBe(303);
 }
 
-async function eventsOf(subscriptionId: string): Promise<Record<string, unknown>[]> {
-  const rows = await world.db
-    .select({ body: outboxEvents.body })
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, subscriptionId))
-    .orderBy(outboxEvents.sequence);
+async function eventBodies(
+  api: ApiEnvironment,
+  subscriptionId: string,
+): Promise<Record<string, unknown>[]> {
+  const rows = await eventsOf(api, subscriptionId);
   return rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 }
 
-test('a create request answers exactly three fields [IF-4.3]', async () => {
-  const created = await create();
+test('a create request answers exactly three fields [IF-4.3]', async ({ api }) => {
+  const created = await create(api);
   expect(Object.keys(created)).toEqual(['subscriptionId', 'createdAt', 'fwdUrl']);
   expect(created.subscriptionId).toMatch(/^sub_[0-9A-Za-z]{22}$/);
   expect(created.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   expect(created.fwdUrl).toMatch(new RegExp(`^${PUBLIC_URL}/checkout/[0-9A-Za-z]{22}$`));
 });
 
-test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a, D-34]', async () => {
-  const { subscriptionId, createdAt } = await create();
-  expect(await read(subscriptionId)).toEqual({
+test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a, D-34]', async ({
+  api,
+}) => {
+  const { subscriptionId, createdAt } = await create(api);
+  expect(await read(api, subscriptionId)).toEqual({
     subscriptionId,
     customerId: expect.stringMatching(/^cus_/),
     interval: 'MONTH',
@@ -77,7 +75,7 @@ test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a,
   });
 });
 
-test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async () => {
+test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async ({ api }) => {
   const given = subscriptionBody({
     currency: 'jpy',
     amount: 500,
@@ -93,9 +91,9 @@ test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async (
   });
   const metadata = '{"z":"last","order":"7","with blank":"","__proto__":"x","a":"first"}';
   const raw = JSON.stringify(given).replace(/\}$/, `,"metadata":${metadata}}`);
-  const made = await world.call('POST', '/subscription/create', { raw });
+  const made = await api.call('POST', '/subscription/create', { raw });
   const { subscriptionId } = made.json as Created;
-  const answer = await world.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+  const answer = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
 
   expect(answer.json).toMatchObject({
     currency: 'JPY',
@@ -110,50 +108,56 @@ test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async (
   expect(answer.text).toContain(`"metadata":${metadata}`);
 });
 
-test('metadata is accepted with 50 pairs, keys of 40 and values of 500 characters [IF-8]', async () => {
+test('metadata is accepted with 50 pairs, keys of 40 and values of 500 characters [IF-8]', async ({
+  api,
+}) => {
   const metadata = Object.fromEntries(
     Array.from({ length: 50 }, (_, at) => [String(at).padStart(40, 'k'), 'v'.repeat(500)]),
   );
-  const { subscriptionId } = await create({ metadata, amount: 101, cycleCount: 1_000 });
-  expect((await read(subscriptionId))['metadata']).toEqual(metadata);
+  const { subscriptionId } = await create(api, { metadata, amount: 101, cycleCount: 1_000 });
+  expect((await read(api, subscriptionId))['metadata']).toEqual(metadata);
 });
 
-test('a subscription with a trial reads with its length and has no intent yet [D-§4]', async () => {
-  const { subscriptionId } = await create({ trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
-  expect(await read(subscriptionId)).toMatchObject({
+test('a subscription with a trial reads with its length and has no intent yet [D-§4]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await create(api, { trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
+  expect(await read(api, subscriptionId)).toMatchObject({
     trialPeriodCount: 7,
     trialPeriodInterval: 'DAY',
     status: 'CREATED',
   });
-  const intents = await world.db
+  const intents = await api.db
     .select()
     .from(paymentIntents)
     .where(eq(paymentIntents.subscriptionId, subscriptionId));
   expect(intents).toEqual([]);
-  expect((await eventsOf(subscriptionId)).map((event) => event['eventType'])).toEqual([
+  expect((await eventBodies(api, subscriptionId)).map((event) => event['eventType'])).toEqual([
     'subscription.created',
   ]);
 });
 
-test('a subscription has no trial when the count is 0 or absent [D-12]', async () => {
+test('a subscription has no trial when the count is 0 or absent [D-12]', async ({ api }) => {
   for (const changes of [
     { trialPeriodCount: 0, trialPeriodInterval: 'DAY' },
     { trialPeriodInterval: 'DAY', upfrontAmount: 500 },
   ]) {
-    const { subscriptionId } = await create(changes);
-    const subscription = await read(subscriptionId);
+    const { subscriptionId } = await create(api, changes);
+    const subscription = await read(api, subscriptionId);
     expect(subscription).not.toHaveProperty('trialPeriodCount');
     expect(subscription).not.toHaveProperty('trialPeriodInterval');
   }
 });
 
-test('the first intent has the upfront amount, and two events follow in order [D-51, D-52]', async () => {
-  const { subscriptionId, createdAt } = await create({
+test('the first intent has the upfront amount, and two events follow in order [D-51, D-52]', async ({
+  api,
+}) => {
+  const { subscriptionId, createdAt } = await create(api, {
     upfrontAmount: 500,
     receiptId: 'r-2',
     metadata: { order: '9' },
   });
-  const [intent] = await world.db
+  const [intent] = await api.db
     .select()
     .from(paymentIntents)
     .where(eq(paymentIntents.subscriptionId, subscriptionId));
@@ -166,7 +170,7 @@ test('the first intent has the upfront amount, and two events follow in order [D
     receiptId: 'r-2',
     createdAt: Date.parse(createdAt),
   });
-  expect(await eventsOf(subscriptionId)).toEqual([
+  expect(await eventBodies(api, subscriptionId)).toEqual([
     {
       eventId: expect.stringMatching(/^evt_/),
       eventType: 'intent.created',
@@ -206,30 +210,30 @@ test('the first intent has the upfront amount, and two events follow in order [D
   ]);
 });
 
-test('a subscription uses the given customer unchanged, or creates one [D-11]', async () => {
-  const made = await world.call('POST', '/customer/create', {
+test('a subscription uses the given customer unchanged, or creates one [D-11]', async ({ api }) => {
+  const made = await api.call('POST', '/customer/create', {
     body: { customerDetails: { name: 'Bob' } },
   });
   const { customerId } = made.json as { customerId: string };
-  const withGiven = await create({ customerId });
-  const withoutOne = await create({ customerDetails: { name: 'Carol' } });
+  const withGiven = await create(api, { customerId });
+  const withoutOne = await create(api, { customerDetails: { name: 'Carol' } });
 
-  expect((await read(withGiven.subscriptionId))['customerId']).toBe(customerId);
-  expect((await world.call('GET', `/customer/${customerId}`)).json).toEqual({
+  expect((await read(api, withGiven.subscriptionId))['customerId']).toBe(customerId);
+  expect((await api.call('GET', `/customer/${customerId}`)).json).toEqual({
     customerId,
     customerDetails: { name: 'Bob' },
   });
-  const newCustomerId = (await read(withoutOne.subscriptionId))['customerId'] as string;
-  expect((await world.call('GET', `/customer/${newCustomerId}`)).json).toEqual({
+  const newCustomerId = (await read(api, withoutOne.subscriptionId))['customerId'] as string;
+  expect((await api.call('GET', `/customer/${newCustomerId}`)).json).toEqual({
     customerId: newCustomerId,
     customerDetails: { name: 'Carol' },
   });
 });
 
-test('a checkout token is stored only as its hash', async () => {
-  const { subscriptionId, fwdUrl } = await create();
+test('a checkout token is stored only as its hash', async ({ api }) => {
+  const { subscriptionId, fwdUrl } = await create(api);
   const token = fwdUrl.split('/').at(-1)!;
-  const [session] = await world.db
+  const [session] = await api.db
     .select()
     .from(checkoutSessions)
     .where(eq(checkoutSessions.subscriptionId, subscriptionId));
@@ -237,16 +241,18 @@ test('a checkout token is stored only as its hash', async () => {
   expect(session!.expiresAt - session!.createdAt).toBe(24 * 3_600_000);
 });
 
-test('a create request succeeds when the workflow start after the commit fails', async () => {
-  world.workflows.faults.isDown = true;
-  const { subscriptionId } = await create();
-  world.workflows.faults.isDown = false;
+test('a create request succeeds when the workflow start after the commit fails', async ({
+  api,
+}) => {
+  api.workflows.faults.isDown = true;
+  const { subscriptionId } = await create(api);
+  api.workflows.faults.isDown = false;
 
-  expect(world.workflows.calls.at(-1)).toEqual({
+  expect(api.workflows.calls.at(-1)).toEqual({
     name: 'start',
-    ref: { merchantId: world.merchant.merchantId, subscriptionId },
+    ref: { merchantId: api.merchant.merchantId, subscriptionId },
   });
-  const [row] = await world.db
+  const [row] = await api.db
     .select()
     .from(subscriptions)
     .where(eq(subscriptions.id, subscriptionId));
@@ -257,10 +263,12 @@ test('a create request succeeds when the workflow start after the commit fails',
   });
 });
 
-test('a paid subscription reads with card, next date and remaining cycles [IF-2.3, D-34]', async () => {
-  const created = await create();
-  await pay(created, 'tok_paid');
-  const subscription = await read(created.subscriptionId);
+test('a paid subscription reads with card, next date and remaining cycles [IF-2.3, D-34]', async ({
+  api,
+}) => {
+  const created = await create(api);
+  await pay(api, created, 'tok_paid');
+  const subscription = await read(api, created.subscriptionId);
   expect(subscription).toMatchObject({
     status: 'ACTIVE',
     remainingCycleCount: 11,
@@ -279,24 +287,27 @@ test('a paid subscription reads with card, next date and remaining cycles [IF-2.
   expect(subscription).not.toHaveProperty('endReason');
 });
 
-test('a cancel keeps the paid period, and a second cancel is refused [IF-4.7, D-16, D-34]', async () => {
-  const created = await create();
-  await pay(created, 'tok_cancelled_later');
+test('a cancel keeps the paid period, and a second cancel is refused [IF-4.7, D-16, D-34]', async ({
+  api,
+}) => {
+  const created = await create(api);
+  await pay(api, created, 'tok_cancelled_later');
   const { subscriptionId } = created;
-  const { currentPeriodEnd } = await read(subscriptionId);
+  const { currentPeriodEnd } = await read(api, subscriptionId);
   const cancel = () =>
-    world.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+    api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
 
   const first = await cancel();
   const second = await cancel();
 
   expect([first.status, first.text]).toEqual([200, '{}']);
-  expect(second.status).toBe(400);
-  expect(second.json).toEqual({
-    errorCode: 'operation_not_allowed',
-    errorDescription: 'A subscription that is ENDED cannot be cancelled.',
-  });
-  expect(await read(subscriptionId)).toMatchObject({
+  expectError(
+    second,
+    400,
+    'operation_not_allowed',
+    'A subscription that is ENDED cannot be cancelled.',
+  );
+  expect(await read(api, subscriptionId)).toMatchObject({
     status: 'ENDED',
     endReason: 'cancelled',
     nextPaymentDate: null,

@@ -1,19 +1,12 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterAll(() => world.close());
+import { expect } from 'vitest';
+import { test } from '../support/api-environment.ts';
+import type { ApiEnvironment } from '../support/api-environment.ts';
 
 /** Sends these bytes and returns everything that is received until the connection closes. */
-function exchange(bytes: string): Promise<string> {
+function exchange(api: ApiEnvironment, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => (text += chunk.toString()));
     socket.on('close', () => resolve(text));
@@ -22,7 +15,7 @@ function exchange(bytes: string): Promise<string> {
   });
 }
 
-test.each([
+test.for<[name: string, bytes: string, reason: string | null]>([
   ['a request that is not HTTP', 'GARBAGE\r\n\r\n', 'The request is not valid HTTP.'],
   ['a malformed header', 'GET /health HTTP/1.1\r\nHost: x\r\nBroken Header\r\n\r\n', null],
   ['an unknown HTTP method', 'FOO /health HTTP/1.1\r\nHost: x\r\n\r\n', null],
@@ -33,9 +26,8 @@ test.each([
   ],
 ])(
   '%s is refused with a JSON error and a request id that is in the log [IF-7, D-§8]',
-  async (...row) => {
-    const [, bytes, reason] = row;
-    const [head = '', body = ''] = (await exchange(bytes)).split('\r\n\r\n');
+  async ([, bytes, reason], { api }) => {
+    const [head = '', body = ''] = (await exchange(api, bytes)).split('\r\n\r\n');
     const [status, ...headers] = head.split('\r\n');
 
     expect(status).toBe('HTTP/1.1 400 Bad Request');
@@ -47,12 +39,13 @@ test.each([
     expect(headers).toContain(`Content-Length: ${body.length}`);
     const id = headers.find((header) => header.startsWith('Request-Id: '))?.slice(12);
     expect(id).toMatch(/^req_[0-9A-Za-z]{22}$/);
-    expect(world.logLines.find(({ requestId }) => requestId === id)).toMatchObject({ status: 400 });
+    expect(api.logLines.find(({ requestId }) => requestId === id)).toMatchObject({ status: 400 });
   },
 );
 
-test('an unknown Expect header is ignored [IF-7, D-§8]', async () => {
+test('an unknown Expect header is ignored [IF-7, D-§8]', async ({ api }) => {
   const answer = await exchange(
+    api,
     'GET /health HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n',
   );
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
@@ -60,9 +53,10 @@ test('an unknown Expect header is ignored [IF-7, D-§8]', async () => {
   expect(answer).toMatch(/\{"status":"ok"\}$/);
 });
 
-test('a body with broken chunked framing gets exactly one answer [IF-7]', async () => {
-  const { keyId, secret } = world.merchant;
+test('a body with broken chunked framing gets exactly one answer [IF-7]', async ({ api }) => {
+  const { keyId, secret } = api.merchant;
   const answer = await exchange(
+    api,
     'POST /customer/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
       `Authorization: Basic ${Buffer.from(`${keyId}:${secret}`).toString('base64')}\r\n` +
       'Transfer-Encoding: chunked\r\n\r\n5\r\n{"cus\r\nno length\r\n',

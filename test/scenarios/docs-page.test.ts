@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { OPERATIONS } from '../../api/routes.ts';
-import { createApiWorld } from '../api/api-world.ts';
+import { createApiEnvironment } from '../support/api-environment.ts';
 import { chromiumMissing, launchChromium } from '../support/chromium.ts';
 
 describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a browser,', () => {
   it('shows every operation, and loads everything from this server [D-§7]', async () => {
-    const env = await createApiWorld();
+    const env = await createApiEnvironment();
     const browser = await launchChromium();
     try {
       const page = await browser.newPage();

@@ -1,35 +1,35 @@
 import { randomBytes } from 'node:crypto';
-import type { ApiDeps } from '../../api/deps.ts';
-import { createChargingActivities } from '../../activities/charging.ts';
-import { createTransitionActivities } from '../../activities/transitions.ts';
-import type { Db } from '../../db/client.ts';
+import type { ApiDeps } from '../../../api/deps.ts';
+import { createChargingActivities } from '../../../activities/charging.ts';
+import { createTransitionActivities } from '../../../activities/transitions.ts';
+import type { Db } from '../../../db/client.ts';
 import {
   findCommand,
   loadSnapshot,
   recordClockReached,
   recordTransition,
-} from '../../db/repositories/subscriptions/transitions.ts';
-import type { Snapshot } from '../../db/repositories/subscriptions/transitions.ts';
-import type { DeclineCode } from '../../domain/declines.ts';
-import { DomainError } from '../../domain/errors.ts';
-import { newId } from '../../domain/ids.ts';
+} from '../../../db/repositories/subscriptions/transitions.ts';
+import type { Snapshot } from '../../../db/repositories/subscriptions/transitions.ts';
+import type { DeclineCode } from '../../../domain/declines.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import { newId } from '../../../domain/ids.ts';
 import {
   actionForCommand,
   actionForStep,
   carriesToken,
   needsVerification,
-} from '../../domain/subscription/actions.ts';
-import type { Change } from '../../domain/subscription/change.ts';
-import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
-import { validateCommand } from '../../domain/subscription/validate-command.ts';
-import { nextPaymentAt } from '../../domain/subscription/state.ts';
-import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
-import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
-import type { PaymentGateway } from '../../gateways/port.ts';
+} from '../../../domain/subscription/actions.ts';
+import type { Change } from '../../../domain/subscription/change.ts';
+import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
+import { validateCommand } from '../../../domain/subscription/validate-command.ts';
+import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
+import type { PaymentGateway } from '../../../gateways/port.ts';
 import type {
   CommandAnswer,
   SubscriptionWorkflows,
-} from '../../temporal/subscription-workflows.ts';
+} from '../../../temporal/subscription-workflows.ts';
 
 /**
  * The port to subscription workflows without Temporal: commands are validated and carried out at

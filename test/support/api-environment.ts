@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { request } from 'undici';
+import { test as base } from 'vitest';
 import { createApp } from '../../api/app.ts';
 import type { RateLimits } from '../../api/middleware/rate-limit.ts';
 import { createApiServer } from '../../api/server.ts';
@@ -13,10 +14,10 @@ import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
-import { createTestDatabase } from '../support/database.ts';
-import { createFakePayments } from './fake-payments.ts';
-import { defaultDocumentCheck } from '../support/document-check.ts';
-import { createFakeWorkflows } from './fake-workflows.ts';
+import { createTestDatabase } from './database.ts';
+import { createFakePayments } from './fakes/payments.ts';
+import { defaultDocumentCheck } from './document-check.ts';
+import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
 
 export const PUBLIC_URL = 'https://pay.example';
 export const TOKENISER_URL = 'https://cards.example/tokenise';
@@ -43,7 +44,7 @@ export interface CallOptions {
   as?: { keyId: string; secret: string } | null;
 }
 
-export interface ApiWorldOptions {
+export interface ApiOptions {
   /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
@@ -58,16 +59,38 @@ const NO_LIMITS: RateLimits = {
 
 const documentCheck = defaultDocumentCheck();
 
-export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
+export type ApiEnvironment = Awaited<ReturnType<typeof createApiEnvironment>>;
+
+/**
+ * The test of a file with one API environment. Faults and clock are restored after each test. A file
+ * sets its options by `apiTest.extend('apiOptions', { scope: 'file' }, {…})`. `override` would set them
+ * for every later file of the same process, because the files share their modules.
+ */
+export const test = base
+  .extend('apiOptions', { scope: 'file' }, {} as ApiOptions)
+  /** Creates a further environment, which is closed after the file. */
+  .extend('createApi', { scope: 'file' }, ({ apiOptions }, { onCleanup }) => {
+    const created: ApiEnvironment[] = [];
+    onCleanup(async () => {
+      for (const api of created) await api.close();
+    });
+    return async (options = apiOptions): Promise<ApiEnvironment> => {
+      const api = await createApiEnvironment(options);
+      created.push(api);
+      return api;
+    };
+  })
+  .extend('api', { scope: 'file' }, ({ createApi }) => createApi())
+  .extend('restored', { auto: true }, ({ api }, { onCleanup }) => onCleanup(() => api.restore()));
 
 /**
  * The API on a real port, with its own Postgres database and two merchants. The ports to workflows and
  * payments are fakes. All other code is the production code.
  */
-export async function createApiWorld({
+export async function createApiEnvironment({
   rateLimits = NO_LIMITS,
   trustedProxies = 0,
-}: ApiWorldOptions = {}) {
+}: ApiOptions = {}) {
   const database = await createTestDatabase();
   const handle = createDb({ url: database.url, poolSize: 10, applicationName: 'test-api' });
   const { db } = handle;
@@ -75,6 +98,7 @@ export async function createApiWorld({
   const now = (): number => Date.now() + clock.aheadMs;
   const workflows = createFakeWorkflows(db, now);
   const payments = createFakePayments(db, now);
+  const initial = [clock, workflows.faults, payments.faults].map((it) => [it, { ...it }] as const);
   const logLines: Record<string, unknown>[] = [];
   const logger = createLogger(
     { name: 'api-test' },
@@ -138,7 +162,11 @@ export async function createApiWorld({
     /** The number of rows of every table. */
     countRows: () => countRows(db),
     withoutDatabase: <T>(work: () => Promise<T>) => withoutDatabase(database.url, work),
-    async close() {
+    /** Ends every fault and sets the clock to the machine's time. */
+    restore(): void {
+      for (const [state, values] of initial) Object.assign(state, values);
+    },
+    async close(): Promise<void> {
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

@@ -1,9 +1,29 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
-import { outboxEvents } from '../../db/schema/outbox-events.ts';
-import type { Answer, ApiWorld, CallOptions } from './api-world.ts';
+import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
+import type { Answer, ApiEnvironment, CallOptions } from '../api-environment.ts';
 import { fieldsOf } from './page-text.ts';
+
+export const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+/** Sends a browser's request, without credentials. */
+export const browse = (api: ApiEnvironment, path: string, options?: CallOptions, method = 'GET') =>
+  api.call(method, path, { as: null, ...options });
+
+/** Requests the return URL of a page, as the tokeniser redirects the browser. */
+export const comeBack = (api: ApiEnvironment, path: string, query: string) =>
+  browse(api, `${path}/return?${query}`);
+
+/** Submits a form with these fields. */
+export const postForm = (
+  api: ApiEnvironment,
+  path: string,
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+) => {
+  const raw = new URLSearchParams(fields).toString();
+  return browse(api, path, { raw, headers: { ...FORM, ...headers } }, 'POST');
+};
 
 let payers = 0;
 
@@ -22,12 +42,12 @@ export interface Visit {
 }
 
 /** Opens `url`. The API must trust one proxy. Each visit has a new address unless one is given. */
-export function visit(world: ApiWorld, url: string, address?: string): Visit {
+export function visit(api: ApiEnvironment, url: string, address?: string): Visit {
   payers += 1;
   const from = { 'x-forwarded-for': address ?? `198.51.100.${payers}` };
   const path = new URL(url).pathname;
   const call = (method: string, at: string, { headers, ...options }: CallOptions = {}) =>
-    world.call(method, at, { as: null, ...options, headers: { ...from, ...headers } });
+    browse(api, at, { ...options, headers: { ...from, ...headers } }, method);
   const look: Visit['look'] = (options, method = 'GET') => call(method, path, options);
   const comeBack: Visit['comeBack'] = (query, method = 'GET') =>
     call(method, `${path}/return?${query}`);
@@ -43,10 +63,7 @@ export function visit(world: ApiWorld, url: string, address?: string): Visit {
     async post(fields, headers = {}) {
       const token = fieldsOf((await look()).text).find(({ name }) => name === 'form_token');
       const form = { ...(token?.value ? { form_token: token.value } : {}), ...fields };
-      return call('POST', path, {
-        raw: new URLSearchParams(form).toString(),
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-      });
+      return postForm(api, path, form, { ...from, ...headers });
     },
   };
 }
@@ -68,19 +85,9 @@ export const hasCardForm = ({ text }: Answer): boolean => text.includes('Card nu
 export const refreshOf = ({ text }: Answer): string | undefined =>
   /<meta http-equiv="refresh" content="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
 
-/** The types of a stream's events in order. */
-export async function eventTypes(world: ApiWorld, streamId: string): Promise<string[]> {
-  const rows = await world.db
-    .select({ type: outboxEvents.type })
-    .from(outboxEvents)
-    .where(eq(outboxEvents.streamId, streamId))
-    .orderBy(outboxEvents.sequence);
-  return rows.map(({ type }) => type);
-}
-
 /** The number of cards tried in a session. */
-export async function triesOf(world: ApiWorld, sessionId: string): Promise<number | undefined> {
-  const [row] = await world.db
+export async function triesOf(api: ApiEnvironment, sessionId: string): Promise<number | undefined> {
+  const [row] = await api.db
     .select({ tries: checkoutSessions.tries })
     .from(checkoutSessions)
     .where(eq(checkoutSessions.id, sessionId));

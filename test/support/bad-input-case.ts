@@ -1,4 +1,4 @@
-import type { CallOptions } from './api-world.ts';
+import type { CallOptions } from './api-environment.ts';
 
 /** A malformed request and its exact answer. */
 export interface Case {

@@ -1,18 +1,18 @@
-import { createPaymentActivities } from '../../activities/payments.ts';
-import { createRefundActivities } from '../../activities/refunds.ts';
-import { createSetupMethodActivities } from '../../activities/setup-methods.ts';
-import type { Db } from '../../db/client.ts';
-import { isDeclineCode } from '../../domain/declines.ts';
-import type { DeclineCode } from '../../domain/declines.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { createPaymentActivities } from '../../../activities/payments.ts';
+import { createRefundActivities } from '../../../activities/refunds.ts';
+import { createSetupMethodActivities } from '../../../activities/setup-methods.ts';
+import type { Db } from '../../../db/client.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
+import type { DeclineCode } from '../../../domain/declines.ts';
+import { DomainError } from '../../../domain/errors.ts';
 import type {
   ChargeOutcome,
   PaymentGateway,
   RefundOutcome,
   SaveMethodRequest,
   SavedCard,
-} from '../../gateways/port.ts';
-import type { PaymentWorkflows } from '../../temporal/payment-workflows.ts';
+} from '../../../gateways/port.ts';
+import type { PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
 
 /**
  * The port to payments without Temporal. It runs the real activities once for each order, with a gateway

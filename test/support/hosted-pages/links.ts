@@ -1,0 +1,79 @@
+import { and, eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { subscriptionLinks } from '../../../db/schema/subscription-links.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { PUBLIC_URL, subscriptionBody } from '../api-environment.ts';
+import type { Answer, ApiEnvironment } from '../api-environment.ts';
+import { fieldsOf } from './page-text.ts';
+import { browse, postForm } from './visits.ts';
+
+const DAY = 86_400_000;
+
+export const cookieOf = (answer: Answer): string =>
+  String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? '';
+
+/** Status and redirect target. */
+export const outcome = ({ status, headers }: Answer) => [status, headers['location']];
+
+/** Creates a link that expires in a day, and returns its path. */
+export async function makeLink(
+  api: ApiEnvironment,
+  changes: Record<string, unknown> = {},
+): Promise<string> {
+  const made = await api.call('POST', '/subscription/link/merchant/generate-link', {
+    body: subscriptionBody({
+      callbackUrl: undefined,
+      expiryDate: Date.now() + api.clock.aheadMs + DAY,
+      ...changes,
+    }),
+  });
+  expect(made.status).toBe(200);
+  return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+}
+
+/** Opens the link's page in a new browser. Without cookies, only the form's hidden fields identify the browser. */
+export async function openLink(api: ApiEnvironment, path: string, keepsCookies = true) {
+  const page = await browse(api, path);
+  expect(page.status).toBe(200);
+  const hidden = fieldsOf(page.text)
+    .filter(({ label }) => label === undefined)
+    .map(({ name, value }) => [name, value ?? '']);
+  const fields = Object.fromEntries(hidden) as Record<string, string>;
+  const cookie = cookieOf(page);
+  const headers = keepsCookies ? { cookie } : {};
+  return {
+    page,
+    cookie,
+    fields,
+    open: (method = 'GET') => browse(api, path, { headers }, method),
+    submit: (typed: Record<string, string> = {}, more: Record<string, string> = {}) =>
+      postForm(api, path, { ...fields, ...typed }, { ...headers, ...more }),
+  };
+}
+
+export async function rowOf({ db }: ApiEnvironment, path: string) {
+  const code = path.slice('/l/'.length);
+  const [row] = await db.select().from(subscriptionLinks).where(eq(subscriptionLinks.code, code));
+  return row!;
+}
+
+/** The subscriptions that a link created, oldest first. */
+export async function soldBy(api: ApiEnvironment, path: string) {
+  const { merchantId, id } = await rowOf(api, path);
+  return api.db
+    .select()
+    .from(subscriptions)
+    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.linkId, id)))
+    .orderBy(subscriptions.id);
+}
+
+/** Submits the link's form. Returns the created subscription and its checkout's path. */
+export async function sell(api: ApiEnvironment, path: string) {
+  const browser = await openLink(api, path);
+  const sent = await browser.submit();
+  expect(sent.status).toBe(303);
+  const sold = await soldBy(api, path);
+  const subscriptionId = sold.at(-1)!.id;
+  const ref = { merchantId: api.merchant.merchantId, subscriptionId };
+  return { browser, subscriptionId, ref, checkout: String(sent.headers['location']) };
+}
