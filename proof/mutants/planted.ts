@@ -59,7 +59,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
     project: 'api',
-    test: 'test/api/idempotency.test.ts',
+    test: 'test/api/protocol/idempotency.test.ts',
   },
   {
     defect: 'the cooldown is lost at continue-as-new',
@@ -144,7 +144,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
     replace: '',
     project: 'api',
-    test: 'test/api/link-uses.test.ts',
+    test: 'test/api/links/uses.test.ts',
   },
   {
     defect: 'a charge that the gateway did not receive is sent again while paused',

@@ -1,0 +1,60 @@
+import { expect } from 'vitest';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  makeCustomer,
+  UNKNOWN_IDS,
+  notFoundAnswer,
+  outcome,
+  saveCard,
+} from '../../support/fixtures/payments.ts';
+import { comparable } from '../../support/fixtures/subscriptions.ts';
+
+/** GET /customer/{customerId}/payment-method-tokens. */
+
+const read = (api: ApiEnvironment, customerId: string) =>
+  api.call('GET', `/customer/${customerId}/payment-method-tokens`);
+
+test('the list of saved methods has live and deleted ones, newest first [D-§7]', async ({
+  api,
+}) => {
+  const at = Date.UTC(2026, 10, 1);
+  const first = await saveCard(api, { at });
+  const { customerId } = first;
+  const last = await saveCard(api, { customerId, at: at + 2_000 });
+  const deleted = await saveCard(api, { customerId, at: at + 1_000, status: 'DELETED' });
+  await saveCard(api, { customerId, at: at + 3_000, status: 'PENDING' });
+  await saveCard(api);
+
+  const card = { brand: 'visa', lastFourDigit: '4242', expiryMonth: 7, expiryYear: 2031 };
+  const shown = (pmId: string, status: string, createdAt: number) => ({
+    paymentMethodId: pmId,
+    paymentMethod: 'CARD',
+    cardMetadata: card,
+    customerId,
+    status,
+    createdAt,
+  });
+  expect(outcome(await read(api, customerId))).toEqual([
+    200,
+    {
+      data: [
+        shown(last.pmId, 'LIVE', 1_793_491_202_000),
+        shown(deleted.pmId, 'DELETED', 1_793_491_201_000),
+        shown(first.pmId, 'LIVE', 1_793_491_200_000),
+      ],
+    },
+  ]);
+});
+
+test('the list of saved methods is empty for a customer without one [D-§7]', async ({ api }) => {
+  expect((await read(api, await makeCustomer(api))).text).toBe('{"data":[]}');
+});
+
+test('the list of saved methods answers a foreign customer exactly as an unknown one [D-21]', async ({
+  api,
+}) => {
+  const foreign = await read(api, (await saveCard(api, { owner: 'other' })).customerId);
+  expect(comparable(foreign)).toEqual(comparable(await read(api, UNKNOWN_IDS.customer)));
+  expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
+});

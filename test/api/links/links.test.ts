@@ -1,0 +1,298 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
+import { subscriptionLinks } from '../../../db/schema/subscription-links.ts';
+import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
+import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
+import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
+import { expectError } from '../../support/answers.ts';
+
+const PATH = '/subscription/link/merchant/generate-link';
+const NEXT_YEAR = Date.now() + 365 * 86_400_000;
+const IN_2199 = Date.UTC(2199, 11, 1);
+
+const linkBody = (changes: Record<string, unknown> = {}) =>
+  subscriptionBody({ callbackUrl: undefined, expiryDate: NEXT_YEAR, ...changes });
+const generate = (
+  api: ApiEnvironment,
+  changes: Record<string, unknown> = {},
+  options: CallOptions = {},
+) => api.call('POST', PATH, { body: linkBody(changes), ...options });
+
+async function rowOf(api: ApiEnvironment, answer: { json: unknown }) {
+  const { shortUrl } = answer.json as { shortUrl: string };
+  const code = shortUrl.slice(`${PUBLIC_URL}/l/`.length);
+  const [row] = await api.db
+    .select()
+    .from(subscriptionLinks)
+    .where(eq(subscriptionLinks.code, code));
+  return row!;
+}
+
+test('a link has twelve random characters and one use by default [IF-4.4, D-37]', async ({
+  api,
+}) => {
+  const [first, second] = [await generate(api), await generate(api)];
+  expect(first.status).toBe(200);
+  expect(first.json).toEqual({
+    shortUrl: expect.stringMatching(/^https:\/\/pay\.example\/l\/[0-9A-Za-z]{12}$/) as string,
+    disclaimer: expect.any(String) as string,
+  });
+  expect(first.text).not.toBe(second.text);
+  expect(await rowOf(api, first)).toMatchObject({
+    merchantId: api.merchant.merchantId,
+    multiUseLimit: 1,
+    uses: 0,
+    callbackUrl: null,
+    expiresAt: NEXT_YEAR,
+  });
+});
+
+test('a link stores every field of a create request [IF-4.4]', async ({ api }) => {
+  const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
+  const made = await generate(api, {
+    currency: 'usd',
+    customerDetails,
+    callbackUrl: 'https://merchant.example/back',
+    cancelUrl: 'https://merchant.example/no',
+    receiptId: 'r-1',
+    description: 'Tea',
+    trialPeriodCount: 7,
+    trialPeriodInterval: 'DAY',
+    phoneNumberRequired: true,
+    productPage: { name: 'Tea club', description: 'A box every month' },
+    multiUseLimit: 1_000_000,
+  });
+  expect(await rowOf(api, made)).toMatchObject({
+    terms: {
+      amountMinor: 1_999,
+      currency: 'USD',
+      interval: 'MONTH',
+      intervalCount: 1,
+      cycleCount: 12,
+      upfrontAmountMinor: null,
+      trial: { interval: 'DAY', count: 7 },
+    },
+    customerId: null,
+    customerDetails,
+    callbackUrl: 'https://merchant.example/back',
+    cancelUrl: 'https://merchant.example/no',
+    receiptId: 'r-1',
+    description: 'Tea',
+    phoneNumberRequired: true,
+    productPage: { name: 'Tea club', description: 'A box every month' },
+    multiUseLimit: 1_000_000,
+  });
+});
+
+test('a generated link creates no customer, subscription, intent or event [D-37]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  await generate(api);
+  const after = await api.countRows();
+  expect(after).toEqual({ ...before, subscription_link: before['subscription_link']! + 1 });
+});
+
+test('a link request treats null as absent and ignores unknown fields [D-10, D-10a, D-14]', async ({
+  api,
+}) => {
+  const made = await generate(api, {
+    metadata: null,
+    callbackUrl: null,
+    multiUseLimit: null,
+    testClockId: 'clk_of_no_link',
+    paymentMethods: 'ignored',
+  });
+  expect(made.status).toBe(200);
+  expect(await rowOf(api, made)).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
+});
+
+test.for<[string, PaymentMethodKind[] | null, string, string]>([
+  [
+    'every payment method',
+    null,
+    'EUR',
+    'GOOGLE_PAY with EUR and APPLE_PAY with EUR are not available; the checkout falls back to CARD.',
+  ],
+  [
+    'cards and one wallet',
+    ['CARD', 'APPLE_PAY'],
+    'JPY',
+    'APPLE_PAY with JPY is not available; the checkout falls back to CARD.',
+  ],
+  ['cards only', ['CARD'], 'EUR', ''],
+])(
+  'the disclaimer for a merchant with %s names each unavailable pair [IF-2.7, D-37, D-43]',
+  async ([, paymentMethods, currency, disclaimer], { api }) => {
+    const { merchantId } = api.other;
+    if (paymentMethods) await changeSettings(api.db, merchantId, { paymentMethods });
+    const made = await generate(api, { currency, amount: 5_000 }, { as: api.other });
+    expect(made.json).toMatchObject({ disclaimer });
+  },
+);
+
+test('a repeated key returns the same link and is refused with another body [IF-4.4, D-17]', async ({
+  api,
+}) => {
+  const first = await generate(api, {}, { key: 'link-1' });
+  const before = await api.countRows();
+  const again = await generate(api, {}, { key: 'link-1' });
+  expect([again.status, again.text]).toEqual([200, first.text]);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  const another = await generate(api, { multiUseLimit: 2 }, { key: 'link-1' });
+  expect(another.status).toBe(422);
+  expect(another.json).toMatchObject({ errorCode: 'idempotency_key_reused' });
+  // Another merchant's equal key is another key.
+  const foreign = await generate(api, {}, { key: 'link-1', as: api.other });
+  expect(foreign.text).not.toBe(first.text);
+  const after = await api.countRows();
+  expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
+});
+
+test('a repeated key returns the same link also after the link’s expiry date [D-17]', async ({
+  api,
+}) => {
+  const expiryDate = Date.now() + 60_000;
+  const first = await generate(api, { expiryDate }, { key: 'link-expired' });
+  expect(first.status).toBe(200);
+  api.clock.aheadMs = 61_000;
+  const again = await generate(api, { expiryDate }, { key: 'link-expired' });
+  expect([again.status, again.text]).toEqual([200, first.text]);
+  const other = await generate(api, { expiryDate }, { key: 'link-too-late' });
+  expect(other.json).toMatchObject({
+    errorCode: 'bad_request',
+    errorDescription: 'expiryDate: must lie in the future',
+  });
+  // A malformed request stores no key.
+  const corrected = await generate(api, {}, { key: 'link-too-late' });
+  expect(corrected.status).toBe(200);
+});
+
+test('100 parallel calls with one key make one link [D-17]', async ({ api }) => {
+  const before = await api.countRows();
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => generate(api, {}, { key: 'link-100' })),
+  );
+  expect(new Set(answers.map(({ text, status }) => `${status} ${text}`)).size).toBe(1);
+  const after = await api.countRows();
+  expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
+});
+
+test('a link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async ({
+  api,
+}) => {
+  const made = await api.call('POST', '/customer/create', {
+    body: { customerDetails: {} },
+    as: api.other,
+  });
+  const { customerId } = made.json as { customerId: string };
+  const before = await api.countRows();
+  const foreign = await generate(api, { customerId });
+  const unknown = await generate(api, { customerId: 'cus_0000000000000000000000' });
+  expect([foreign.status, foreign.text]).toEqual([unknown.status, unknown.text]);
+  expect(foreign.json).toEqual({
+    errorCode: 'resource_not_found',
+    errorDescription: 'There is no such customer.',
+  });
+  expect(await api.countRows()).toEqual(before);
+  expect((await generate(api, { customerId }, { as: api.other })).status).toBe(200);
+});
+
+test('a link request is refused without credentials [IF-5]', async ({ api }) => {
+  expect((await generate(api, {}, { as: null })).status).toBe(401);
+});
+
+test('an empty link request is refused with the name of every required field [IF-4.4, D-10]', async ({
+  api,
+}) => {
+  const answer = await api.call('POST', PATH, { body: {} });
+  expectError(
+    answer,
+    400,
+    'bad_request',
+    'amount: is required; currency: is required; customerDetails: is required; ' +
+      'interval: is required; intervalCount: is required; cycleCount: is required; ' +
+      'expiryDate: is required',
+  );
+});
+
+const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
+const URL_TEXT = 'must be an absolute http or https URL';
+const INSTANT = 'expiryDate: must be epoch milliseconds before the year 2200';
+
+test.for<[string, Record<string, unknown>, string]>([
+  ['metadata [D-14]', { metadata: { order: '7' } }, 'metadata: is not accepted on a link'],
+  ['empty metadata [D-14]', { metadata: {} }, 'metadata: is not accepted on a link'],
+  ['no expiry [IF-4.4]', { expiryDate: undefined }, 'expiryDate: is required'],
+  ['an expiry of null [D-10a]', { expiryDate: null }, 'expiryDate: is required'],
+  ['an expiry as text [IF-4.4]', { expiryDate: '2027-01-01' }, INSTANT],
+  ['a fractional expiry [IF-4.4]', { expiryDate: NEXT_YEAR + 0.5 }, INSTANT],
+  ['an expiry in the past [D-37]', { expiryDate: 1 }, 'expiryDate: must lie in the future'],
+  [
+    'an expiry that allows a billing date after 2200 [D-06, D-37]',
+    { expiryDate: IN_2199 },
+    'expiryDate: must leave every billing date of the subscription before the year 2200',
+  ],
+  [
+    'a limit of 0 uses [IF-8]',
+    { multiUseLimit: 0 },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'a limit of 1.5 uses [IF-4.4]',
+    { multiUseLimit: 1.5 },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'a limit as text [IF-4.4]',
+    { multiUseLimit: '5' },
+    'multiUseLimit: must be an integer of at least 1',
+  ],
+  [
+    'a limit of 1,000,001 uses [IF-4.4]',
+    { multiUseLimit: 1_000_001 },
+    'multiUseLimit: must be at most 1000000',
+  ],
+  ['a relative callbackUrl [D-13]', { callbackUrl: '/back' }, `callbackUrl: ${URL_TEXT}`],
+  ['an amount of exactly 1 USD [D-03]', { amount: 100 }, 'amount: must be at least 101 in USD'],
+  ['an unknown interval [IF-4.4]', { interval: 'month' }, `interval: ${UNIT}`],
+  [
+    'a trial without its unit [D-12]',
+    { trialPeriodCount: 7 },
+    'trialPeriodInterval: is required with trialPeriodCount',
+  ],
+  [
+    'an upfront amount with a trial [D-12]',
+    { upfrontAmount: 500, trialPeriodCount: 7, trialPeriodInterval: 'DAY' },
+    'upfrontAmount: cannot be given with trialPeriodCount',
+  ],
+  [
+    'a last billing date after the year 2200 [D-06]',
+    { interval: 'YEAR', intervalCount: 10, cycleCount: 100, expiryDate: IN_2199 },
+    'cycleCount: the last billing date must be before the year 2200',
+  ],
+  [
+    'an invalid e-mail address [D-11]',
+    { customerDetails: { email: 'x' } },
+    'customerDetails.email: must be an e-mail address',
+  ],
+  [
+    'several invalid fields, named in field order [D-10]',
+    { multiUseLimit: 0, expiryDate: 'x', metadata: 'y', amount: '1', callbackUrl: 7 },
+    'amount: must be an integer in the smallest currency unit; callbackUrl: must be a string; ' +
+      `metadata: is not accepted on a link; ${INSTANT}; ` +
+      'multiUseLimit: must be an integer of at least 1',
+  ],
+])(
+  'a link request is refused and stores nothing: %s',
+  async ([, changes, errorDescription], { api }) => {
+    const before = await api.countRows();
+    const answer = await generate(api, changes, { key: 'never-kept' });
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { errorCode: 'bad_request', errorDescription },
+    ]);
+    expect(await api.countRows()).toEqual(before);
+  },
+);

@@ -1,0 +1,223 @@
+import { describe, expect } from 'vitest';
+import {
+  loadSnapshot,
+  recordTransition,
+} from '../../../db/repositories/subscriptions/transitions.ts';
+import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  cookieOf,
+  makeLink,
+  openLink,
+  outcome,
+  rowOf,
+  sell,
+  soldBy,
+} from '../../support/hosted-pages/links.ts';
+import { browse } from '../../support/hosted-pages/visits.ts';
+import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
+
+const cancel = (api: ApiEnvironment, subscriptionId: string) =>
+  api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+describe('a browser that used a link', () => {
+  test('is redirected to its checkout, also when the link is used up or expired [D-37]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api);
+    const { browser, checkout } = await sell(api, path);
+    expect(outcome(await browser.open())).toEqual([303, checkout]);
+    expect(outcome(await browser.open('HEAD'))).toEqual([303, checkout]);
+    expect(outcome(await browser.submit())).toEqual([303, checkout]);
+    expect((await browse(api, path)).status).toBe(410);
+    // The link has expired.
+    api.clock.aheadMs = DAY - HOUR;
+    const later = await browser.open();
+    api.clock.aheadMs = 0;
+    expect(outcome(later)).toEqual([303, checkout]);
+    // The checkout is paid.
+    await browse(api, `${checkout}/return?payment_token=tok_link_paid`);
+    expect(outcome(await browser.open())).toEqual([303, checkout]);
+    expect(await soldBy(api, path)).toHaveLength(1);
+  });
+
+  test.for([1, 10])(
+    'takes one of %i uses by five parallel submits, with and without cookies [D-37]',
+    async (multiUseLimit, { api }) => {
+      for (const keepsCookies of [true, false]) {
+        const path = await makeLink(api, { multiUseLimit });
+        const { submit } = await openLink(api, path, keepsCookies);
+        const answers = await Promise.all(Array.from({ length: 5 }, () => submit()));
+        const places = new Set(answers.map((answer) => outcome(answer).join(' ')));
+        expect([...places]).toEqual([expect.stringMatching(/^303 \/checkout\/[0-9A-Za-z]{22}$/)]);
+        expect(await soldBy(api, path)).toHaveLength(1);
+        expect((await rowOf(api, path)).uses).toBe(1);
+      }
+    },
+  );
+
+  test('takes one use by submits from two tabs that it opened without a cookie [D-37]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api, { multiUseLimit: 10 });
+    const [first, second] = [await openLink(api, path), await openLink(api, path)];
+    // The cookie of the second page replaces the cookie of the first.
+    const headers = { cookie: second.cookie };
+    const answers = await Promise.all([first.submit({}, headers), second.submit({}, headers)]);
+    expect(outcome(answers[0])).toEqual(outcome(answers[1]));
+    expect(answers[0].status).toBe(303);
+    expect((await rowOf(api, path)).uses).toBe(1);
+  });
+});
+
+describe('a link with limited uses', () => {
+  test('sells exactly its 10 uses to 1,000 parallel submits [D-37, IF-4.4]', async ({ api }) => {
+    const path = await makeLink(api, { multiUseLimit: 10 });
+    const browsers = await Promise.all(Array.from({ length: 1_000 }, () => openLink(api, path)));
+    // A slow machine may not get the link's lock within 5 s. The payer submits again.
+    const submitWithRetries = async ({ submit }: (typeof browsers)[number]) => {
+      let answer = await submit();
+      for (let tries = 1; tries < 5 && answer.status === 503; tries += 1) answer = await submit();
+      return answer;
+    };
+    const answers = await Promise.all(browsers.map(submitWithRetries));
+    expect(answers.filter(({ status }) => status !== 303 && status !== 410)).toEqual([]);
+    const sold = answers.filter(({ status }) => status === 303);
+    expect(sold).toHaveLength(10);
+    expect(new Set(sold.map(({ headers }) => headers['location'])).size).toBe(10);
+    expect(await soldBy(api, path)).toHaveLength(10);
+    expect((await rowOf(api, path)).uses).toBe(10);
+  });
+
+  test('sells once to 20 parallel submits when it has the default of one use [D-37, IF-4.4]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api);
+    const browsers = await Promise.all(Array.from({ length: 20 }, () => openLink(api, path)));
+    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      303,
+      ...Array.from({ length: 19 }, () => 410),
+    ]);
+    expect(await soldBy(api, path)).toHaveLength(1);
+  });
+});
+
+describe('a use of a link', () => {
+  test('is returned to the link when its unpaid checkout is cancelled [D-37]', async ({ api }) => {
+    const path = await makeLink(api);
+    const { browser, subscriptionId, checkout } = await sell(api, path);
+    expect((await cancel(api, subscriptionId)).status).toBe(200);
+    expect((await rowOf(api, path)).uses).toBe(0);
+    const again = await browser.open();
+    expect([again.status, cookieOf(again)]).toEqual([200, expect.stringMatching(/^visit=/)]);
+    expect(cookieOf(again)).not.toBe(browser.cookie);
+    // The old form leads to the old checkout, which answers 410.
+    expect(outcome(await browser.submit())).toEqual([303, checkout]);
+    expect((await browse(api, checkout)).status).toBe(410);
+
+    const next = await sell(api, path);
+    expect(next.checkout).not.toBe(checkout);
+    expect((await rowOf(api, path)).uses).toBe(1);
+    expect((await browse(api, path)).status).toBe(410);
+    // A second cancel of the first subscription returns no use.
+    expect((await cancel(api, subscriptionId)).status).toBe(400);
+    expect((await rowOf(api, path)).uses).toBe(1);
+  });
+
+  test('is returned to the link when its checkout expires [D-37]', async ({ api }) => {
+    const path = await makeLink(api);
+    const { ref, browser } = await sell(api, path);
+    const snapshot = await loadSnapshot(api.db, ref);
+    const nowAt = snapshot!.state.checkoutExpiresAt;
+    const change = applyCheckoutExpiry(snapshot!.state, nowAt);
+    const expiry = { change, transitionId: `${ref.subscriptionId}:2`, command: null, nowAt };
+    expect(await recordTransition(api.db, expiry)).toEqual({ kind: 'recorded' });
+    expect((await rowOf(api, path)).uses).toBe(0);
+    // A repeated transition returns no second use.
+    expect(await recordTransition(api.db, expiry)).toMatchObject({ kind: 'repeated' });
+    expect((await rowOf(api, path)).uses).toBe(0);
+    expect((await browser.open()).status).toBe(200);
+  });
+
+  test('is not returned when the outcome is unknown or the payment was made [D-37, D-§4]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api);
+    const { subscriptionId, ref, checkout } = await sell(api, path);
+    await browse(api, `${checkout}/return?payment_token=tok_unknown_of_a_link`);
+    expect((await cancel(api, subscriptionId)).status).toBe(200);
+    expect((await rowOf(api, path)).uses).toBe(1);
+    api.workflows.faults.card = 'paid late';
+    await api.workflows.lookUp(ref);
+    api.workflows.faults.card = null;
+    expect((await rowOf(api, path)).uses).toBe(1);
+
+    const paid = await makeLink(api);
+    const sale = await sell(api, paid);
+    await browse(api, `${sale.checkout}/return?payment_token=tok_good_of_a_link`);
+    expect((await cancel(api, sale.subscriptionId)).status).toBe(200);
+    expect((await rowOf(api, paid)).uses).toBe(1);
+  });
+});
+
+describe('a checkout of a link', () => {
+  test('has no link and no redirect to a merchant when it has no callbackUrl [IF-4.4, D-44]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api, { customerDetails: {} });
+    const { submit } = await openLink(api, path);
+    const sent = await submit({ name: 'Ada', email: 'ada@example.com' });
+    const checkout = String(sent.headers['location']);
+    const open = await browse(api, checkout);
+    expect(fieldsOf(open.text)).toContainEqual({
+      name: 'name',
+      label: 'Name on card',
+      autocomplete: 'cc-name',
+      value: 'Ada',
+    });
+    await browse(api, `${checkout}/return?payment_token=tok_ends_here`);
+    const result = await browse(api, checkout);
+    expect(result.text).toContain('<h1>Thank you: your payment was received</h1>');
+
+    const cancelled = await sell(api, await makeLink(api));
+    await cancel(api, cancelled.subscriptionId);
+    const over = await browse(api, cancelled.checkout);
+    expect(over.status).toBe(410);
+    for (const { text } of [open, result, over]) {
+      expect(text).not.toContain('<a ');
+      expect(text).not.toContain('http-equiv="refresh"');
+    }
+  });
+
+  test('redirects to its callbackUrl with the subscription’s id [IF-4.4, D-44]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api, {
+      callbackUrl: 'https://merchant.example/b?x=1',
+      receiptId: 'r',
+    });
+    const { checkout, subscriptionId } = await sell(api, path);
+    await browse(api, `${checkout}/return?payment_token=tok_leads_on`);
+    expect((await browse(api, checkout)).text).toContain(
+      `<a class="button" href="https://merchant.example/b?x=1&amp;subscription_id=${subscriptionId}` +
+        '&amp;status=ACTIVE&amp;receipt_id=r">Continue to Acme Ltd</a>',
+    );
+  });
+});
+
+test('an address is refused with 429 after twenty unknown links in a minute [D-37]', async ({
+  createApi,
+}) => {
+  const fresh = await createApi();
+  const guess = (at: number) =>
+    fresh.call('GET', `/l/${String(at).padStart(12, '0')}`, { as: null });
+  for (let at = 0; at < 20; at += 1) expect((await guess(at)).status).toBe(410);
+  const refused = await guess(20);
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  expect(refused.text).toContain('<h1>Too many tries</h1>');
+});

@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import {
+  hashSecret,
+  issueCredential,
+  revokeCredential,
+  rotateCredential,
+  ROTATION_OVERLAP_MS,
+} from '../../../db/repositories/merchants/credentials.ts';
+import { credentials } from '../../../db/schema/credentials.ts';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+
+/** One millisecond more than the API caches a credential. */
+const CACHE_MS = 5_001;
+
+async function newCredential(api: ApiEnvironment) {
+  const { merchantId } = api.merchant;
+  const nowAt = Date.now();
+  return issueCredential(api.db, { merchantId, mode: 'test', pepper: api.pepper, nowAt });
+}
+
+const list = (api: ApiEnvironment, as: { keyId: string; secret: string }) =>
+  api.call('GET', '/webhook', { as });
+const withHeader = (api: ApiEnvironment, authorization: string) =>
+  api.call('GET', '/webhook', { as: null, headers: { authorization } });
+const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64');
+
+test('a request with a key id and its secret is accepted [IF-5, D-20]', async ({ api }) => {
+  const answer = await list(api, api.merchant);
+  expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
+});
+
+test('the Basic scheme is accepted in upper and lower case [IF-5]', async ({ api }) => {
+  const { keyId, secret } = api.merchant;
+  expect((await withHeader(api, `bAsIc ${base64(`${keyId}:${secret}`)}`)).status).toBe(200);
+});
+
+test.for<[string, (api: ApiEnvironment) => string]>([
+  ['no header', () => ''],
+  ['another scheme', () => 'Bearer abc'],
+  ['nothing after the scheme', () => 'Basic '],
+  ['no Base64', () => 'Basic %%%'],
+  ['Base64 without its padding', () => `Basic ${base64('a:b').replace(/=+$/, '')}x`],
+  ['no colon', () => `Basic ${base64('mk_test_x')}`],
+  ['an empty user', (api) => `Basic ${base64(`:${api.merchant.secret}`)}`],
+  ['an empty password', (api) => `Basic ${base64(`${api.merchant.keyId}:`)}`],
+  ['a wrong password', (api) => `Basic ${base64(`${api.merchant.keyId}:sk_test_wrong`)}`],
+  ['an unknown user', (api) => `Basic ${base64(`mk_test_unknown:${api.merchant.secret}`)}`],
+  [
+    "another merchant's password",
+    (api) => `Basic ${base64(`${api.merchant.keyId}:${api.other.secret}`)}`,
+  ],
+  [
+    'the password with one extra character',
+    (api) => `Basic ${base64(`${api.merchant.keyId}:${api.merchant.secret}x`)}`,
+  ],
+  [
+    'a control character',
+    (api) => `Basic ${base64(`${api.merchant.keyId}\t:${api.merchant.secret}`)}`,
+  ],
+  ['a NUL character in the user', (api) => `Basic ${base64(`mk\0:${api.merchant.secret}`)}`],
+  ['bytes that are no text', () => `Basic ${base64(randomBytes(40))}`],
+  ['a header of 1,000 characters', () => `Basic ${base64('x'.repeat(750))}`],
+])(
+  'a request with %s gets the same 401 as any other bad credential [D-20]',
+  async ([, header], { api }) => {
+    const answer = await withHeader(api, header(api));
+    expect(answer.status).toBe(401);
+    expect(answer.text).toBe(
+      '{"errorCode":"unauthorized","errorDescription":"The credentials are missing or not valid."}',
+    );
+    expect(answer.headers['www-authenticate']).toBe('Basic realm="Perennial API", charset="UTF-8"');
+  },
+);
+
+test('a secret is stored only as its HMAC under the pepper [D-20]', async ({ api }) => {
+  const { keyId, secret } = api.merchant;
+  const [row] = await api.db.select().from(credentials).where(eq(credentials.keyId, keyId));
+
+  expect(keyId).toMatch(/^mk_test_[0-9A-Za-z]{22}$/);
+  expect(secret).toMatch(/^sk_test_[0-9A-Za-z]{43}$/);
+  expect(row!.secretHash).toEqual(hashSecret(api.pepper, secret));
+  expect(JSON.stringify(row)).not.toContain(secret);
+});
+
+test('a revoked credential stops working within five seconds [D-20]', async ({ api }) => {
+  const credential = await newCredential(api);
+  expect((await list(api, credential)).status).toBe(200);
+  expect(await revokeCredential(api.db, credential.keyId, Date.now())).toBe(true);
+
+  api.clock.aheadMs += CACHE_MS;
+
+  expect((await list(api, credential)).status).toBe(401);
+  expect(await revokeCredential(api.db, credential.keyId, Date.now())).toBe(false);
+});
+
+test('a rotated credential works beside the new one for 24 hours [D-20]', async ({ api }) => {
+  const old = await newCredential(api);
+  const { pepper } = api;
+  const fresh = await rotateCredential(api.db, { keyId: old.keyId, pepper, nowAt: Date.now() });
+  expect(
+    await rotateCredential(api.db, { keyId: old.keyId, pepper, nowAt: Date.now() }),
+  ).toBeNull();
+
+  api.clock.aheadMs = ROTATION_OVERLAP_MS - 10_000;
+  expect([(await list(api, old)).status, (await list(api, fresh!)).status]).toEqual([200, 200]);
+
+  api.clock.aheadMs = ROTATION_OVERLAP_MS + 10_000;
+  expect([(await list(api, old)).status, (await list(api, fresh!)).status]).toEqual([401, 200]);
+  api.clock.aheadMs = 0;
+});

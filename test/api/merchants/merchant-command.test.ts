@@ -1,0 +1,215 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, inject } from 'vitest';
+import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import { bundledProgram } from '../../../embedded/program-bundle.ts';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+
+/** Runs `npm run merchant -- …` against the environment's database. */
+async function merchant(api: ApiEnvironment, ...args: string[]) {
+  const run = promisify(execFile)(
+    process.execPath,
+    [...bundledProgram(inject('programFolder'), 'scripts/merchant.ts'), ...args],
+    {
+      env: {
+        ...process.env,
+        DATABASE_URL: api.databaseUrl,
+        CREDENTIAL_PEPPER: api.pepper,
+      },
+    },
+  );
+  return run.catch((error: { code: number; stdout: string; stderr: string }) => error);
+}
+
+interface Issued {
+  merchantId: string;
+  keyId: string;
+  secret: string;
+}
+
+const list = (api: ApiEnvironment, as: { keyId: string; secret: string }) =>
+  api.call('GET', '/webhook', { as });
+
+test('the merchant command creates a merchant, and rotates and revokes its credential [D-20]', async ({
+  api,
+}) => {
+  const made = await merchant(api, 'create', '--name', 'Shop "A"', '--json');
+  const first = JSON.parse(made.stdout) as Issued;
+  expect(first).toMatchObject({
+    merchantId: expect.stringMatching(/^mer_/),
+    name: 'Shop "A"',
+    mode: 'test',
+    keyId: expect.stringMatching(/^mk_test_/),
+    secret: expect.stringMatching(/^sk_test_/),
+  });
+  expect((await list(api, first)).status).toBe(200);
+
+  const rotated = await merchant(api, 'rotate', first.keyId, '--json');
+  const second = JSON.parse(rotated.stdout) as Issued;
+  expect((await list(api, second)).status).toBe(200);
+  expect((await list(api, first)).status).toBe(200);
+
+  const revoked = await merchant(api, 'revoke', second.keyId);
+  expect(revoked.stdout).toBe(`${second.keyId} is revoked.\n`);
+
+  const listed = await merchant(api, 'list');
+  expect(listed.stdout).toContain(`${first.merchantId}  test  "Shop "A""`);
+  expect(listed.stdout).toMatch(new RegExp(`${first.keyId}  works until \\d{4}-`));
+  expect(listed.stdout).toMatch(new RegExp(`${second.keyId}  revoked \\d{4}-`));
+  expect(listed.stdout).not.toContain('sk_test_');
+});
+
+test('the merchant command refuses live credentials without a live gateway [D-20]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  const refused = await merchant(api, 'create', '--name', 'Live', '--mode', 'live');
+  expect(refused).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: 'No live gateway is configured, so there can be no live credentials.\n',
+  });
+  expect(await api.countRows()).toEqual(before);
+});
+
+test('the merchant command prints one line and exits with 1 for an unknown credential [D-20]', async ({
+  api,
+}) => {
+  expect(await merchant(api, 'revoke', 'mk_test_nobody')).toMatchObject({
+    code: 1,
+    stderr: 'There is no working credential mk_test_nobody.\n',
+  });
+  expect(await merchant(api, 'rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
+});
+
+interface Settings {
+  retryPlan: string[];
+  afterExhausted: string;
+  jitter: string;
+  paymentMethods: string[];
+}
+
+const DEFAULTS: Settings = {
+  retryPlan: ['4h', '8h', '12h', '1d'],
+  afterExhausted: 'stay_unpaid',
+  jitter: '0',
+  paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+};
+
+async function settingsOf(api: ApiEnvironment, merchantId: string): Promise<Settings> {
+  const { stdout } = await merchant(api, 'configure', merchantId, '--json');
+  return JSON.parse(stdout) as Settings;
+}
+
+test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async ({
+  api,
+}) => {
+  const { merchantId } = api.merchant;
+  expect(await settingsOf(api, merchantId)).toEqual({ merchantId, ...DEFAULTS });
+
+  const changed = await merchant(api, 'configure', merchantId, '--retry-plan', '2h, 90m,3d');
+  expect(changed).toMatchObject({ stderr: '' });
+  expect(changed.stdout).toBe(
+    `Merchant ${merchantId} is changed:
+  retry plan       2h,90m,3d
+  after exhausted  stay_unpaid
+  jitter           0
+  payment methods  CARD,GOOGLE_PAY,APPLE_PAY
+`,
+  );
+  const rest = ['--after-exhausted', 'end', '--jitter', '30m', '--payment-methods'];
+  await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
+  expect(await settingsOf(api, merchantId)).toEqual({
+    merchantId,
+    retryPlan: ['2h', '90m', '3d'],
+    afterExhausted: 'end',
+    jitter: '30m',
+    paymentMethods: ['CARD', 'GOOGLE_PAY'],
+  });
+  expect(await loadSettings(api.db, merchantId)).toEqual({
+    retryPlan: { delaysMs: [7_200_000, 5_400_000, 259_200_000], afterExhausted: 'end' },
+    jitterMs: 1_800_000,
+    paymentMethods: ['CARD', 'GOOGLE_PAY'],
+  });
+
+  await merchant(api, 'configure', merchantId, '--retry-plan', 'none', '--jitter', '0');
+  expect((await merchant(api, 'configure', merchantId)).stdout).toBe(
+    `Merchant ${merchantId}:
+  retry plan       none
+  after exhausted  end
+  jitter           0
+  payment methods  CARD,GOOGLE_PAY
+`,
+  );
+});
+
+test('the merchant command names each invalid setting and changes nothing [D-30, D-43]', async ({
+  api,
+}) => {
+  const { merchantId } = api.other;
+  const refused = await merchant(
+    api,
+    'configure',
+    merchantId,
+    '--retry-plan=4h,soon',
+    '--jitter=13h',
+    '--payment-methods=GOOGLE_PAY',
+  );
+  expect(refused).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: `Nothing was changed.
+  --retry-plan: "4h,soon" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none
+  --jitter: "13h" is not a time like 30m, 0 or at most 12h
+  --payment-methods: CARD must be included: the other methods fall back to it
+`,
+  });
+  const cases: [string[], string][] = [
+    [['--retry-plan', '59s'], '--retry-plan: each delay must be from 1 minute to 30 days'],
+    [['--retry-plan', '31d'], '--retry-plan: each delay must be from 1 minute to 30 days'],
+    [
+      ['--retry-plan', Array.from({ length: 15 }, () => '1h').join(',')],
+      '--retry-plan: at most 14 retries can follow a declined charge',
+    ],
+    [['--jitter', '-5m'], '--jitter: "-5m" is not a time like 30m, 0 or at most 12h'],
+    [
+      ['--payment-methods', 'CARD,CASH'],
+      '--payment-methods: "CARD,CASH" is not a list of CARD, GOOGLE_PAY, APPLE_PAY',
+    ],
+    [['--after-exhausted', 'later'], 'Allowed choices are stay_unpaid, end.'],
+  ];
+  for (const [options, message] of cases) {
+    const answer = await merchant(api, 'configure', merchantId, '--jitter', '1h', ...options);
+    expect(answer).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
+  }
+  expect(await settingsOf(api, merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  expect(await merchant(api, 'configure', 'mer_nobody', '--jitter', '1h')).toMatchObject({
+    code: 1,
+    stderr: 'There is no merchant mer_nobody.\n',
+  });
+});
+
+test('every merchant subcommand prints JSON with --json [D-20]', async ({ api }) => {
+  const run = async (...args: string[]): Promise<Record<string, unknown>> =>
+    JSON.parse((await merchant(api, ...args, '--json')).stdout) as Record<string, unknown>;
+  const made = await run('create', '--name', 'Data');
+  const { merchantId, keyId } = made as unknown as Issued;
+  const added = await run('add', keyId);
+  expect(Object.keys(added).toSorted()).toEqual(['keyId', 'secret']);
+  const rotated = await run('rotate', keyId);
+  expect(rotated).toMatchObject({ replaces: keyId, keyId: expect.stringMatching(/^mk_test_/) });
+  expect(await run('revoke', String(rotated['keyId']))).toEqual({ revoked: rotated['keyId'] });
+  expect(await run('configure', merchantId)).toEqual({ merchantId, ...DEFAULTS });
+  const merchants = (await run('list')) as unknown as Record<string, unknown>[];
+  expect(merchants.find((one) => one['merchantId'] === merchantId)).toEqual({
+    merchantId,
+    name: 'Data',
+    mode: 'test',
+    credentials: [
+      { keyId, state: expect.stringMatching(/^works until /) },
+      { keyId: added['keyId'], state: 'works' },
+      { keyId: rotated['keyId'], state: expect.stringMatching(/^revoked /) },
+    ],
+  });
+});

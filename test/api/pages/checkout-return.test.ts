@@ -1,0 +1,198 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { paymentAttempts } from '../../../db/schema/payment-attempts.ts';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { test } from '../../support/api-environment.ts';
+import { statusOf } from '../../support/fixtures/subscriptions.ts';
+import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
+import { browse, comeBack, expectSeeOther } from '../../support/hosted-pages/visits.ts';
+import { linesOf } from '../../support/hosted-pages/page-text.ts';
+
+test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, {
+    callbackUrl: 'https://merchant.example/back?a=1&b=%20#top',
+    receiptId: 'r 1',
+  });
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_pays'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+
+  const page = await browse(api, path);
+  const url =
+    'https://merchant.example/back?a=1&amp;b=%20' +
+    `&amp;subscription_id=${subscriptionId}&amp;status=ACTIVE&amp;receipt_id=r+1#top`;
+  expect(page.status).toBe(200);
+  expect(page.text).toContain(`<meta http-equiv="refresh" content="5; url=${url}"/>`);
+  expect(page.text).toContain(`<a class="button" href="${url}">Continue to Acme Ltd</a>`);
+  expect(page.text).toContain('<h1>Thank you: your payment was received</h1>');
+  expect(page.text).toContain('The next payment is 19.99 USD on 28 February 2026.');
+});
+
+test('a checkout with a trial saves the card, starts the trial and charges nothing [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, {
+    trialPeriodCount: 7,
+    trialPeriodInterval: 'DAY',
+  });
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_saved'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('TRIALING');
+  const page = await browse(api, path);
+  expect(page.text).toContain('<h1>Your free trial has started</h1>');
+  expect(page.text).toContain(
+    'Nothing was charged today. The first payment is 19.99 USD on 7 February 2026.',
+  );
+});
+
+test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api, { cycleCount: 1 });
+  expect(linesOf((await browse(api, path)).text)).toEqual([
+    ['Today', '19.99 USD'],
+    ['In all', '1 payment'],
+  ]);
+  await comeBack(api, path, 'payment_token=tok_single');
+  expect(await statusOf(api, subscriptionId)).toBe('ENDED');
+  const page = await browse(api, path);
+  expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
+});
+
+test('a declined checkout shows one neutral text, and the payer can try another card [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_insufficient_funds'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
+
+  const page = await browse(api, path);
+  expect(page.status).toBe(200);
+  expect(page.text).toContain(
+    '<p class="bad" id="declined" role="alert">Your payment was declined and nothing was charged. ' +
+      'Check the details and try again, or use another card.</p>',
+  );
+  expect(page.text).not.toContain('insufficient');
+  expect(page.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
+
+  expectSeeOther(await comeBack(api, path, 'payment_token=tok_second_pays'), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+  expect((await sessionOf(api, subscriptionId)).tries).toBe(2);
+});
+
+test('a card refused by the tokeniser counts as a try and shows the same text [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  expectSeeOther(await comeBack(api, path, 'payment_error=incorrect_card_number'), path);
+  expect((await browse(api, path)).text).toContain('Your payment was declined');
+  expect(await sessionOf(api, subscriptionId)).toMatchObject({
+    tries: 1,
+    lastErrorCode: 'incorrect_card_number',
+  });
+});
+
+test('a return without a token or error, or with an invalid token, makes no attempt [D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const sent = api.workflows.calls.length;
+  for (const query of [
+    '',
+    'payment_token=',
+    'payment_token=a%20b',
+    `payment_token=${'x'.repeat(201)}`,
+  ]) {
+    expectSeeOther(await comeBack(api, path, query), path);
+  }
+  expect((await sessionOf(api, subscriptionId)).tries).toBe(0);
+  expect(api.workflows.calls).toHaveLength(sent);
+});
+
+test('a reload of the return URL makes no second attempt, after a decline or a payment', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const declined = 'payment_token=tok_card_declined_reload';
+  for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(api, path, declined), path);
+  const paid = 'payment_token=tok_paid_reload';
+  await Promise.all([comeBack(api, path, paid), comeBack(api, path, paid)]);
+  expectSeeOther(await comeBack(api, path, paid), path);
+
+  const attempts = await api.db
+    .select({ number: paymentAttempts.attemptNumber, state: paymentAttempts.state })
+    .from(paymentAttempts)
+    .innerJoin(paymentIntents, eq(paymentIntents.id, paymentAttempts.intentId))
+    .where(eq(paymentIntents.subscriptionId, subscriptionId))
+    .orderBy(paymentAttempts.attemptNumber);
+  expect(attempts).toEqual([
+    { number: 1, state: 'DECLINED' },
+    { number: 2, state: 'SUCCEEDED' },
+  ]);
+});
+
+test('a HEAD request to the return URL makes no payment [D-44]', async ({ api }) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const answer = await browse(api, `${path}/return?payment_token=tok_head`, {}, 'HEAD');
+  expectSeeOther(answer, path);
+  expect(await statusOf(api, subscriptionId)).toBe('CREATED');
+});
+
+test('the checkout and return URLs show a page that reloads while the outcome is unknown', async ({
+  api,
+}) => {
+  const { path } = await openCheckout(api);
+  const url = `${path}/return?payment_token=tok_unknown`;
+  const returned = await browse(api, url);
+  expect(returned.status).toBe(200);
+  expect(returned.text).toContain(`<meta http-equiv="refresh" content="3; url=${url}"/>`);
+  expect(returned.text).toContain('<h1>Your payment is being processed</h1>');
+
+  const reopened = await browse(api, path);
+  expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
+  expect(reopened.text).not.toContain('Card number');
+
+  // A second card is not charged meanwhile.
+  const another = await browse(api, `${path}/return?payment_token=tok_another`);
+  expect(another.text).toContain('<h1>Your payment is being processed</h1>');
+});
+
+test('a cancelled checkout of unknown outcome shows processing, then the outcome [D-§4]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  await browse(api, `${path}/return?payment_token=tok_unknown_then_cancelled`);
+  const cancelled = await api.call('POST', '/subscription/merchant/cancel', {
+    body: { subscriptionId },
+  });
+  expect(cancelled.status).toBe(200);
+
+  const meanwhile = await browse(api, path);
+  expect(meanwhile.text).toContain('<h1>Your payment is being processed</h1>');
+  expect(meanwhile.text).not.toContain('Nothing was charged');
+
+  api.workflows.faults.card = 'paid late';
+  await api.workflows.lookUp({ merchantId: api.merchant.merchantId, subscriptionId });
+  api.workflows.faults.card = null;
+  const settled = await browse(api, path);
+  expect(settled.text).toContain('<h1>This subscription has ended</h1>');
+  expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
+});
+
+test('the return URL shows a 503 page while the service is down, and pays later', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  const url = `${path}/return?payment_token=tok_outage`;
+  api.workflows.faults.isDown = true;
+  const away = await browse(api, url);
+  api.workflows.faults.isDown = false;
+
+  expect(away.status).toBe(503);
+  expect(away.headers['content-type']).toBe('text/html; charset=utf-8');
+  expect(away.text).toContain('Nothing is lost: reload it in a moment');
+  expect(away.text).toContain(`<meta http-equiv="refresh" content="10; url=${url}"/>`);
+
+  expectSeeOther(await browse(api, url), path);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+});

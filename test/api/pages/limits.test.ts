@@ -1,0 +1,219 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect } from 'vitest';
+import { randomToken } from '../../../domain/ids.ts';
+import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { intentBody, makeHosted, readIntent } from '../../support/fixtures/payments.ts';
+import { createSubscription, readSubscription } from '../../support/fixtures/subscriptions.ts';
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+let refusals = 0;
+/** The return query of a card that the tokeniser refused. */
+function refusal(): string {
+  refusals += 1;
+  return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
+}
+
+/** Tries `count` declined cards from one address, each on a new payment. */
+async function decline(api: ApiEnvironment, address: string, count: number): Promise<void> {
+  for (let card = 0; card < count; card += 1) {
+    const { fwdUrl } = await makeHosted(api);
+    await visit(api, fwdUrl, address).give(refusal());
+  }
+}
+
+describe('the limit of five cards a session', () => {
+  test('locks a checkout after five cards; it stays CREATED until it expires [D-§4]', async ({
+    api,
+  }) => {
+    const subscription = await createSubscription(api);
+    const { give, comeBack, look, path } = visit(api, subscription.fwdUrl);
+    for (let card = 1; card <= 4; card += 1) {
+      expect(hasCardForm(await give(`payment_token=tok_card_declined_five_${card}`))).toBe(true);
+    }
+    const locked = await give(refusal());
+    expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+    expect(locked.text).toContain('Ask Acme Ltd for a new link if you want to try again.');
+    expect(locked.text).toContain('status=CREATED">Return to Acme Ltd</a>');
+
+    const sent = api.workflows.calls.length;
+    expectSeeOther(await comeBack('payment_token=tok_good_sixth_checkout'), path);
+    expect(api.workflows.calls).toHaveLength(sent);
+    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'CREATED' });
+
+    api.clock.aheadMs += 24 * 3_600_000 + 1;
+    const expired = await look();
+    api.clock.aheadMs = 0;
+    expect([expired.status, headingOf(expired)]).toEqual([410, 'This checkout has expired']);
+  });
+
+  test('lets the fifth card pay', async ({ api }) => {
+    const subscription = await createSubscription(api);
+    const { give } = visit(api, subscription.fwdUrl);
+    for (let card = 1; card <= 4; card += 1) await give(refusal());
+    await give('payment_token=tok_good_fifth_checkout');
+    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
+  });
+
+  test('locks a hosted payment after five cards, and does not charge a sixth one', async ({
+    api,
+  }) => {
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const { give, comeBack, path } = visit(api, fwdUrl);
+    for (let card = 1; card <= 4; card += 1) await give(refusal());
+    const locked = await give('payment_token=tok-card_declined-five');
+    expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+    expectSeeOther(await comeBack('payment_token=tok_good_sixth_payment'), path);
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'FAILED' });
+  });
+
+  test('lets five of ten parallel cards be tried', async ({ api }) => {
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const { look, comeBack } = visit(api, fwdUrl);
+    const session = sessionIn(await look());
+    await Promise.all(
+      Array.from({ length: 10 }, (_, card) =>
+        comeBack(`payment_token=tok-card_declined-at_once-${card}`),
+      ),
+    );
+    expect(await triesOf(api, session)).toBe(5);
+    const orders = api.payments.calls.filter(({ order }) =>
+      JSON.stringify(order).includes(xIntentId),
+    );
+    expect(orders).toHaveLength(5);
+  });
+
+  test('counts a refusal once over reloads, and a new refusal as another card', async ({ api }) => {
+    const { fwdUrl } = await makeHosted(api);
+    const { look, give } = visit(api, fwdUrl);
+    const session = sessionIn(await look());
+    const same = refusal();
+    for (let load = 0; load < 6; load += 1) await give(same);
+    expect(await triesOf(api, session)).toBe(1);
+    await give(refusal());
+    expect(await triesOf(api, session)).toBe(2);
+    // Refusals without an id count as one.
+    for (let load = 0; load < 6; load += 1) await give('payment_error=invalid_cvc');
+    expect(await triesOf(api, session)).toBe(3);
+    expect(hasCardForm(await look())).toBe(true);
+  });
+});
+
+describe('the limit of ten declined cards an hour from one address', () => {
+  test('refuses the next card and every card form to this address only', async ({ api }) => {
+    const address = '203.0.113.1';
+    const paid = visit(api, (await makeHosted(api)).fwdUrl, address);
+    await paid.give('payment_token=tok_pays_before_the_limit');
+    await decline(api, address, 10);
+
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const next = visit(api, fwdUrl, address);
+    const refused = await next.comeBack('payment_token=tok_good_from_a_bad_place');
+    expect([refused.status, headingOf(refused)]).toEqual([429, 'Too many tries']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3_500);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(3_600);
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
+
+    const subscription = await createSubscription(api);
+    expect((await visit(api, subscription.fwdUrl, address).look()).status).toBe(429);
+    expect((await next.look()).status).toBe(429);
+    // A paid page is still shown, and the refused token pays from another address.
+    expect(headingOf(await paid.look())).toBe('Thank you: your payment was received');
+    const elsewhere = visit(api, fwdUrl);
+    await elsewhere.give('payment_token=tok_good_from_a_bad_place');
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('does not count reloads of declined cards or cards that pay', async ({ api }) => {
+    const address = '203.0.113.2';
+    await decline(api, address, 8);
+    const { give, comeBack } = visit(api, (await makeHosted(api)).fwdUrl, address);
+    await give('payment_token=tok-card_declined-reloaded');
+    for (let load = 0; load < 5; load += 1)
+      await comeBack('payment_token=tok-card_declined-reloaded');
+    const paid = await give('payment_token=tok_pays_after_reloads');
+    expect(headingOf(paid)).toBe('Thank you: your payment was received');
+    // Nine cards count up to here.
+    await decline(api, address, 1);
+    expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
+  });
+
+  test('lets a card still pay that was handed over before the limit was reached', async ({
+    api,
+  }) => {
+    const address = '203.0.113.3';
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const { comeBack, path } = visit(api, fwdUrl, address);
+    api.payments.faults.isDown = true;
+    expect((await comeBack('payment_token=tok_handed_on')).status).toBe(503);
+    api.payments.faults.isDown = false;
+    await decline(api, address, 10);
+    expectSeeOther(await comeBack('payment_token=tok_handed_on'), path);
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('counts an IPv6 /64 network as one address, and an IPv4-mapped address as IPv4', async ({
+    api,
+  }) => {
+    for (let host = 1; host <= 10; host += 1) await decline(api, `2001:db8:1:2::${host}`, 1);
+    const { fwdUrl } = await makeHosted(api);
+    expect((await visit(api, fwdUrl, '2001:db8:1:2:ffff::1').look()).status).toBe(429);
+    expect((await visit(api, fwdUrl, '2001:db8:1:3::1').look()).status).toBe(200);
+    await decline(api, '::ffff:203.0.113.4', 10);
+    expect((await visit(api, fwdUrl, '203.0.113.4').look()).status).toBe(429);
+  });
+
+  test('ignores the X-Forwarded-For entries before the trusted proxy’s own', async ({ api }) => {
+    for (let card = 1; card <= 10; card += 1) await decline(api, `10.0.0.${card}, 203.0.113.5`, 1);
+    const { fwdUrl } = await makeHosted(api);
+    expect((await visit(api, fwdUrl, '10.9.9.9, 203.0.113.5').look()).status).toBe(429);
+    expect((await visit(api, fwdUrl, '10.0.0.1').look()).status).toBe(200);
+  });
+
+  test('ignores X-Forwarded-For without a trusted proxy and counts the connecting address', async ({
+    createApi,
+  }) => {
+    const bare = await createApi({ trustedProxies: 0 });
+    for (let card = 1; card <= 10; card += 1) await decline(bare, `198.51.100.${card}`, 1);
+    const made = await bare.call('POST', '/payments/create-intent', { body: intentBody() });
+    const { fwdUrl } = made.json as { fwdUrl: string };
+    expect((await visit(bare, fwdUrl, '192.0.2.77').look()).status).toBe(429);
+  });
+});
+
+describe('the limit of twenty unknown pages a minute from one address', () => {
+  test('refuses every page to the address, and not to other addresses', async ({ api }) => {
+    const address = '203.0.113.6';
+    const { fwdUrl } = await makeHosted(api);
+    const kinds = ['checkout', 'payment', 'setup', 'update-method'];
+    for (let guess = 0; guess < 20; guess += 1) {
+      const url = `${PUBLIC_URL}/${kinds[guess % 4]}/${randomToken(randomBytes)}`;
+      expect((await visit(api, url, address).look()).status).toBe(404);
+    }
+    const guess = await visit(
+      api,
+      `${PUBLIC_URL}/payment/${randomToken(randomBytes)}`,
+      address,
+    ).look();
+    expect(guess.status).toBe(429);
+    const refused = await visit(api, fwdUrl, address).look();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
+    expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
+  });
+
+  test('does not count pages that exist', async ({ api }) => {
+    const { fwdUrl } = await makeHosted(api);
+    const page = visit(api, fwdUrl);
+    for (let look = 0; look < 25; look += 1) expect((await page.look()).status).toBe(200);
+  });
+});

@@ -1,0 +1,266 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { customers } from '../../../db/schema/customers.ts';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { PUBLIC_URL, TOKENISER_URL, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { eventTypes } from '../../support/fixtures/events.ts';
+import {
+  alertOf,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { intentBody, readIntent } from '../../support/fixtures/payments.ts';
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+/** Creates a hosted payment and opens its page. */
+async function open(api: ApiEnvironment, changes: object = {}) {
+  const made = await api.call('POST', '/payments/create-intent', { body: intentBody(changes) });
+  expect(made.status).toBe(200);
+  const { xIntentId: intentId, fwdUrl } = made.json as { xIntentId: string; fwdUrl: string };
+  return { intentId, ...visit(api, fwdUrl) };
+}
+
+const statusOf = async (api: ApiEnvironment, intentId: string) =>
+  (await readIntent(api, intentId))['status'];
+
+test('the payment page shows purpose, merchant, amount and a card form [D-§7]', async ({ api }) => {
+  const { look, path } = await open(api, { description: 'Two <i>chairs</i> & a table' });
+  const page = await look();
+  expect(page.status).toBe(200);
+  expect(headingOf(page)).toBe('Two &lt;i>chairs&lt;/i> &amp; a table');
+  expect(page.text).toContain('<p class="from">Acme Ltd</p>');
+  expect(linesOf(page.text)).toEqual([['To pay, once', '25.00 USD']]);
+  expect(page.text).toContain('<button type="submit">Pay 25.00 USD</button>');
+  expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
+  expect(fieldsOf(page.text)).toEqual([
+    { name: 'session', value: expect.stringMatching(/^cs_/) as string },
+    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
+    { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
+    { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
+    { name: 'cvc', label: 'CVC', autocomplete: 'cc-csc' },
+  ]);
+  expect(page.text).not.toContain('<script');
+  expect(page.headers['content-security-policy']).toMatch(
+    /^default-src 'none'; style-src 'nonce-[^']+'; form-action 'self' https:\/\/cards\.example; base-uri 'none'; frame-ancestors 'none'$/,
+  );
+});
+
+test('a paid page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
+  api,
+}) => {
+  const { intentId, give } = await open(api, { receiptId: 'r 1' });
+  const page = await give('payment_token=tok_pays_1');
+  expect(await statusOf(api, intentId)).toBe('SUCCESS');
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+  expect(page.text).toContain('25.00 USD was paid to Acme Ltd.');
+  expect(refreshOf(page)).toBe(
+    `5; url=https://merchant.example/back?order=7&xpay_intent_id=${intentId}&status=SUCCESS&receipt_id=r+1`,
+  );
+  expect(page.text).toContain('Continue to Acme Ltd');
+});
+
+test('a declined card shows one neutral text, and another card can pay [D-§4, D-40]', async ({
+  api,
+}) => {
+  const { intentId, give, look } = await open(api);
+  const session = sessionIn(await look());
+  const declined = await give('payment_token=tok-insufficient_funds');
+  expect(alertOf(declined)).toBe(
+    'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
+      'another card.',
+  );
+  expect(declined.text.match(/aria-describedby="declined"/g)).toHaveLength(4);
+  expect(declined.text).not.toContain('insufficient');
+  expect(await statusOf(api, intentId)).toBe('FAILED');
+
+  const paid = await give('payment_token=tok_pays_2');
+  expect(headingOf(paid)).toBe('Thank you: your payment was received');
+  expect(await triesOf(api, session)).toBe(2);
+  expect(await eventTypes(api, intentId)).toEqual([
+    'intent.created',
+    'intent.checkout_opened',
+    'intent.failed',
+    'intent.success',
+  ]);
+});
+
+test('a reload of the return URL makes no second attempt, after any outcome', async ({ api }) => {
+  const { intentId, comeBack, look, path } = await open(api);
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok-card_declined-reload',
+    'payment_error=incorrect_card_number&payment_error_id=a',
+    'payment_token=tok_pays_reload',
+  ]) {
+    const answers = await Promise.all([comeBack(query), comeBack(query), comeBack(query)]);
+    for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
+  }
+  expect(await triesOf(api, session)).toBe(3);
+  const charges = api.payments.charges.filter(({ key }) => key.includes(intentId));
+  expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
+});
+
+test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async ({
+  api,
+}) => {
+  const { intentId, look } = await open(api);
+  expect((await look({}, 'HEAD')).status).toBe(200);
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created']);
+  await Promise.all([look(), look(), look()]);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.checkout_opened']);
+  const { merchantId } = api.merchant;
+  expect(api.workflows.calls).toContainEqual({
+    name: 'wakeStream',
+    ref: { merchantId, streamId: intentId },
+  });
+});
+
+test('a HEAD or prefetch request to the return URL makes no payment [D-44]', async ({ api }) => {
+  const { intentId, comeBack, path } = await open(api);
+  expectSeeOther(await comeBack('payment_token=tok_head', 'HEAD'), path);
+  const prefetch = { as: null, headers: { 'sec-purpose': 'prefetch;prerender' } };
+  const answer = await api.call('GET', `${path}/return?payment_token=tok_prefetch`, prefetch);
+  expectSeeOther(answer, path);
+  expect(await statusOf(api, intentId)).toBe('CREATED');
+});
+
+test('the page reloads and takes no second card while the outcome is unknown [D-40]', async ({
+  api,
+}) => {
+  const { intentId, comeBack, look, path } = await open(api);
+  const returned = await comeBack('payment_token=tok_unknown');
+  expect(returned.status).toBe(200);
+  expect(headingOf(returned)).toBe('Your payment is being processed');
+  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown`);
+  const reopened = await look();
+  expect(refreshOf(reopened)).toBe(`3; url=${path}`);
+  expect(hasCardForm(reopened)).toBe(false);
+  const another = await comeBack('payment_token=tok_pays_meanwhile');
+  expect(headingOf(another)).toBe('Your payment is being processed');
+  expect(await statusOf(api, intentId)).toBe('PENDING');
+});
+
+test('the return URL answers 503 while the service is down, and pays later', async ({ api }) => {
+  const { intentId, comeBack, path } = await open(api);
+  api.payments.faults.isDown = true;
+  const away = await comeBack('payment_token=tok_outage');
+  api.payments.faults.isDown = false;
+  expect(away.status).toBe(503);
+  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_outage`);
+  expectSeeOther(await comeBack('payment_token=tok_outage'), path);
+  expect(await statusOf(api, intentId)).toBe('SUCCESS');
+});
+
+test('the cancel link leads to cancelUrl with the callback parameters [D-44]', async ({ api }) => {
+  const { intentId, look } = await open(api, { cancelUrl: 'https://merchant.example/basket' });
+  const page = await look();
+  expect(page.text).toContain(
+    `<a href="https://merchant.example/basket?xpay_intent_id=${intentId}&amp;status=CREATED">` +
+      'Cancel and return to Acme Ltd</a>',
+  );
+  expect(await statusOf(api, intentId)).toBe('CREATED');
+});
+
+test('an expired payment page answers 410, emits no opened event and takes no card [D-41]', async ({
+  api,
+}) => {
+  const { intentId, look, comeBack, path } = await open(api);
+  api.clock.aheadMs += 24 * 3_600_000 + 1;
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This payment page has expired']);
+  expect(page.text).toContain('status=CANCELLED');
+  expect(hasCardForm(page)).toBe(false);
+  expectSeeOther(await comeBack('payment_token=tok_too_late'), path);
+  expect(
+    api.payments.calls.filter(({ order }) => 'intentId' in order && order.intentId === intentId),
+  ).toEqual([]);
+  expect(await eventTypes(api, intentId)).toEqual(['intent.created']);
+});
+
+test('a cancelled payment page answers 410 [D-41]', async ({ api }) => {
+  const { intentId, look } = await open(api);
+  const cancelled = await api.call('POST', `/payments/cancel/${intentId}`);
+  expect(cancelled.status).toBe(200);
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This payment was cancelled']);
+});
+
+test('the page of a refunded payment shows the refund [D-40]', async ({ api }) => {
+  const { intentId, give, look } = await open(api);
+  await give('payment_token=tok_refunded');
+  const refund = { xIntentId: intentId };
+  expect((await api.call('POST', '/payments/merchant/refund', { body: refund })).status).toBe(200);
+  const page = await look();
+  expect(headingOf(page)).toBe('This payment was refunded');
+  expect(refreshOf(page)).toContain('status=REFUNDED');
+});
+
+test('the page first asks for missing details and stores them in intent and customer [D-11]', async ({
+  api,
+}) => {
+  const { intentId, look, post, path } = await open(api, {
+    customerDetails: { name: 'Ada' },
+    phoneNumberRequired: true,
+  });
+  expect(fieldsOf((await look()).text).slice(1)).toEqual([
+    { name: 'email', label: 'E-mail address', autocomplete: 'email' },
+    { name: 'contactNumber', label: 'Phone number', autocomplete: 'tel' },
+  ]);
+  const wrong = await post({ email: 'ada@', contactNumber: '+44 20 7946 0000' });
+  expect(wrong.status).toBe(400);
+  expect(wrong.text).toContain('aria-describedby="email-problem" aria-invalid="true"');
+  expect(wrong.text).toContain('value="+44 20 7946 0000"');
+
+  const given = { email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
+  expectSeeOther(await post({ ...given, name: 'Mallory' }), path);
+  expect(hasCardForm(await look())).toBe(true);
+  const intent = await readIntent(api, intentId);
+  expect(intent['customerDetails']).toEqual({ name: 'Ada', ...given });
+  const [customer] = await api.db
+    .select({ details: customers.details })
+    .from(customers)
+    .innerJoin(paymentIntents, eq(paymentIntents.customerId, customers.id))
+    .where(eq(paymentIntents.id, intentId));
+  expect(customer!.details).toEqual({ name: 'Ada', ...given });
+});
+
+test.for<[string, Record<string, string>, Record<string, string>]>([
+  ['with a wrong token', { form_token: 'x' }, {}],
+  ['from another site', {}, { 'sec-fetch-site': 'cross-site' }],
+  ['from another origin', {}, { origin: 'https://evil.example' }],
+])('a details form %s is refused and stores nothing', async ([, fields, headers], { api }) => {
+  const { intentId, post } = await open(api, { customerDetails: {} });
+  const answer = await post({ ...fields, name: 'Eve', email: 'eve@example.com' }, headers);
+  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+  expect((await readIntent(api, intentId))['customerDetails']).toEqual({});
+});
+
+test('a page token of a payment opens no other kind of page', async ({ api }) => {
+  const { token, look } = await open(api);
+  expect((await look()).status).toBe(200);
+  for (const kind of ['checkout', 'setup', 'update-method']) {
+    const other = visit(api, `${PUBLIC_URL}/${kind}/${token}`);
+    expect((await other.look()).status).toBe(404);
+    expect((await other.comeBack('payment_token=tok_elsewhere')).status).toBe(404);
+  }
+});
+
+test('the log contains no page token and no payment token [D-§8]', async ({ api }) => {
+  const { token, comeBack, look } = await open(api);
+  await look();
+  await comeBack('payment_token=tok_in_no_log_payment');
+  const lines = JSON.stringify(api.logLines);
+  expect(lines).toContain('GET /payment/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_payment');
+});

@@ -1,0 +1,211 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { customers } from '../../../db/schema/customers.ts';
+import { setupMethods } from '../../../db/schema/setup-methods.ts';
+import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import { eventTypes } from '../../support/fixtures/events.ts';
+import {
+  alertOf,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { setupBody } from '../../support/fixtures/payments.ts';
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+/** Creates a setup session and opens its page. */
+async function open(api: ApiEnvironment, changes: object = {}) {
+  const made = await api.call('POST', '/setup-method/create', { body: setupBody(changes) });
+  expect(made.status).toBe(200);
+  const { setupMethodId, fwdUrl } = made.json as { setupMethodId: string; fwdUrl: string };
+  return { setupMethodId, ...visit(api, fwdUrl) };
+}
+
+async function rowOf(api: ApiEnvironment, setupMethodId: string) {
+  const [row] = await api.db.select().from(setupMethods).where(eq(setupMethods.id, setupMethodId));
+  return row!;
+}
+
+test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => {
+  const { look, path } = await open(api);
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([200, 'Save a card with Acme Ltd']);
+  expect(linesOf(page.text)).toEqual([['Charged today', 'Nothing']]);
+  expect(page.text).toContain('<h2>Your card</h2>');
+  expect(page.text).toContain('<button type="submit">Save card</button>');
+  expect(fieldsOf(page.text)).toContainEqual({
+    name: 'return_url',
+    value: `${PUBLIC_URL}${path}/return`,
+  });
+  expect(page.text).not.toContain('<script');
+  expect(page.headers['content-security-policy']).toContain(
+    "form-action 'self' https://cards.example;",
+  );
+});
+
+test('a saved card redirects to callbackUrl with four parameters [D-44, IF-4.13]', async ({
+  api,
+}) => {
+  const { setupMethodId, give } = await open(api, {
+    callbackUrl: 'https://merchant.example/s?a=1#b',
+  });
+  const page = await give('payment_token=tok_saved_1');
+  const { status, paymentMethodId, customerId } = await rowOf(api, setupMethodId);
+  expect(status).toBe('SUCCESS');
+  expect(headingOf(page)).toBe('Your card was saved');
+  expect(page.text).toContain('Nothing was charged now.');
+  expect(refreshOf(page)).toBe(
+    `5; url=https://merchant.example/s?a=1&setup_method_id=${setupMethodId}` +
+      `&pm_id=${paymentMethodId}&customer_id=${customerId}&status=SUCCESS#b`,
+  );
+  expect(api.payments.charges).toEqual([]);
+  expect(await eventTypes(api, setupMethodId)).toEqual(['setup_method.success']);
+});
+
+test('a declined card is not saved, and another card can be saved [D-§7]', async ({ api }) => {
+  const { setupMethodId, give, look } = await open(api);
+  const session = sessionIn(await look());
+  const declined = await give('payment_token=tok-stolen_card');
+  expect(alertOf(declined)).toBe(
+    'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
+      'again, or use another card.',
+  );
+  expect(declined.text).not.toContain('stolen');
+  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
+  expect(headingOf(await give('payment_token=tok_saved_2'))).toBe('Your card was saved');
+  expect(await triesOf(api, session)).toBe(2);
+});
+
+test('a reload of the return URL is no second try for a declined, refused or saved card', async ({
+  api,
+}) => {
+  const { comeBack, look, path } = await open(api);
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok-card_declined-reload',
+    'payment_error=expired_card&payment_error_id=a',
+    'payment_token=tok_saved_reload',
+  ]) {
+    const answers = await Promise.all([comeBack(query), comeBack(query)]);
+    for (const answer of [...answers, await comeBack(query)]) expectSeeOther(answer, path);
+  }
+  expect(await triesOf(api, session)).toBe(3);
+});
+
+test('a setup session is FAILED after five declined cards, and its page takes no more', async ({
+  api,
+}) => {
+  const { setupMethodId, give, comeBack, look, path } = await open(api);
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
+  const locked = await give('payment_error=invalid_cvc&payment_error_id=fifth');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+  expect(hasCardForm(locked)).toBe(false);
+  expect(locked.text).toContain(`setup_method_id=${setupMethodId}`);
+  expect(locked.text).toContain('status=FAILED');
+  expect((await rowOf(api, setupMethodId)).status).toBe('FAILED');
+
+  expectSeeOther(await comeBack('payment_token=tok_good_sixth'), path);
+  expect((await rowOf(api, setupMethodId)).status).toBe('FAILED');
+  expect((await look()).status).toBe(403);
+});
+
+test('the fifth card of a setup session can still be saved', async ({ api }) => {
+  const { setupMethodId, give } = await open(api);
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  expect(headingOf(await give('payment_token=tok_good_fifth'))).toBe('Your card was saved');
+  expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
+});
+
+test('a fifth card is no decline when its hand-over fails, and its return URL saves it later', async ({
+  api,
+}) => {
+  const { setupMethodId, give, comeBack, look, path } = await open(api);
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok-card_declined-${card}`);
+  api.payments.faults.isDown = true;
+  expect((await comeBack('payment_token=tok_fifth_away')).status).toBe(503);
+  api.payments.faults.isDown = false;
+  expect((await look()).status).toBe(403);
+  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
+  expectSeeOther(await comeBack('payment_token=tok_fifth_away'), path);
+  expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
+});
+
+test('a HEAD or prefetch request saves no card and writes nothing [D-44]', async ({ api }) => {
+  const { setupMethodId, look, comeBack, path } = await open(api);
+  const before = await api.countRows();
+  expect((await look({}, 'HEAD')).status).toBe(200);
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expectSeeOther(await comeBack('payment_token=tok_head_setup', 'HEAD'), path);
+  expect((await rowOf(api, setupMethodId)).status).toBe('CREATED');
+  expect(await api.countRows()).toEqual(before);
+});
+
+test('the cancel link leads to callbackUrl with status CREATED [D-44]', async ({ api }) => {
+  const { setupMethodId, look } = await open(api);
+  const { customerId } = await rowOf(api, setupMethodId);
+  expect((await look()).text).toContain(
+    `<a href="https://merchant.example/saved?setup_method_id=${setupMethodId}` +
+      `&amp;customer_id=${customerId}&amp;status=CREATED">Cancel and return to Acme Ltd</a>`,
+  );
+});
+
+test('an expired setup page answers 410 with status CANCELLED and takes no card [D-§7]', async ({
+  api,
+}) => {
+  const { setupMethodId, look, comeBack, path } = await open(api);
+  const { expiresAt, createdAt } = await rowOf(api, setupMethodId);
+  api.clock.aheadMs += expiresAt - createdAt + 1_000;
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This page has expired']);
+  expect(page.text).toContain('status=CANCELLED');
+  expectSeeOther(await comeBack('payment_token=tok_too_late_setup'), path);
+  expect((await rowOf(api, setupMethodId)).paymentMethodId).toBeNull();
+});
+
+test('the page first asks for missing details and stores them in session and customer [D-11]', async ({
+  api,
+}) => {
+  const { setupMethodId, look, post, path } = await open(api, {
+    billingDetails: { email: 'ada@example.com' },
+    phoneNumberRequired: true,
+  });
+  expect((await look()).text).toContain('<button type="submit">Continue to your card</button>');
+  const wrong = await post({ name: ' ', contactNumber: 'none' });
+  expect(wrong.status).toBe(400);
+  expect(wrong.text).toContain('<p class="problem" id="name-problem">Enter your name.</p>');
+  const given = { name: 'Ada', contactNumber: '+44 20 7946 0000' };
+  expectSeeOther(await post(given), path);
+  expect(hasCardForm(await look())).toBe(true);
+  const details = { email: 'ada@example.com', ...given };
+  const row = await rowOf(api, setupMethodId);
+  expect(row.billingDetails).toEqual(details);
+  const [customer] = await api.db
+    .select({ details: customers.details })
+    .from(customers)
+    .where(eq(customers.id, row.customerId));
+  expect(customer!.details).toEqual(details);
+});
+
+test('a details form with a wrong token is refused and stores nothing', async ({ api }) => {
+  const { setupMethodId, post } = await open(api, { billingDetails: {} });
+  const answer = await post({ form_token: 'x', name: 'Eve', email: 'eve@example.com' });
+  expect([answer.status, headingOf(answer)]).toEqual([403, 'This form is not valid any more']);
+  expect((await rowOf(api, setupMethodId)).billingDetails).toEqual({});
+});
+
+test('the log contains no page token and no payment token [D-§8]', async ({ api }) => {
+  const { token, give } = await open(api);
+  await give('payment_token=tok_in_no_log_setup');
+  const lines = JSON.stringify(api.logLines);
+  expect(lines).toContain('GET /setup/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_setup');
+});

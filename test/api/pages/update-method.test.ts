@@ -1,0 +1,399 @@
+import { expect } from 'vitest';
+import { updateMethodLink } from '../../../api/page-links.ts';
+import {
+  PUBLIC_URL,
+  SESSION_KEY,
+  TOKENISER_URL,
+  test as apiTest,
+} from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
+import {
+  alertOf,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  refreshOf,
+  sessionIn,
+  triesOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+const DAY_MS = 24 * 3_600_000;
+const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
+
+async function linkOf(api: ApiEnvironment, subscription: CreatedSubscription): Promise<string> {
+  return String((await readSubscription(api, subscription))['updatePaymentMethodLink']);
+}
+
+/** Creates a subscription in `status` and opens its update link. */
+async function open(
+  api: ApiEnvironment,
+  status: 'TRIALING' | 'ACTIVE' | 'UNPAID',
+  changes: Record<string, unknown> = {},
+) {
+  const subscription = await subscriptionIn(api, status, changes);
+  return { subscription, ...visit(api, await linkOf(api, subscription)) };
+}
+
+async function lastFourOf(
+  api: ApiEnvironment,
+  subscription: CreatedSubscription,
+): Promise<unknown> {
+  const { paymentMetadata } = await readSubscription(api, subscription);
+  return (paymentMetadata as { cardMetadata: { lastFourDigit: string } }).cardMetadata
+    .lastFourDigit;
+}
+
+async function obey(
+  api: ApiEnvironment,
+  path: string,
+  { subscriptionId }: CreatedSubscription,
+): Promise<void> {
+  const answer = await api.call('POST', path, { body: { subscriptionId } });
+  expect(answer.status).toBe(200);
+}
+
+test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
+  'a subscription that is %s reads with an update link, the same one all day [IF-2.3, D-33]',
+  async (status, { api }) => {
+    const subscription = await subscriptionIn(api, status);
+    const first = await linkOf(api, subscription);
+    expect(first).toMatch(
+      new RegExp(
+        `^${PUBLIC_URL}/update-method/[0-9A-Za-z]{22}\\.[0-9A-Za-z]{22}\\.[0-9a-z]+\\.[\\w-]{22}$`,
+      ),
+    );
+    const { aheadMs } = api.clock;
+    // A minute before the day ends.
+    api.clock.aheadMs += DAY_MS - ((Date.now() + aheadMs) % DAY_MS) - 60_000;
+    expect(await linkOf(api, subscription)).toBe(first);
+    api.clock.aheadMs = aheadMs + DAY_MS;
+    expect(await linkOf(api, subscription)).not.toBe(first);
+    api.clock.aheadMs = aheadMs;
+  },
+);
+
+test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
+  'a subscription that is %s reads without an update link [IF-2.3, D-33]',
+  async (status, { api }) => {
+    const subscription = await subscriptionIn(api, status);
+    expect(await readSubscription(api, subscription)).not.toHaveProperty('updatePaymentMethodLink');
+  },
+);
+
+test('the update page shows the current card and the next payment, and a card form [D-33]', async ({
+  api,
+}) => {
+  const { look, path } = await open(api, 'ACTIVE', {
+    productPage: { name: 'Tea <b>', description: 'A box' },
+    // The first payment is on the day of the test, and the next one a year later.
+    interval: 'YEAR',
+  });
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([200, 'Change your card']);
+  expect(page.text).toContain('<p class="soft">Tea &lt;b></p>');
+  expect(linesOf(page.text)).toEqual([
+    ['Charged today', 'Nothing'],
+    ['Card now', 'Visa ending in 4242'],
+    ['Next payment', expect.stringMatching(/^19\.99 USD on \d+ \w+ \d{4}$/)],
+  ]);
+  expect(page.text).toContain('<button type="submit">Save card</button>');
+  expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
+  expect(fieldsOf(page.text).slice(0, 3)).toEqual([
+    { name: 'session', value: expect.stringMatching(/^cs_[0-9A-Za-z]{22}$/) as string },
+    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
+  ]);
+  expect(page.text).not.toContain('<script');
+  expect(page.text).not.toContain('Cancel and return');
+  expect(page.headers['content-security-policy']).toContain(
+    "form-action 'self' https://cards.example;",
+  );
+});
+
+test('a GET, HEAD or prefetch of the page and a HEAD of its return URL change nothing [D-33]', async ({
+  api,
+}) => {
+  const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
+  const before = await api.countRows();
+  await look();
+  await look({}, 'HEAD');
+  await look({ headers: { 'sec-purpose': 'prefetch' } });
+  expectSeeOther(await comeBack('payment_token=tok_head_update_1111', 'HEAD'), path);
+  expect(await api.countRows()).toEqual(before);
+  expect(await lastFourOf(api, subscription)).toBe('4242');
+});
+
+test.for(['TRIALING', 'ACTIVE'] as const)(
+  'a new card replaces the payment method without a charge while %s [D-33]',
+  async (status, { api }) => {
+    const { subscription, give, look, comeBack, path } = await open(api, status);
+    const page = await give(`payment_token=tok_replaces_${status}_1111`);
+    expect([page.status, headingOf(page)]).toEqual([200, 'Your card was replaced']);
+    expect(page.text).toContain(
+      'Visa ending in 1111 is used from now on. Nothing was charged for the change.',
+    );
+    // The result page has no redirect and no link. Rule: D-44.
+    expect(refreshOf(page)).toBeUndefined();
+    expect(page.text).not.toContain('<a ');
+    expect(await readSubscription(api, subscription)).toMatchObject({ status });
+    expect(await lastFourOf(api, subscription)).toBe('1111');
+
+    // The same link takes no second card. A new link does.
+    expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
+    expect(await lastFourOf(api, subscription)).toBe('1111');
+    expect(headingOf(await look())).toBe('Your card was replaced');
+    const fresh = visit(api, await linkOf(api, subscription));
+    expect(hasCardForm(await fresh.look())).toBe(true);
+    await fresh.give(`payment_token=tok_third_${status}_3333`);
+    expect(await lastFourOf(api, subscription)).toBe('3333');
+  },
+);
+
+test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async ({ api }) => {
+  const { subscription, give, look } = await open(api, 'UNPAID');
+  const asked = await look();
+  expect(linesOf(asked.text)).toEqual([
+    ['Charged today', '19.99 USD, which is due'],
+    ['Card now', 'Visa ending in 4242'],
+  ]);
+  expect(asked.text).toContain('<button type="submit">Save card and pay 19.99 USD</button>');
+
+  const page = await give('payment_token=tok_pays_owed_1111');
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+  expect(page.text).toContain(
+    'The payment that was due went through. Visa ending in 1111 is used from now on.',
+  );
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'ACTIVE',
+    remainingCycleCount: 10,
+  });
+});
+
+test('the page shows the payment when a new card pays the last cycle [D-33]', async ({ api }) => {
+  const { subscription, give } = await open(api, 'UNPAID', { cycleCount: 2 });
+  const page = await give('payment_token=tok_last_cycle');
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'ENDED',
+    endReason: 'completed',
+  });
+  expect(headingOf(page)).toBe('Thank you: your payment was received');
+});
+
+test('a new card stays saved when its payment is declined [D-30, D-33]', async ({ api }) => {
+  const { subscription, give, look } = await open(api, 'UNPAID');
+  const session = sessionIn(await look());
+  const kept = await give('payment_token=tok_insufficient_funds_kept_1111');
+  expect(kept.status).toBe(200);
+  expect(alertOf(kept)).toBe(
+    'Your new card was saved, but the payment of 19.99 USD was declined. You can use another card.',
+  );
+  expect(kept.text).not.toContain('insufficient');
+  expect(await readSubscription(api, subscription)).toMatchObject({ status: 'UNPAID' });
+  expect(await lastFourOf(api, subscription)).toBe('1111');
+  expect(linesOf(kept.text)).toContainEqual(['Card now', 'Visa ending in 1111']);
+
+  const paid = await give('payment_token=tok_pays_then_2222');
+  expect(headingOf(paid)).toBe('Thank you: your payment was received');
+  expect(await lastFourOf(api, subscription)).toBe('2222');
+  expect(await triesOf(api, session)).toBe(2);
+});
+
+test('the page shows the payment when a saved card pays at a later retry [D-30, D-33]', async ({
+  api,
+}) => {
+  const { subscription, give, look } = await open(api, 'UNPAID');
+  await give('payment_token=tok_card_declined_at_first_1111');
+  api.workflows.faults.card = 'good';
+  await api.call('POST', '/subscription/manual-retry', {
+    body: { subscriptionId: subscription.subscriptionId },
+  });
+  api.workflows.faults.card = null;
+  expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
+  expect(headingOf(await look())).toBe('Thank you: your payment was received');
+});
+
+test('a declined card is not saved, and the page says so [D-33]', async ({ api }) => {
+  const { subscription, give } = await open(api, 'ACTIVE');
+  const notSaved =
+    'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
+    'again, or use another card.';
+  expect(alertOf(await give('payment_token=tok_stolen_card_1111'))).toBe(notSaved);
+  expect(alertOf(await give('payment_error=expired_card&payment_error_id=1'))).toBe(notSaved);
+  expect(await lastFourOf(api, subscription)).toBe('4242');
+
+  const unpaid = await open(api, 'UNPAID');
+  expect(alertOf(await unpaid.give('payment_token=tok_unsaved_stolen_card'))).toBe(notSaved);
+  expect(await lastFourOf(api, unpaid.subscription)).toBe('4242');
+});
+
+test('a reload of the return URL is no second try for a saved, refused or paid card [D-33]', async ({
+  api,
+}) => {
+  const { comeBack, look, path } = await open(api, 'UNPAID');
+  const session = sessionIn(await look());
+  for (const query of [
+    'payment_token=tok_unsaved_card_declined_reload',
+    'payment_error=invalid_cvc&payment_error_id=a',
+    'payment_token=tok_card_declined_reload_kept',
+    'payment_token=tok_pays_reload_update',
+  ]) {
+    for (let load = 0; load < 3; load += 1) expectSeeOther(await comeBack(query), path);
+  }
+  expect(await triesOf(api, session)).toBe(4);
+  const replaced = api.workflows.calls.filter(({ name }) =>
+    name.includes('tok_unsaved_card_declined_reload'),
+  );
+  expect(replaced).toHaveLength(1);
+});
+
+test('the page reloads while the outcome is unknown, and then shows the outcome [D-33]', async ({
+  api,
+}) => {
+  const { subscription, comeBack, look, path } = await open(api, 'UNPAID');
+  const returned = await comeBack('payment_token=tok_unknown_update');
+  expect(headingOf(returned)).toBe('Your payment is being processed');
+  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown_update`);
+  const reopened = await look();
+  expect(refreshOf(reopened)).toBe(`3; url=${path}`);
+  expect(hasCardForm(reopened)).toBe(false);
+
+  api.workflows.faults.card = 'paid late';
+  await api.workflows.lookUp(subscription.ref);
+  api.workflows.faults.card = null;
+  expect(headingOf(await look())).toBe('Thank you: your payment was received');
+});
+
+test('the return URL answers 503 during an outage, and replaces the card later [D-33]', async ({
+  api,
+}) => {
+  const { subscription, comeBack, path } = await open(api, 'ACTIVE');
+  api.workflows.faults.isDown = true;
+  const away = await comeBack('payment_token=tok_update_outage_1111');
+  api.workflows.faults.isDown = false;
+  expect(away.status).toBe(503);
+  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_update_outage_1111`);
+  expectSeeOther(await comeBack('payment_token=tok_update_outage_1111'), path);
+  expect(await lastFourOf(api, subscription)).toBe('1111');
+});
+
+test.for([
+  ['CREATED', 409, 'has not begun yet'],
+  ['PAUSED', 409, 'is paused'],
+  ['ENDED', 409, 'has ended'],
+] as const)(
+  'a link opened while %s answers 409 with the reason and takes no card [D-33]',
+  async ([status, code, why], { api }) => {
+    // A CREATED subscription has no update link to read, so the test makes one.
+    const subscription = await subscriptionIn(api, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
+    const url =
+      status === 'CREATED'
+        ? updateMethodLink(SIGNER, { ...subscription.ref, paymentMethodId: null }, Date.now())
+        : await linkOf(api, subscription);
+    if (status === 'PAUSED') await obey(api, '/subscription/merchant/pause', subscription);
+    if (status === 'ENDED') await obey(api, '/subscription/merchant/cancel', subscription);
+
+    const { look, comeBack, path } = visit(api, url);
+    const page = await look();
+    expect([page.status, headingOf(page)]).toEqual([code, 'Your card cannot be changed here']);
+    expect(page.text).toContain(why);
+    expect(hasCardForm(page)).toBe(false);
+    const sent = api.workflows.calls.length;
+    expectSeeOther(await comeBack(`payment_token=tok_closed_${status}`), path);
+    expect(api.workflows.calls).toHaveLength(sent);
+  },
+);
+
+test('a link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async ({
+  api,
+}) => {
+  const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
+  api.clock.aheadMs += 30 * DAY_MS - 60_000;
+  expect((await look()).status).toBe(200);
+  // The rest of the day, plus the part of an hour that makes links different.
+  api.clock.aheadMs += DAY_MS + 3_600_000 + 60_000;
+  const page = await look();
+  expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
+  expect(page.text).toContain('Ask Acme Ltd for a new link.');
+  expectSeeOther(await comeBack('payment_token=tok_expired_link_1111'), path);
+  api.clock.aheadMs = 0;
+  expect(await lastFourOf(api, subscription)).toBe('4242');
+});
+
+test('a forged link answers with a 404 page [D-33]', async ({ api }) => {
+  const { token, look } = await open(api, 'ACTIVE');
+  const other = await open(api, 'ACTIVE');
+  expect((await look()).status).toBe(200);
+  const [merchant, subscription, expiry, signature] = token.split('.');
+  const [, otherSubscription] = other.token.split('.');
+  for (const altered of [
+    [merchant, otherSubscription, expiry, signature],
+    [api.other.merchantId.slice(4), subscription, expiry, signature],
+    [merchant, subscription, `${expiry}0`, signature],
+    [
+      merchant,
+      subscription,
+      expiry,
+      signature!.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+    ],
+    [merchant, subscription, expiry, ''],
+    ['short'],
+  ]) {
+    const page = visit(api, `${PUBLIC_URL}/update-method/${altered.join('.')}`);
+    const answer = await page.look();
+    expect([answer.status, headingOf(answer)]).toEqual([
+      404,
+      'There is no such page for changing a card',
+    ]);
+    expect((await page.comeBack('payment_token=tok_altered')).status).toBe(404);
+  }
+});
+
+test('an update link opens no checkout, payment or setup page [D-33]', async ({ api }) => {
+  const { token, give } = await open(api, 'ACTIVE');
+  await give('payment_token=tok_stolen_card_elsewhere');
+  for (const kind of ['checkout', 'payment', 'setup']) {
+    expect((await visit(api, `${PUBLIC_URL}/${kind}/${token}`).look()).status).toBe(404);
+  }
+});
+
+test('the page is locked after five cards, and a link of the next day opens it again', async ({
+  api,
+}) => {
+  const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');
+  for (let card = 1; card <= 4; card += 1) await give(`payment_token=tok_stolen_card_lock_${card}`);
+  const locked = await give('payment_token=tok_stolen_card_lock_5');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'This page takes no more cards']);
+  expectSeeOther(await comeBack('payment_token=tok_good_sixth_1111'), path);
+  expect(await lastFourOf(api, subscription)).toBe('4242');
+  api.clock.aheadMs += DAY_MS;
+  const fresh = visit(api, await linkOf(api, subscription));
+  await fresh.give('payment_token=tok_good_anew_1111');
+  expect(await lastFourOf(api, subscription)).toBe('1111');
+  api.clock.aheadMs -= DAY_MS;
+});
+
+test('the locked page says that the fifth card is saved when its payment was declined [D-30]', async ({
+  api,
+}) => {
+  const { give } = await open(api, 'UNPAID');
+  for (let card = 1; card <= 4; card += 1)
+    await give(`payment_token=tok_unsaved_card_declined_${card}`);
+  const locked = await give('payment_token=tok_card_declined_fifth_1111');
+  expect([locked.status, headingOf(locked)]).toEqual([403, 'Your new card was saved']);
+  expect(locked.text).toContain('but the payment of 19.99 USD was declined.');
+});
+
+test('the log contains no update link and no payment token [D-§8]', async ({ api }) => {
+  const { token, give } = await open(api, 'ACTIVE');
+  await give('payment_token=tok_in_no_log_update');
+  const lines = JSON.stringify(api.logLines);
+  expect(lines).toContain('GET /update-method/:token/return');
+  expect(lines).not.toContain(token);
+  expect(lines).not.toContain('tok_in_no_log_update');
+});

@@ -1,0 +1,264 @@
+import { describe, expect } from 'vitest';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  UNAVAILABLE,
+  intentBody,
+  makeHosted,
+  makePaid,
+  UNKNOWN_IDS,
+  outcome,
+  readIntent,
+  saveCard,
+  setupBody,
+  tokenisedBody,
+} from '../../support/fixtures/payments.ts';
+import { createSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+
+/** The effect of an Idempotency-Key on every route that moves money or creates a payment page. */
+
+interface Call {
+  path: string;
+  body: object;
+}
+
+interface KeyedRoute {
+  route: string;
+  rules: string;
+  /** A call that succeeds once. */
+  valid: (api: ApiEnvironment) => Promise<Call>;
+  /** A call that is refused by the state of a record. */
+  refused: (api: ApiEnvironment) => Promise<Call>;
+  /** The rows that one success writes, without the row of the key. */
+  rows: Record<string, number>;
+  /** The port to Temporal that the route uses. */
+  needs: 'payments' | 'workflows' | null;
+  /** The number of charges and refunds that one success makes. */
+  moves: number;
+}
+
+const TOKENISED = '/payments/charge-tokenised-pm';
+const ONE_TIME = '/subscription/merchant/one-time-charge';
+const oneTime = (subscriptionId: string): Call => ({
+  path: ONE_TIME,
+  body: { subscriptionId, amount: 700, currency: 'USD' },
+});
+const cancel = (id: string): Call => ({ path: `/payments/cancel/${id}`, body: { xIntentId: id } });
+const refund = (xIntentId: string): Call => ({
+  path: '/payments/merchant/refund',
+  body: { xIntentId, amount: 900 },
+});
+
+async function firstIntentOf(api: ApiEnvironment): Promise<string> {
+  const { subscriptionId } = await createSubscription(api);
+  const list = await api.call('GET', '/payments?limit=1');
+  const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
+  expect(intent!.subscriptionId).toBe(subscriptionId);
+  return intent!.xIntentId;
+}
+
+const ROUTES: KeyedRoute[] = [
+  {
+    route: ONE_TIME,
+    rules: 'IF-4.10, D-35',
+    valid: async (api) => oneTime((await subscriptionIn(api, 'ACTIVE')).subscriptionId),
+    refused: async (api) => oneTime((await createSubscription(api)).subscriptionId),
+    rows: { outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: TOKENISED,
+    rules: 'IF-4.12, D-36',
+    valid: async (api) => ({ path: TOKENISED, body: tokenisedBody(await saveCard(api)) }),
+    refused: async (api) => ({
+      path: TOKENISED,
+      body: tokenisedBody(await saveCard(api), { pmId: UNKNOWN_IDS.method }),
+    }),
+    rows: { event_stream: 1, outbox_event: 2, payment_attempt: 1, payment_intent: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: '/payments/merchant/refund',
+    rules: 'D-§7',
+    valid: async (api) => refund(await makePaid(api)),
+    refused: async (api) => refund((await makeHosted(api)).xIntentId),
+    rows: { outbox_event: 1, refund: 1 },
+    needs: 'payments',
+    moves: 1,
+  },
+  {
+    route: '/payments/cancel/{a hosted payment}',
+    rules: 'IF-4.11, D-41',
+    valid: async (api) => cancel((await makeHosted(api)).xIntentId),
+    refused: async (api) => cancel(await makePaid(api)),
+    rows: {},
+    needs: null,
+    moves: 0,
+  },
+  {
+    route: '/payments/cancel/{the first of a subscription}',
+    rules: 'IF-4.11, D-41',
+    valid: async (api) => cancel(await firstIntentOf(api)),
+    refused: async (api) => {
+      const intentId = await firstIntentOf(api);
+      await api.call('POST', `/payments/cancel/${intentId}`);
+      return cancel(intentId);
+    },
+    rows: { outbox_event: 1, subscription_command: 1 },
+    needs: 'workflows',
+    moves: 0,
+  },
+  {
+    route: '/payments/create-intent',
+    rules: 'D-§7',
+    valid: async () => ({ path: '/payments/create-intent', body: intentBody() }),
+    refused: async () => ({
+      path: '/payments/create-intent',
+      body: intentBody({ customerId: UNKNOWN_IDS.customer }),
+    }),
+    rows: { checkout_session: 1, customer: 1, event_stream: 1, outbox_event: 1, payment_intent: 1 },
+    needs: null,
+    moves: 0,
+  },
+  {
+    route: '/setup-method/create',
+    rules: 'IF-4.13',
+    valid: async () => ({ path: '/setup-method/create', body: setupBody() }),
+    refused: async () => ({
+      path: '/setup-method/create',
+      body: setupBody({ customerId: UNKNOWN_IDS.customer }),
+    }),
+    rows: { checkout_session: 1, customer: 1, setup_method: 1 },
+    needs: null,
+    moves: 0,
+  },
+];
+
+const moved = (api: ApiEnvironment): number =>
+  api.payments.charges.length + api.payments.refunds.length;
+
+function plus(counts: Record<string, number>, more: Record<string, number>) {
+  const sums = { ...counts };
+  for (const [table, n] of Object.entries(more)) sums[table] = (sums[table] ?? 0) + n;
+  return sums;
+}
+
+const send = (api: ApiEnvironment, { path, body }: Call, key: string, changes: object = {}) =>
+  api.call('POST', path, {
+    body: { ...body, ...changes },
+    key: `${path}:${key}`.replaceAll('/', ':'),
+  });
+
+describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) => {
+  test(`repeated with the same key returns the same bytes and has no effect [${rules}, D-17]`, async ({
+    api,
+  }) => {
+    const call = await valid(api);
+    const before = [await api.countRows(), moved(api)] as const;
+    const first = await send(api, call, 'twice');
+    expect(first.status).toBe(200);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect(await api.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved(api)).toBe(before[1] + moves);
+
+    const second = await send(api, call, 'twice');
+    expect([second.status, second.text]).toEqual([200, first.text]);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(await api.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved(api)).toBe(before[1] + moves);
+  });
+
+  test(`replays a stored refusal for the same key [${rules}, D-17]`, async ({ api }) => {
+    const call = await refused(api);
+    const before = moved(api);
+    const first = await send(api, call, 'refused');
+    const second = await send(api, call, 'refused');
+    expect(first.status).toBe(400);
+    expect([second.status, second.text]).toEqual([400, first.text]);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(moved(api)).toBe(before);
+  });
+
+  test(`refuses the same key with another body [${rules}, D-17]`, async ({ api }) => {
+    const call = await valid(api);
+    expect((await send(api, call, 'other')).status).toBe(200);
+    const before = moved(api);
+    expect(outcome(await send(api, call, 'other', { note: 'another' }))).toEqual([
+      422,
+      {
+        errorCode: 'idempotency_key_reused',
+        errorDescription: 'This Idempotency-Key was used before with a different request.',
+      },
+    ]);
+    expect(moved(api)).toBe(before);
+  });
+
+  test(`has one effect and one answer in 100 parallel calls with one key [${rules}, D-17]`, async ({
+    api,
+  }) => {
+    const call = await valid(api);
+    const before = [await api.countRows(), moved(api)] as const;
+    const answers = await Promise.all(Array.from({ length: 100 }, () => send(api, call, 'race')));
+    const done = answers.filter(({ status }) => status === 200);
+    expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
+    expect(done.filter(({ headers }) => headers['idempotent-replayed'] !== 'true')).toHaveLength(1);
+    // A call that answered 409 during the work gets the stored answer later.
+    const last = await send(api, call, 'race');
+    expect(new Set([...done, last].map(({ text }) => text)).size).toBe(1);
+    expect(await api.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+    expect(moved(api)).toBe(before[1] + moves);
+  });
+});
+
+describe.each(ROUTES.filter(({ needs }) => needs !== null))(
+  'POST $route without Temporal',
+  ({ rules, valid, rows, needs, moves }) => {
+    test(`answers 503, and a later repeat has one effect [${rules}, D-17]`, async ({ api }) => {
+      const call = await valid(api);
+      const before = [await api.countRows(), moved(api)] as const;
+      api[needs!].faults.isDown = true;
+      expect(outcome(await send(api, call, 'away'))).toEqual(UNAVAILABLE);
+      expect(outcome(await send(api, call, 'away'))).toEqual(UNAVAILABLE);
+      expect(moved(api)).toBe(before[1]);
+      api[needs!].faults.isDown = false;
+
+      const back = await send(api, call, 'away');
+      expect(back.status).toBe(200);
+      expect(back.headers['idempotent-replayed']).toBeUndefined();
+      expect((await send(api, call, 'away')).text).toBe(back.text);
+      expect(await api.countRows()).toEqual(plus(before[0], { ...rows, idempotency_key: 1 }));
+      expect(moved(api)).toBe(before[1] + moves);
+    });
+  },
+);
+
+describe.each(ROUTES.filter(({ needs }) => needs === null))(
+  'POST $route without Temporal',
+  ({ rules, valid }) => {
+    test(`succeeds [${rules}]`, async ({ api }) => {
+      const call = await valid(api);
+      api.payments.faults.isDown = true;
+      api.workflows.faults.isDown = true;
+      expect((await send(api, call, 'away')).status).toBe(200);
+    });
+  },
+);
+
+test('a withdrawn charge leaves a CANCELLED intent that can be read [D-17, D-40]', async ({
+  api,
+}) => {
+  const method = await saveCard(api);
+  api.payments.faults.isDown = true;
+  const away = await api.call('POST', TOKENISED, { body: tokenisedBody(method) });
+  api.payments.faults.isDown = false;
+  expect(outcome(away)).toEqual(UNAVAILABLE);
+  const list = await api.call('GET', '/payments?limit=1');
+  const [intent] = (list.json as { data: { xIntentId: string }[] }).data;
+  expect(await readIntent(api, intent!.xIntentId)).toMatchObject({
+    amount: 2_500,
+    status: 'CANCELLED',
+    chargeAttempts: [],
+  });
+});

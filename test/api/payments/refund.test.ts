@@ -1,0 +1,178 @@
+import { expect } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { refunds } from '../../../db/schema/refunds.ts';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
+import {
+  UNAVAILABLE,
+  makeHosted,
+  makePaid,
+  UNKNOWN_IDS,
+  notFoundAnswer,
+  outcome,
+  readIntent,
+  refusal,
+  saveCard,
+  tokenisedBody,
+} from '../../support/fixtures/payments.ts';
+import { comparable, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+import { eventTypes } from '../../support/fixtures/events.ts';
+
+/** POST /payments/merchant/refund. Idempotency keys: idempotency-keys.test.ts. */
+
+const refund = (
+  api: ApiEnvironment,
+  xIntentId: string,
+  changes: object = {},
+  options: CallOptions = {},
+) => api.call('POST', '/payments/merchant/refund', { body: { xIntentId, ...changes }, ...options });
+
+test('a refund without an amount refunds the whole payment [D-§7]', async ({ api }) => {
+  const intentId = await makePaid(api);
+  const answer = await refund(api, intentId);
+  const { refundId, refundedAt } = answer.json as { refundId: string; refundedAt: number };
+  expect(refundId).toMatch(/^rf_[0-9A-Za-z]{22}$/);
+  expect(Number.isSafeInteger(refundedAt)).toBe(true);
+  expect(outcome(answer)).toEqual([
+    200,
+    { refundId, intentId, amount: 2_500, currency: 'USD', refundedAt },
+  ]);
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED', amount: 2_500 });
+  const moves = api.payments.refunds.filter(({ key }) => key.includes(refundId));
+  expect(moves).toEqual([{ key: `refund:${refundId}`, amountMinor: 2_500 }]);
+});
+
+test('partial refunds, as number or text, never exceed the payment [D-§7, D-40]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  expect((await refund(api, intentId, { amount: 900 })).json).toMatchObject({ amount: 900 });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
+  expect((await refund(api, intentId, { amount: '600' })).json).toMatchObject({ amount: 600 });
+  expect(outcome(await refund(api, intentId, { amount: 1_001 }))).toEqual(
+    refusal('No more than 10.00 USD is left to refund.'),
+  );
+  expect((await refund(api, intentId, { amount: null })).json).toMatchObject({ amount: 1_000 });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED' });
+  expect(outcome(await refund(api, intentId))).toEqual(
+    refusal('All of this payment is refunded, or on its way back.'),
+  );
+
+  expect(await eventTypes(api, intentId)).toEqual([
+    'intent.created',
+    'intent.success',
+    'intent.refunded',
+    'intent.refunded',
+    'intent.refunded',
+  ]);
+});
+
+test('parallel refunds never exceed the payment [D-§7]', async ({ api }) => {
+  const intentId = await makePaid(api);
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => refund(api, intentId, { amount: 700 })),
+  );
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'PARTIALLY_REFUNDED' });
+});
+
+test('the payment of a cycle can be refunded, and the subscription stays ACTIVE [D-§7]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+  const list = await api.call('GET', '/payments?limit=1');
+  const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
+  expect(intent!.subscriptionId).toBe(subscriptionId);
+  expect((await refund(api, intent!.xIntentId)).json).toMatchObject({ amount: 1_999 });
+  const subscription = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+  expect(subscription.json).toMatchObject({ status: 'ACTIVE' });
+});
+
+const NOT_PAID = 'Only a payment that was made is refunded.';
+
+test('a refund is refused for an intent that is not paid [D-§7]', async ({ api }) => {
+  const charge = async (card: string) => {
+    api.payments.faults.card = card;
+    const made = await api.call('POST', '/payments/charge-tokenised-pm', {
+      body: tokenisedBody(await saveCard(api)),
+    });
+    return (made.json as { intentId: string }).intentId;
+  };
+  const ids = [
+    (await makeHosted(api)).xIntentId,
+    await charge('card_declined'),
+    await charge('unknown'),
+  ];
+  for (const id of ids) {
+    expect(outcome(await refund(api, id))).toEqual(refusal(NOT_PAID));
+  }
+});
+
+test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  api.payments.faults.refund = 'refused';
+  const refused = await refund(api, intentId);
+  expect(refused.status).toBe(400);
+  expect(refused.json).toMatchObject({ errorCode: 'operation_not_allowed' });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'SUCCESS' });
+  api.payments.faults.refund = null;
+  expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
+});
+
+test('a refund of unknown outcome is pending until its key returns the refund [D-17, D-§7]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  api.payments.faults.refund = 'unknown';
+  const first = await refund(api, intentId, {}, { key: 'pending' });
+  expect(outcome(first)).toEqual([
+    400,
+    {
+      errorCode: 'payment_outcome_pending',
+      errorDescription: 'The outcome of a payment is not known yet. Try again shortly.',
+    },
+  ]);
+  // The open refund reserves the whole amount.
+  expect(outcome(await refund(api, intentId))).toEqual(
+    refusal('All of this payment is refunded, or on its way back.'),
+  );
+  api.payments.faults.refund = null;
+  const second = await refund(api, intentId, {}, { key: 'pending' });
+  expect(second.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.json).toMatchObject({ intentId, amount: 2_500 });
+  expect((await refund(api, intentId, {}, { key: 'pending' })).text).toBe(second.text);
+});
+
+test('a refund without a key is withdrawn while Temporal is unavailable [D-17]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  api.payments.faults.isDown = true;
+  expect(outcome(await refund(api, intentId))).toEqual(UNAVAILABLE);
+  api.payments.faults.isDown = false;
+  const rows = await api.db.select().from(refunds).where(eq(refunds.intentId, intentId));
+  expect(rows.map(({ state }) => state)).toEqual(['REFUSED']);
+  expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
+});
+
+test('a refund is pending when it was made and its answer was lost [D-17, D-§7]', async ({
+  api,
+}) => {
+  const intentId = await makePaid(api);
+  api.payments.faults.losesOutcome = true;
+  expect((await refund(api, intentId)).json).toMatchObject({
+    errorCode: 'payment_outcome_pending',
+  });
+  expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED' });
+});
+
+test('a refund answers a foreign intent exactly as an unknown one [D-21]', async ({ api }) => {
+  const theirs = await makePaid(api, 'other');
+  const rows = await api.countRows();
+  const foreign = await refund(api, theirs);
+  expect(comparable(foreign)).toEqual(comparable(await refund(api, UNKNOWN_IDS.intent)));
+  expect(outcome(foreign)).toEqual(notFoundAnswer('payment intent'));
+  expect(await api.countRows()).toEqual(rows);
+});

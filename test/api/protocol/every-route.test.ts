@@ -1,0 +1,86 @@
+import { describe, expect } from 'vitest';
+import { OPERATIONS } from '../../../api/routes.ts';
+import type { Operation } from '../../../api/openapi/operation.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
+
+/** Method, path and body of an operation, with the values of its example. */
+const callOf = ({ method, path, params, body }: Operation) =>
+  [
+    method.toUpperCase(),
+    path.replaceAll(/:(\w+)/g, (_, name: string) => params?.[name]?.example ?? name),
+    body?.examples[0]?.value,
+  ] as const;
+
+const ROUTES = OPERATIONS.filter(({ isOpen }) => isOpen !== true).map(callOf);
+const KEYED = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed').map(callOf);
+
+describe('the API', () => {
+  test.for(ROUTES)(
+    'answers 401 to %s %s without credentials [IF-4, IF-5]',
+    async ([method, path, body], { api }) => {
+      const answer = await api.call(method, path, { as: null, body });
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toMatch(/^Basic /);
+      expect(answer.json).toEqual({
+        errorCode: 'unauthorized',
+        errorDescription: 'The credentials are missing or not valid.',
+      });
+    },
+  );
+
+  test.for(KEYED)(
+    'refuses %s %s with a malformed Idempotency-Key [IF-4, IF-8]',
+    async ([method, path, body], { api }) => {
+      for (const key of ['a'.repeat(256), 'with blank', 'ü']) {
+        const headers = { 'idempotency-key': Buffer.from(key).toString('latin1') };
+        const answer = await api.call(method, path, { body, headers });
+        expect(answer.status).toBe(400);
+        expect(answer.json).toMatchObject({
+          errorCode: 'bad_request',
+          errorDescription: expect.stringMatching(/Idempotency-Key/),
+        });
+      }
+    },
+  );
+
+  test('accepts an Idempotency-Key where the interface lists the header [IF-4]', () => {
+    const keyed = OPERATIONS.filter(
+      ({ idempotencyKey, isExtension }) => idempotencyKey === 'listed' && isExtension !== true,
+    );
+    expect(keyed.map(({ path }) => path).toSorted()).toEqual([
+      '/customer/create',
+      '/payments/cancel/:xIntentId',
+      '/payments/charge-tokenised-pm',
+      '/setup-method/create',
+      '/subscription/create',
+      '/subscription/edit',
+      '/subscription/link/merchant/generate-link',
+      '/subscription/manual-retry',
+      '/subscription/merchant/cancel',
+      '/subscription/merchant/one-time-charge',
+    ]);
+  });
+});
+
+test('an address of only country and postal code is accepted on every create route [IF-2.2]', async ({
+  api,
+}) => {
+  const details = {
+    name: 'Ada Example',
+    customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
+  };
+  const calls: [string, object][] = [
+    ['/subscription/create', subscriptionBody({ customerDetails: details })],
+    [
+      '/subscription/link/merchant/generate-link',
+      { ...subscriptionBody({ customerDetails: details }), expiryDate: Date.now() + 86_400_000 },
+    ],
+    [
+      '/setup-method/create',
+      { currency: 'GBP', billingDetails: details, callbackUrl: 'https://merchant.example/back' },
+    ],
+  ];
+  for (const [path, body] of calls) {
+    expect(await api.call('POST', path, { body })).toMatchObject({ status: 200 });
+  }
+});

@@ -1,0 +1,314 @@
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import {
+  KEY_LEASE_MS,
+  KEY_LIFETIME_MS,
+} from '../../../db/repositories/merchants/idempotency-keys.ts';
+import { customers } from '../../../db/schema/customers.ts';
+import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { expectError } from '../../support/answers.ts';
+
+const ADA = { customerDetails: { name: 'Ada', email: 'ada@example.com' } };
+
+async function createSubscription(api: ApiEnvironment): Promise<string> {
+  const answer = await api.call('POST', '/subscription/create', { body: subscriptionBody() });
+  return (answer.json as { subscriptionId: string }).subscriptionId;
+}
+
+async function keyRow(api: ApiEnvironment, key: string) {
+  const [row] = await api.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
+  return row;
+}
+
+test('a repeated call gets the same status and bytes, and has no effect [D-17]', async ({
+  api,
+}) => {
+  const first = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
+  const rows = await api.countRows();
+  const second = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
+
+  expect(second.status).toBe(200);
+  expect(second.text).toBe(first.text);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(second.headers['request-id']).not.toBe(first.headers['request-id']);
+  expect(await api.countRows()).toEqual(rows);
+});
+
+test('a repeated call is replayed when only the order of its fields or its whitespace differs [D-17]', async ({
+  api,
+}) => {
+  const first = await api.call('POST', '/customer/create', { body: ADA, key: 'order' });
+  const second = await api.call('POST', '/customer/create', {
+    raw: '{ "customerDetails" : { "email": "ada@example.com", "name": "Ada" } }',
+    key: 'order',
+  });
+  expect(second.text).toBe(first.text);
+});
+
+test('a key is refused with another body, also when only an ignored field differs [D-17]', async ({
+  api,
+}) => {
+  await api.call('POST', '/customer/create', { body: ADA, key: 'reused' });
+  const answer = await api.call('POST', '/customer/create', {
+    body: { ...ADA, note: 'new' },
+    key: 'reused',
+  });
+  expectError(
+    answer,
+    422,
+    'idempotency_key_reused',
+    'This Idempotency-Key was used before with a different request.',
+  );
+});
+
+test('the same key on another route is a new request [D-17]', async ({ api }) => {
+  const customer = await api.call('POST', '/customer/create', { body: ADA, key: 'shared' });
+  const clock = await api.call('POST', '/test-clock/create', { body: { now: 7 }, key: 'shared' });
+  expect([customer.status, clock.status]).toEqual([200, 200]);
+});
+
+test('the same key sent by another merchant is a new request [D-17, D-21]', async ({ api }) => {
+  const mine = await api.call('POST', '/customer/create', { body: ADA, key: 'both' });
+  const theirs = await api.call('POST', '/customer/create', {
+    body: ADA,
+    key: 'both',
+    as: api.other,
+  });
+  expect(theirs.status).toBe(200);
+  expect(theirs.headers['idempotent-replayed']).toBeUndefined();
+  expect(theirs.text).not.toBe(mine.text);
+});
+
+test('a hundred parallel calls with one key have one effect and one answer [D-17]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  const body = subscriptionBody({ receiptId: 'race' });
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      api.call('POST', '/subscription/create', { body, key: 'race' }),
+    ),
+  );
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+  const replays = answers.filter(({ headers }) => headers['idempotent-replayed'] === 'true');
+  expect(replays).toHaveLength(99);
+  const rows = await api.db.select().from(subscriptions).where(eq(subscriptions.receiptId, 'race'));
+  expect(rows).toHaveLength(1);
+  const { id } = rows[0]!;
+  const starts = api.workflows.calls.filter(
+    ({ name, ref }) => name === 'start' && 'subscriptionId' in ref && ref.subscriptionId === id,
+  );
+  expect(starts).toHaveLength(1);
+  expect(await api.countRows()).toEqual({
+    ...before,
+    checkout_session: before['checkout_session']! + 1,
+    customer: before['customer']! + 1,
+    event_stream: before['event_stream']! + 1,
+    idempotency_key: before['idempotency_key']! + 1,
+    outbox_event: before['outbox_event']! + 2,
+    payment_intent: before['payment_intent']! + 1,
+    subscription: before['subscription']! + 1,
+  });
+});
+
+test('a refusal that depends on stored data is stored and replayed [D-17]', async ({ api }) => {
+  const body = subscriptionBody({ customerId: 'cus_0000000000000000000000' });
+  const first = await api.call('POST', '/subscription/create', { body, key: 'refused' });
+  const second = await api.call('POST', '/subscription/create', { body, key: 'refused' });
+
+  expect(first.status).toBe(400);
+  expect(second.text).toBe(first.text);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  expect(second.headers['idempotent-replayed']).toBe('true');
+});
+
+test('a malformed request stores no key, and its corrected version succeeds [D-17]', async ({
+  api,
+}) => {
+  const wrong = await api.call('POST', '/customer/create', { body: {}, key: 'corrected' });
+  expect(wrong.status).toBe(400);
+  expect(await keyRow(api, 'corrected')).toBeUndefined();
+
+  const right = await api.call('POST', '/customer/create', { body: ADA, key: 'corrected' });
+  expect(right.status).toBe(200);
+});
+
+test('a key may be used for a new request after 45 days [D-17]', async ({ api }) => {
+  const first = await api.call('POST', '/customer/create', { body: ADA, key: 'old' });
+  api.clock.aheadMs = KEY_LIFETIME_MS + 1_000;
+  const later = await api.call('POST', '/customer/create', {
+    body: { customerDetails: { name: 'Bob' } },
+    key: 'old',
+  });
+  expect(later.status).toBe(200);
+  expect(later.text).not.toBe(first.text);
+});
+
+test('a key also works on a route that does not list the header [D-17]', async ({ api }) => {
+  const made = await api.call('POST', '/webhook', {
+    body: { eventSigner: 's', endpoint: 'https://m.example/', subscribedEventTypes: [] },
+  });
+  const { webhookConfigId } = made.json as { webhookConfigId: string };
+  const put = (endpoint: string) =>
+    api.call('PUT', `/webhook/${webhookConfigId}`, {
+      body: { eventSigner: 's', endpoint, subscribedEventTypes: [] },
+      key: 'put',
+    });
+
+  const first = await put('https://m.example/1');
+  const again = await put('https://m.example/1');
+  const other = await put('https://m.example/2');
+
+  expect([first.status, first.text]).toEqual([204, '']);
+  expect([again.status, again.text, again.headers['idempotent-replayed']]).toEqual([
+    204,
+    '',
+    'true',
+  ]);
+  expect(other.status).toBe(422);
+});
+
+test('a repeated cancel gets the stored answer without a second command [D-16, D-17]', async ({
+  api,
+}) => {
+  const subscriptionId = await createSubscription(api);
+  const cancel = () =>
+    api.call('POST', '/subscription/merchant/cancel', {
+      body: { subscriptionId },
+      key: 'cancel',
+    });
+  const first = await cancel();
+  const sent = api.workflows.calls.length;
+  const second = await cancel();
+
+  expect([first.status, first.text]).toEqual([200, '{}']);
+  expect([second.status, second.text]).toEqual([200, '{}']);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+  expect(api.workflows.calls).toHaveLength(sent);
+});
+
+test('a key gets 409 with Retry-After while its first call runs [D-17]', async ({ api }) => {
+  const subscriptionId = await createSubscription(api);
+  const body = { subscriptionId };
+  let release = (): void => undefined;
+  api.workflows.faults.holdExecute = new Promise((resolve) => {
+    release = resolve;
+  });
+  const sent = api.workflows.calls.length;
+  const running = api.call('POST', '/subscription/merchant/cancel', { body, key: 'running' });
+  await expect.poll(() => api.workflows.calls.length).toBe(sent + 1);
+
+  const twin = await api.call('POST', '/subscription/merchant/cancel', { body, key: 'running' });
+  release();
+
+  expect(twin.status).toBe(409);
+  expect(twin.headers['retry-after']).toBe('1');
+  expect(twin.json).toEqual({
+    errorCode: 'idempotency_key_in_use',
+    errorDescription:
+      'A request with this Idempotency-Key is still being processed. Try again shortly.',
+  });
+  expect((await running).status).toBe(200);
+});
+
+test('a repeat after a 503 continues under the same command id [D-17, D-32]', async ({ api }) => {
+  const subscriptionId = await createSubscription(api);
+  const cancel = () =>
+    api.call('POST', '/subscription/merchant/cancel', {
+      body: { subscriptionId },
+      key: 'outage',
+    });
+  api.workflows.faults.isDown = true;
+  const failed = await cancel();
+  api.workflows.faults.isDown = false;
+  const repeated = await cancel();
+
+  expectError(
+    failed,
+    503,
+    'service_unavailable',
+    'The service is not available at the moment. It is safe to repeat with the same key.',
+  );
+  expect([repeated.status, repeated.text]).toEqual([200, '{}']);
+  const { commandId } = (await keyRow(api, 'outage'))!;
+  const names = api.workflows.calls
+    .filter(({ ref }) => 'subscriptionId' in ref && ref.subscriptionId === subscriptionId)
+    .map(({ name }) => name);
+  expect(names).toEqual(['start', `execute cancel ${commandId}`, `execute cancel ${commandId}`]);
+});
+
+test('a repeat returns the result of an applied command whose answer was lost [D-32]', async ({
+  api,
+}) => {
+  const subscriptionId = await createSubscription(api);
+  const key = 'lost-answer';
+  const cancel = () =>
+    api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key });
+  await cancel();
+  // The state after a crash before the answer was stored: the key is in flight until its lease expires.
+  await api.db
+    .update(idempotencyKeys)
+    .set({ state: 'IN_FLIGHT', httpStatus: null, body: null })
+    .where(eq(idempotencyKeys.key, key));
+
+  const early = await cancel();
+  api.clock.aheadMs = KEY_LEASE_MS + 1_000;
+  const late = await cancel();
+  api.clock.aheadMs = 0;
+
+  expect(early.status).toBe(409);
+  // A new command would be refused: the subscription is ENDED.
+  expect([late.status, late.text]).toEqual([200, '{}']);
+  expect(late.headers['idempotent-replayed']).toBeUndefined();
+});
+
+test('one of many parallel calls takes over an abandoned key and does the work [D-17]', async ({
+  api,
+}) => {
+  const subscriptionId = await createSubscription(api);
+  const cancel = () =>
+    api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key: 'taken' });
+  api.workflows.faults.isDown = true;
+  await cancel();
+  api.workflows.faults.isDown = false;
+  const sent = api.workflows.calls.length;
+
+  const answers = await Promise.all(Array.from({ length: 20 }, cancel));
+
+  // The first call and later ones answer 200. Calls during the work answer 409.
+  expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
+  expect(
+    answers.filter(({ headers, status }) => status === 200 && !headers['idempotent-replayed']),
+  ).toHaveLength(1);
+  expect(api.workflows.calls).toHaveLength(sent + 1);
+});
+
+test('a failed request leaves no row and no key [D-17]', async ({ api }) => {
+  const before = await api.countRows();
+  const [existing] = await api.db.select().from(customers).limit(1);
+  await api.db.execute(
+    `create function refuse() returns trigger as $$ begin raise 'refused'; end $$ language plpgsql;
+     create trigger refuse before insert on checkout_session execute function refuse();`,
+  );
+  try {
+    const answer = await api.call('POST', '/subscription/create', {
+      body: subscriptionBody({ customerId: existing!.id }),
+      key: 'failing',
+    });
+    expectError(
+      answer,
+      500,
+      'internal_server_error',
+      'Something went wrong on our side. Quote the Request-Id when you report it.',
+    );
+    expect(await api.countRows()).toEqual(before);
+  } finally {
+    await api.db.execute('drop trigger refuse on checkout_session; drop function refuse();');
+  }
+});

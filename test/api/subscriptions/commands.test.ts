@@ -1,0 +1,206 @@
+import { describe, expect } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { idempotencyKeys } from '../../../db/schema/idempotency-keys.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
+import type { SubscriptionStatus } from '../../../domain/subscription/state.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  comparable,
+  createSubscription,
+  subscriptionIn,
+  readSubscription,
+} from '../../support/fixtures/subscriptions.ts';
+import { expectError } from '../../support/answers.ts';
+
+/** The common behaviour of every command to a subscription, over HTTP. */
+
+const FAR = Date.UTC(2027, 11, 24, 18);
+
+interface CommandCase {
+  rules: string;
+  path: string;
+  kind: string;
+  allowed: SubscriptionStatus[];
+  /** The participle in the text of its refusal. */
+  done: string;
+  /** The body besides the id. */
+  body: Record<string, unknown>;
+  /** The description of the answer to an empty body. */
+  required: string;
+  /** Body of a success. */
+  success: RegExp;
+}
+
+/** Rule: D-16. */
+const EMPTY = /^\{\}$/;
+
+const COMMANDS: CommandCase[] = [
+  {
+    rules: 'IF-4.6, D-15',
+    path: '/subscription/edit',
+    kind: 'edit',
+    allowed: ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'],
+    done: 'edited',
+    body: { newAmount: 2_999 },
+    required: 'subscriptionId: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'D-§4',
+    path: '/subscription/merchant/pause',
+    kind: 'pause',
+    allowed: ['TRIALING', 'ACTIVE', 'UNPAID'],
+    done: 'paused',
+    body: {},
+    required: 'subscriptionId: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'IF-4.8, D-§4',
+    path: '/subscription/merchant/unpause',
+    kind: 'unpause',
+    allowed: ['PAUSED'],
+    done: 'unpaused',
+    body: { newNextPaymentDate: FAR },
+    required: 'subscriptionId: is required; newNextPaymentDate: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'IF-4.9, D-31',
+    path: '/subscription/manual-retry',
+    kind: 'manualRetry',
+    allowed: ['UNPAID'],
+    done: 'retried',
+    body: {},
+    required: 'subscriptionId: is required',
+    success: /^\{"success":true,/,
+  },
+];
+
+describe.each(COMMANDS)(
+  'POST $path',
+  ({ rules, path, kind, allowed, done, body, required, success }) => {
+    const post = (
+      api: ApiEnvironment,
+      subscriptionId: unknown,
+      key?: string,
+      changes: object = {},
+    ) =>
+      api.call('POST', path, {
+        body: { subscriptionId, ...body, ...changes },
+        ...(key === undefined ? {} : { key }),
+      });
+
+    test.for(allowed)(
+      `succeeds while the subscription is %s [${rules}]`,
+      async (status, { api }) => {
+        const { subscriptionId } = await subscriptionIn(api, status);
+        const answer = await post(api, subscriptionId);
+        expect(answer.status).toBe(200);
+        expect(answer.text).toMatch(success);
+      },
+    );
+
+    const refused = SUBSCRIPTION_STATUSES.filter((status) => !allowed.includes(status));
+    test.for(refused)(
+      `is refused and changes nothing while the subscription is %s [${rules}, D-§4]`,
+      async (status, { api }) => {
+        const subscription = await subscriptionIn(api, status);
+        const before = [await readSubscription(api, subscription), await api.countRows()];
+        const answer = await post(api, subscription.subscriptionId);
+        expectError(
+          answer,
+          400,
+          'operation_not_allowed',
+          `A subscription that is ${status} cannot be ${done}.`,
+        );
+        expect([await readSubscription(api, subscription), await api.countRows()]).toEqual(before);
+      },
+    );
+
+    test(`is refused with the names of absent or null fields [${rules}, D-10, D-10a]`, async ({
+      api,
+    }) => {
+      const nulls = Object.fromEntries(Object.keys(body).map((field) => [field, null]));
+      for (const sent of [{}, { subscriptionId: null, ...nulls }]) {
+        const answer = await api.call('POST', path, { body: sent });
+        expectError(answer, 400, 'bad_request', required);
+      }
+      const answer = await post(api, 7);
+      expect(answer.json).toEqual({
+        errorCode: 'bad_request',
+        errorDescription: 'subscriptionId: must be a string',
+      });
+    });
+
+    test(`answers a foreign id exactly as an unknown one [${rules}, D-21]`, async ({ api }) => {
+      const theirs = await api.call('POST', '/subscription/create', {
+        body: subscriptionBody(),
+        as: api.other,
+      });
+      const { subscriptionId } = theirs.json as { subscriptionId: string };
+      const rows = await api.countRows();
+      const sent = api.workflows.calls.length;
+      const foreign = await post(api, subscriptionId);
+      const unknown = await post(api, 'sub_0000000000000000000000');
+      expect(comparable(foreign)).toEqual(comparable(unknown));
+      expectError(foreign, 400, 'resource_not_found', 'There is no such subscription.');
+      expect(await api.countRows()).toEqual(rows);
+      expect(api.workflows.calls).toHaveLength(sent);
+    });
+
+    test(`returns the same bytes for a repeated key and sends no command [${rules}, D-17]`, async ({
+      api,
+    }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
+      const first = await post(api, subscriptionId, `${kind}-twice`);
+      const sent = api.workflows.calls.length;
+      const second = await post(api, subscriptionId, `${kind}-twice`);
+      expect(first.status).toBe(200);
+      expect([second.status, second.text]).toEqual([200, first.text]);
+      expect(first.headers['idempotent-replayed']).toBeUndefined();
+      expect(second.headers['idempotent-replayed']).toBe('true');
+      expect(api.workflows.calls).toHaveLength(sent);
+    });
+
+    test(`replays a stored refusal for the same key [${rules}, D-17]`, async ({ api }) => {
+      const { subscriptionId } = await createSubscription(api);
+      const first = await post(api, subscriptionId, `${kind}-refused`);
+      const second = await post(api, subscriptionId, `${kind}-refused`);
+      expect(first.status).toBe(400);
+      expect([second.status, second.text]).toEqual([400, first.text]);
+      expect(second.headers['idempotent-replayed']).toBe('true');
+    });
+
+    test(`is refused when a used key comes with another body [${rules}, D-17]`, async ({ api }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
+      await post(api, subscriptionId, `${kind}-other`);
+      const other = await post(api, subscriptionId, `${kind}-other`, { note: 'another' });
+      expectError(
+        other,
+        422,
+        'idempotency_key_reused',
+        'This Idempotency-Key was used before with a different request.',
+      );
+    });
+
+    test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async ({
+      api,
+    }) => {
+      const { subscriptionId } = await subscriptionIn(api, allowed[0]!);
+      const key = `${kind}-away`;
+      const before = api.workflows.calls.length;
+      api.workflows.faults.isDown = true;
+      const away = await post(api, subscriptionId, key);
+      api.workflows.faults.isDown = false;
+      const back = await post(api, subscriptionId, key);
+      expect(away.status).toBe(503);
+      expect(away.json).toMatchObject({ errorCode: 'service_unavailable' });
+      expect(back.status).toBe(200);
+      const [row] = await api.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
+      const name = `execute ${kind} ${row!.commandId}`;
+      expect(api.workflows.calls.slice(before).map((call) => call.name)).toEqual([name, name]);
+    });
+  },
+);

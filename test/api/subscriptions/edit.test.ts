@@ -1,0 +1,246 @@
+import { eq } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
+import { expectError } from '../../support/answers.ts';
+import { createClock } from '../../support/fixtures/test-clocks.ts';
+
+const test = apiTest.extend('active', { scope: 'file' }, ({ api }) =>
+  subscriptionIn(api, 'ACTIVE'),
+);
+
+const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
+
+const edit = (api: ApiEnvironment, { subscriptionId }: CreatedSubscription, changes: object) =>
+  api.call('POST', '/subscription/edit', { body: { subscriptionId, ...changes } });
+
+async function amountsOf(
+  api: ApiEnvironment,
+  { subscriptionId }: CreatedSubscription,
+): Promise<(number | null)[]> {
+  const rows = await api.db
+    .select({ amountMinor: paymentIntents.amountMinor })
+    .from(paymentIntents)
+    .where(eq(paymentIntents.subscriptionId, subscriptionId))
+    .orderBy(paymentIntents.cycleNumber);
+  return rows.map(({ amountMinor }) => amountMinor);
+}
+
+describe('a malformed edit', () => {
+  const NOTHING = 'body: must have newAmount, newCycleCount, newNextPaymentDate or interval';
+  const INTEGER = 'must be an integer in the smallest currency unit';
+  const DATE = 'must be epoch milliseconds before the year 2200';
+  const WITH = 'is required to edit the interval';
+
+  test.for<[string, object, string]>([
+    ['no field to edit [D-15]', {}, NOTHING],
+    ['only null fields [D-10a]', { newAmount: null, interval: null }, NOTHING],
+    [
+      'only interval [IF-4.6]',
+      { interval: 'WEEK' },
+      `newNextPaymentDate: ${WITH}; intervalCount: ${WITH}`,
+    ],
+    [
+      'only intervalCount [IF-4.6]',
+      { intervalCount: 2 },
+      `newNextPaymentDate: ${WITH}; interval: ${WITH}`,
+    ],
+    [
+      'interval and intervalCount without the date [IF-4.6]',
+      { interval: 'WEEK', intervalCount: 2, newAmount: 500 },
+      `newNextPaymentDate: ${WITH}`,
+    ],
+    [
+      'interval and date without intervalCount [IF-4.6]',
+      { interval: 'WEEK', newNextPaymentDate: CHRISTMAS },
+      `intervalCount: ${WITH}`,
+    ],
+    [
+      'intervalCount and date without interval [IF-4.6]',
+      { intervalCount: 2, newNextPaymentDate: CHRISTMAS },
+      `interval: ${WITH}`,
+    ],
+    [
+      'an unknown interval [IF-4.6]',
+      { interval: 'HOUR', intervalCount: 1, newNextPaymentDate: CHRISTMAS },
+      'interval: must be one of DAY, WEEK, MONTH, YEAR',
+    ],
+    [
+      'an interval of more than ten years [D-06]',
+      { interval: 'MONTH', intervalCount: 121, newNextPaymentDate: CHRISTMAS },
+      'intervalCount: must be an integer from 1 to 120 for interval MONTH',
+    ],
+    ['an amount as text [D-01]', { newAmount: '1999' }, `newAmount: ${INTEGER}`],
+    ['a fractional amount [D-01]', { newAmount: 0.5 }, `newAmount: ${INTEGER}`],
+    ['an amount of 0 [D-01]', { newAmount: 0 }, 'newAmount: must be greater than 0'],
+    [
+      '1,201 cycles [D-06]',
+      { newCycleCount: 1_201 },
+      'newCycleCount: must be an integer from 1 to 1200',
+    ],
+    ['0 cycles [D-06]', { newCycleCount: 0 }, 'newCycleCount: must be an integer of at least 1'],
+    [
+      'a date as ISO text [D-04]',
+      { newNextPaymentDate: '2027-12-24' },
+      `newNextPaymentDate: ${DATE}`,
+    ],
+    [
+      'a date in 2200 [D-06]',
+      { newNextPaymentDate: Date.UTC(2200, 0, 1) },
+      `newNextPaymentDate: ${DATE}`,
+    ],
+    [
+      'several invalid fields, all named [D-10]',
+      { newAmount: -1, newCycleCount: 1.5, newNextPaymentDate: true, intervalCount: 'x' },
+      `newAmount: must be greater than 0; newCycleCount: must be an integer of at least 1; ` +
+        `newNextPaymentDate: ${DATE}; intervalCount: must be an integer of at least 1`,
+    ],
+  ])(
+    'is refused before the workflow is called: %s',
+    async ([, changes, description], { api, active }) => {
+      const sent = api.workflows.calls.length;
+      const answer = await edit(api, active, changes);
+      expectError(answer, 400, 'bad_request', description);
+      expect(api.workflows.calls).toHaveLength(sent);
+    },
+  );
+});
+
+describe('an edit that does not fit the subscription', () => {
+  test.for<[string, object, string]>([
+    [
+      'an amount below the minimum of its currency [D-03]',
+      { newAmount: 100 },
+      'newAmount must be at least 101 in USD',
+    ],
+    [
+      'an amount above the maximum of its currency [D-03]',
+      { newAmount: 100_000_000 },
+      'newAmount must be at most 99999999 in USD',
+    ],
+    [
+      'a cycle count that is already charged [D-15]',
+      { newCycleCount: 1 },
+      'newCycleCount must exceed the 1 cycles already charged',
+    ],
+    [
+      'a date in the past [D-15]',
+      { newNextPaymentDate: 0 },
+      'newNextPaymentDate must lie in the future.',
+    ],
+    [
+      'a last billing date after 2199 [D-06]',
+      { interval: 'YEAR', intervalCount: 10, newCycleCount: 20, newNextPaymentDate: CHRISTMAS },
+      'the last billing date must be before the year 2200',
+    ],
+  ])('is refused and changes nothing: %s', async ([, changes, description], { api, active }) => {
+    const before = await readSubscription(api, active);
+    const answer = await edit(api, active, changes);
+    expectError(answer, 400, 'bad_request', description);
+    expect(await readSubscription(api, active)).toEqual(before);
+  });
+
+  test('is refused when its date is not after the time of the test clock [D-15, D-60]', async ({
+    api,
+  }) => {
+    const testClockId = await createClock(api, CHRISTMAS);
+    const subscription = await subscriptionIn(api, 'ACTIVE', { testClockId });
+    const passed = await edit(api, subscription, { newNextPaymentDate: CHRISTMAS });
+    expectError(passed, 400, 'bad_request', 'newNextPaymentDate must lie in the future.');
+    expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS + 1 })).status).toBe(200);
+    expect(await readSubscription(api, subscription)).toMatchObject({
+      nextPaymentDate: CHRISTMAS + 1,
+    });
+  });
+});
+
+test('an edit of all fields takes effect at once and keeps the status [IF-4.6, D-15]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const before = await readSubscription(api, subscription);
+  const answer = await edit(api, subscription, {
+    newAmount: 2_500,
+    newCycleCount: 6,
+    newNextPaymentDate: CHRISTMAS,
+    interval: 'WEEK',
+    intervalCount: 2,
+    note: 'ignored',
+  });
+  expect([answer.status, answer.text]).toEqual([200, '{}']);
+  expect(await readSubscription(api, subscription)).toEqual({
+    ...before,
+    amount: 2_500,
+    cycleCount: 6,
+    remainingCycleCount: 5,
+    nextPaymentDate: CHRISTMAS,
+    interval: 'WEEK',
+    intervalCount: 2,
+  });
+});
+
+test('an edit of one field changes no other field [IF-4.6]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  let expected = await readSubscription(api, subscription);
+  for (const [changes, shown] of [
+    [{ newAmount: 101 }, { amount: 101 }],
+    [{ newCycleCount: 2 }, { cycleCount: 2, remainingCycleCount: 1 }],
+    [{ newNextPaymentDate: CHRISTMAS }, { nextPaymentDate: CHRISTMAS }],
+  ]) {
+    expect((await edit(api, subscription, changes!)).status).toBe(200);
+    expected = { ...expected, ...shown };
+    expect(await readSubscription(api, subscription)).toEqual(expected);
+  }
+});
+
+test('an edited amount applies to the next cycle, not to an owed one [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'UNPAID');
+  expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
+  const retried = await api.call('POST', '/subscription/manual-retry', {
+    body: { subscriptionId: subscription.subscriptionId },
+  });
+  expect(retried.json).toMatchObject({ success: true, status: 'ACTIVE' });
+  await api.workflows.fallDue(subscription.ref);
+  expect(await amountsOf(api, subscription)).toEqual([1_999, 1_999, 2_500]);
+});
+
+test('an edited date moves the end of a trial [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'TRIALING');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'TRIALING',
+    nextPaymentDate: CHRISTMAS,
+  });
+});
+
+test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'UNPAID');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'UNPAID',
+    nextPaymentDate: CHRISTMAS,
+  });
+});
+
+test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'PAUSED');
+  expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'PAUSED',
+    nextPaymentDate: null,
+  });
+  const { subscriptionId } = subscription;
+  const unpaused = await api.call('POST', '/subscription/merchant/unpause', {
+    body: { subscriptionId, newNextPaymentDate: CHRISTMAS + 1_000 },
+  });
+  expect([unpaused.status, unpaused.text]).toEqual([200, '{}']);
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'ACTIVE',
+    nextPaymentDate: CHRISTMAS + 1_000,
+  });
+});

@@ -1,0 +1,233 @@
+import { describe, expect } from 'vitest';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  comparable,
+  createSubscription,
+  declineNext,
+  subscriptionIn,
+} from '../../support/fixtures/subscriptions.ts';
+import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
+import { expectError } from '../../support/answers.ts';
+import { createClock } from '../../support/fixtures/test-clocks.ts';
+
+/** The upcoming charges and the timeline of a subscription, over HTTP. */
+
+const PAID = 'cycle 1 paid, 19.99 USD';
+const JAN_31 = Date.UTC(2027, 0, 31, 12);
+
+/** A subscription that is ACTIVE since noon of 31 January 2027. */
+async function activeSinceJanuary(
+  api: ApiEnvironment,
+  changes: Record<string, unknown> = {},
+): Promise<CreatedSubscription> {
+  return subscriptionIn(api, 'ACTIVE', { testClockId: await createClock(api, JAN_31), ...changes });
+}
+
+const upcoming = (
+  api: ApiEnvironment,
+  { subscriptionId }: { subscriptionId: string },
+  query = '',
+) => api.call('GET', `/subscription/upcoming/${subscriptionId}${query}`);
+const timeline = (api: ApiEnvironment, { subscriptionId }: { subscriptionId: string }) =>
+  api.call('GET', `/subscription/timeline/${subscriptionId}`);
+
+const rows = ({ json }: { json: unknown }) => (json as { data: Record<string, unknown>[] }).data;
+const charge = (date: number | null, cycleNumber: number, amount = 1_999) => ({
+  date,
+  cycleNumber,
+  amount,
+  currency: 'USD',
+});
+
+describe('the upcoming charges', () => {
+  test('list date, cycle and amount of every remaining cycle [D-§7, D-05]', async ({ api }) => {
+    const subscription = await activeSinceJanuary(api, { cycleCount: 5, upfrontAmount: 500 });
+    const answer = await upcoming(api, subscription);
+    expect([answer.status, answer.json]).toEqual([
+      200,
+      {
+        data: [
+          charge(Date.UTC(2027, 1, 28, 12), 2),
+          charge(Date.UTC(2027, 2, 31, 12), 3),
+          charge(Date.UTC(2027, 3, 30, 12), 4),
+          charge(Date.UTC(2027, 4, 31, 12), 5),
+        ],
+      },
+    ]);
+    expect(Object.keys(rows(answer)[0]!)).toEqual(['date', 'cycleNumber', 'amount', 'currency']);
+  });
+
+  test('are 12 by default, or as many as the limit says, up to 100 [D-§7]', async ({ api }) => {
+    const subscription = await activeSinceJanuary(api, { cycleCount: 300 });
+    const lengths = [];
+    for (const query of ['', '?limit=1', '?limit=100']) {
+      lengths.push(rows(await upcoming(api, subscription, query)).length);
+    }
+    expect(lengths).toEqual([12, 1, 100]);
+  });
+
+  test.for(['0', '101', '-1', '1.5', '1e1', '', 'ten', '007', '5&limit=6'])(
+    'are refused with limit=%s [D-§7, D-10]',
+    async (limit, { api }) => {
+      const answer = await upcoming(api, await createSubscription(api), `?limit=${limit}`);
+      expectError(answer, 400, 'bad_request', 'limit: must be an integer from 1 to 100');
+    },
+  );
+
+  test('start with the end of a trial [D-§7]', async ({ api }) => {
+    const subscription = await subscriptionIn(api, 'TRIALING');
+    const read = await api.call(
+      'GET',
+      `/subscription/get-subscription/${subscription.subscriptionId}`,
+    );
+    const { nextPaymentDate } = read.json as { nextPaymentDate: number };
+    expect(rows(await upcoming(api, subscription, '?limit=1'))).toEqual([
+      charge(nextPaymentDate, 1),
+    ]);
+  });
+
+  test('start with the next retry of an owed cycle, at the owed amount [D-§7, D-15]', async ({
+    api,
+  }) => {
+    const subscription = await activeSinceJanuary(api);
+    await declineNext(api, subscription, 'card_declined');
+    const body = { subscriptionId: subscription.subscriptionId, newAmount: 2_500 };
+    await api.call('POST', '/subscription/edit', { body });
+    expect(rows(await upcoming(api, subscription, '?limit=2'))).toEqual([
+      charge(Date.UTC(2027, 1, 28, 16), 2),
+      charge(Date.UTC(2027, 2, 31, 12), 3, 2_500),
+    ]);
+  });
+
+  test('have no date for an owed cycle without a planned retry [D-§7, D-30]', async ({ api }) => {
+    const subscription = await activeSinceJanuary(api);
+    await declineNext(api, subscription, 'stolen_card');
+    expect(rows(await upcoming(api, subscription, '?limit=1'))).toEqual([charge(null, 2)]);
+  });
+
+  test('all follow an edited date and interval [IF-4.6, D-15]', async ({ api }) => {
+    const subscription = await activeSinceJanuary(api, { cycleCount: 4 });
+    const date = Date.UTC(2027, 2, 1, 8);
+    const { subscriptionId } = subscription;
+    const body = {
+      subscriptionId,
+      interval: 'WEEK',
+      intervalCount: 2,
+      newNextPaymentDate: date,
+      newAmount: 700,
+    };
+    expect((await api.call('POST', '/subscription/edit', { body })).status).toBe(200);
+    expect(rows(await upcoming(api, subscription))).toEqual([
+      charge(date, 2, 700),
+      charge(Date.UTC(2027, 2, 15, 8), 3, 700),
+      charge(Date.UTC(2027, 2, 29, 8), 4, 700),
+    ]);
+  });
+
+  test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
+    'are empty while the subscription is %s [D-§7]',
+    async (status, { api }) => {
+      const answer = await upcoming(api, await subscriptionIn(api, status));
+      expect([answer.status, answer.text]).toEqual([200, '{"data":[]}']);
+    },
+  );
+});
+
+describe('the timeline', () => {
+  test('lists every change with date and reason, oldest first [D-§7]', async ({ api }) => {
+    const subscription = await activeSinceJanuary(api);
+    await declineNext(api, subscription, 'card_declined');
+    const answer = await timeline(api, subscription);
+    expect([answer.status, answer.json]).toEqual([
+      200,
+      {
+        data: [
+          { date: JAN_31, what: 'created', why: 'the merchant asked for it' },
+          {
+            date: JAN_31,
+            what: PAID,
+            why: 'the payer paid in the checkout (attempt 1)',
+          },
+          {
+            date: Date.UTC(2027, 1, 28, 12),
+            what: 'cycle 2 declined (card_declined)',
+            why: 'its date had come (attempt 1)',
+          },
+        ],
+      },
+    ]);
+  });
+});
+
+describe.each([
+  { name: 'upcoming', get: upcoming, ofCancelled: [] },
+  { name: 'timeline', get: timeline, ofCancelled: ['created', PAID, 'ended (cancelled)'] },
+])('GET /subscription/$name/{subscriptionId}', ({ name, get, ofCancelled }) => {
+  const queryCount = (api: ApiEnvironment) =>
+    api.workflows.calls.filter((call) => call.name.startsWith(name)).length;
+
+  test('queries the workflow, and answers 503 when Temporal does not answer [D-§7, D-§8]', async ({
+    api,
+  }) => {
+    const subscription = await subscriptionIn(api, 'ACTIVE');
+    const before = queryCount(api);
+    expect((await get(api, subscription)).status).toBe(200);
+    expect(queryCount(api)).toBe(before + 1);
+    api.workflows.faults.isDown = true;
+    const answer = await get(api, subscription);
+    api.workflows.faults.isDown = false;
+    expectError(
+      answer,
+      503,
+      'service_unavailable',
+      'The service is not available at the moment. It is safe to repeat with the same key.',
+    );
+  });
+
+  test('reads the row of an ENDED subscription, also without Temporal [D-§7]', async ({ api }) => {
+    const subscription = await subscriptionIn(api, 'ENDED');
+    const before = queryCount(api);
+    api.workflows.faults.isDown = true;
+    const answer = await get(api, subscription);
+    api.workflows.faults.isDown = false;
+    expect(answer.status).toBe(200);
+    expect(rows(answer).map(({ what }) => what)).toEqual(ofCancelled);
+    expect(queryCount(api)).toBe(before);
+  });
+
+  test('reads the row when Temporal has no workflow of the subscription [D-§7]', async ({
+    api,
+  }) => {
+    const subscription = await activeSinceJanuary(api);
+    const fromWorkflow = await get(api, subscription);
+    api.workflows.faults.isMissing = true;
+    const fromRow = await get(api, subscription);
+    api.workflows.faults.isMissing = false;
+    expect([fromRow.status, fromRow.text]).toEqual([200, fromWorkflow.text]);
+  });
+
+  test('answers a foreign id exactly as an unknown one, without a query [D-21]', async ({
+    api,
+  }) => {
+    const theirs = await api.call('POST', '/subscription/create', {
+      body: subscriptionBody(),
+      as: api.other,
+    });
+    const before = queryCount(api);
+    const foreign = await get(api, theirs.json as { subscriptionId: string });
+    const unknown = await get(api, { subscriptionId: 'sub_0000000000000000000000' });
+    const nonsense = await get(api, { subscriptionId: 'x%00y' });
+    expect(comparable(foreign)).toEqual(comparable(unknown));
+    expect(comparable(nonsense)).toEqual(comparable(unknown));
+    expectError(foreign, 400, 'resource_not_found', 'There is no such subscription.');
+    expect(queryCount(api)).toBe(before);
+  });
+
+  test('requires credentials and the GET method [IF-5, D-21]', async ({ api }) => {
+    const { subscriptionId } = await createSubscription(api);
+    const path = `/subscription/${name}/${subscriptionId}`;
+    expect((await api.call('GET', path, { as: null })).status).toBe(401);
+    expect((await api.call('POST', path, { body: {} })).status).toBe(405);
+  });
+});
