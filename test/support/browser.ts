@@ -1,3 +1,7 @@
+import { parse } from 'node-html-parser';
+import type { HTMLElement } from 'node-html-parser';
+import { CookieJar } from 'tough-cookie';
+
 /**
  * A page in a simple headless browser. The browser opens pages, fills in forms by label, submits them,
  * follows redirects, and applies the page's `form-action` policy as Chromium does.
@@ -23,28 +27,22 @@ export interface Page {
 export class Browser {
   /** Sent as `X-Forwarded-For`. Without it the site sees this machine's address. */
   readonly address: string | undefined;
-  private readonly kept = new Map<string, { origin: string; path: string; pair: string }>();
+  private readonly jar = new CookieJar();
 
   constructor(address?: string) {
     this.address = address;
   }
 
+  /** Ignores a cookie that the site may not set, as a browser does. */
   keepCookies(url: URL, setCookies: readonly string[]): void {
-    for (const line of setCookies) {
-      const [pair = ''] = line.split(';');
-      const path = /;\s*path=([^;]*)/i.exec(line)?.[1] ?? '/';
-      const name = pair.split('=')[0] ?? '';
-      this.kept.set(`${url.origin} ${path} ${name}`, { origin: url.origin, path, pair });
-    }
+    for (const line of setCookies) this.jar.setCookieSync(line, url.href, { ignoreError: true });
   }
 
-  headersFor({ origin, pathname }: URL): Record<string, string> {
-    const sent = [...this.kept.values()].filter(
-      (cookie) => cookie.origin === origin && pathname.startsWith(cookie.path),
-    );
+  headersFor(url: URL): Record<string, string> {
+    const cookie = this.jar.getCookieStringSync(url.href);
     return {
       accept: 'text/html',
-      ...(sent.length === 0 ? {} : { cookie: sent.map(({ pair }) => pair).join('; ') }),
+      ...(cookie === '' ? {} : { cookie }),
       ...(this.address === undefined ? {} : { 'x-forwarded-for': this.address }),
     };
   }
@@ -63,7 +61,6 @@ interface Field {
   readonly name: string;
   readonly label: string;
   readonly value: string;
-  readonly isHidden: boolean;
   readonly isRequired: boolean;
 }
 
@@ -178,79 +175,44 @@ async function ask(
 }
 
 function readPage(url: string, response: Response, html: string, browser: Browser): Page {
-  const [refresh] = tags(html, 'meta').filter((tag) => tag['http-equiv'] === 'refresh');
-  const target = /url=(.*)$/i.exec(refresh?.['content'] ?? '')?.[1];
+  const root = parse(html);
+  const refresh = root.querySelector('meta[http-equiv="refresh"]')?.getAttribute('content') ?? '';
+  const target = /url=(.*)$/i.exec(refresh)?.[1];
   return {
     url,
     status: response.status,
     html,
-    title: textOf(/<title>(.*?)<\/title>/s.exec(html)?.[1] ?? ''),
-    alert: innerOf(html, /<(\w+)[^>]*\srole="alert"[^>]*>(.*?)<\/\1>/s, 2),
+    title: textOf(root.querySelector('title')) ?? '',
+    alert: textOf(root.querySelector('[role="alert"]')),
     refreshUrl: target === undefined ? null : new URL(target, url).href,
-    links: [...html.matchAll(/<a\s([^>]*)>(.*?)<\/a>/gs)].map(([, attributes, inner]) => ({
-      text: textOf(inner ?? ''),
-      url: new URL(attributesOf(attributes ?? '')['href'] ?? '', url).href,
+    links: root.querySelectorAll('a').map((link) => ({
+      text: textOf(link) ?? '',
+      url: new URL(link.getAttribute('href') ?? '', url).href,
     })),
-    forms: [...html.matchAll(/<form\s([^>]*)>(.*?)<\/form>/gs)].map(([, attributes, inner]) =>
-      readForm(url, attributesOf(attributes ?? ''), inner ?? ''),
-    ),
+    forms: root.querySelectorAll('form').map((form) => readForm(url, form)),
     policy: response.headers.get('content-security-policy') ?? '',
     browser,
   };
 }
 
-function readForm(pageUrl: string, attributes: Attributes, html: string): Form {
+function readForm(pageUrl: string, form: HTMLElement): Form {
   const labels = new Map(
-    [...html.matchAll(/<label\s([^>]*)>(.*?)<\/label>/gs)].map(([, label, inner]) => [
-      attributesOf(label ?? '')['for'] ?? '',
-      textOf(inner ?? ''),
-    ]),
+    form.querySelectorAll('label').map((label) => [label.getAttribute('for'), textOf(label)]),
   );
-  const fields = tags(html, 'input').map((input) => ({
-    name: input['name'] ?? '',
-    label: labels.get(input['id'] ?? '') ?? '',
-    value: input['value'] ?? '',
-    isHidden: input['type'] === 'hidden',
-    isRequired: 'required' in input,
+  const fields = form.querySelectorAll('input').map((input) => ({
+    name: input.getAttribute('name') ?? '',
+    label: labels.get(input.getAttribute('id')) ?? '',
+    value: input.getAttribute('value') ?? '',
+    isRequired: input.hasAttribute('required'),
   }));
   return {
-    method: (attributes['method'] ?? 'get').toLowerCase(),
-    action: new URL(attributes['action'] ?? '', pageUrl).href,
+    method: (form.getAttribute('method') ?? 'get').toLowerCase(),
+    action: new URL(form.getAttribute('action') ?? '', pageUrl).href,
     fields: fields.filter((field) => field.name !== ''),
-    button: innerOf(html, /<button[^>]*>(.*?)<\/button>/s, 1) ?? '',
+    button: textOf(form.querySelector('button')) ?? '',
   };
 }
 
-type Attributes = Readonly<Record<string, string>>;
-
-function tags(html: string, name: string): Attributes[] {
-  const pattern = new RegExp(`<${name}\\s((?:[^>"']|"[^"]*"|'[^']*')*)>`, 'g');
-  return [...html.matchAll(pattern)].map(([, attributes]) => attributesOf(attributes ?? ''));
-}
-
-function attributesOf(text: string): Attributes {
-  const pattern = /([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
-  return Object.fromEntries(
-    [...text.matchAll(pattern)].map(([, name = '', double, single, bare]) => [
-      name.toLowerCase(),
-      unescaped(double ?? single ?? bare ?? ''),
-    ]),
-  );
-}
-
-function innerOf(html: string, pattern: RegExp, group: number): string | null {
-  const inner = pattern.exec(html)?.[group];
-  return inner === undefined ? null : textOf(inner);
-}
-
-function textOf(html: string): string {
-  return unescaped(html.replaceAll(/<[^>]*>/g, ' '))
-    .replaceAll(/\s+/g, ' ')
-    .trim();
-}
-
-const ENTITIES: Attributes = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", '#39': "'" };
-
-function unescaped(text: string): string {
-  return text.replaceAll(/&(#?\w+);/g, (entity, name: string) => ENTITIES[name] ?? entity);
+function textOf(element: HTMLElement | null): string | null {
+  return element && element.text.replaceAll(/\s+/g, ' ').trim();
 }
