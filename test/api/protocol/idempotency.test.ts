@@ -10,13 +10,9 @@ import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
+import { createSubscription } from '../../support/fixtures/subscriptions.ts';
 
 const ADA = { customerDetails: { name: 'Ada', email: 'ada@example.com' } };
-
-async function createSubscription(api: ApiEnvironment): Promise<string> {
-  const answer = await api.call('POST', '/subscription/create', { body: subscriptionBody() });
-  return (answer.json as { subscriptionId: string }).subscriptionId;
-}
 
 async function keyRow(api: ApiEnvironment, key: string) {
   const [row] = await api.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key));
@@ -177,7 +173,7 @@ test('a key also works on a route that does not list the header [D-17]', async (
 test('a repeated cancel gets the stored answer without a second command [D-16, D-17]', async ({
   api,
 }) => {
-  const subscriptionId = await createSubscription(api);
+  const { subscriptionId } = await createSubscription(api);
   const cancel = () =>
     api.call('POST', '/subscription/merchant/cancel', {
       body: { subscriptionId },
@@ -194,7 +190,7 @@ test('a repeated cancel gets the stored answer without a second command [D-16, D
 });
 
 test('a key gets 409 with Retry-After while its first call runs [D-17]', async ({ api }) => {
-  const subscriptionId = await createSubscription(api);
+  const { subscriptionId } = await createSubscription(api);
   const body = { subscriptionId };
   let release = (): void => undefined;
   api.workflows.faults.holdExecute = new Promise((resolve) => {
@@ -218,7 +214,7 @@ test('a key gets 409 with Retry-After while its first call runs [D-17]', async (
 });
 
 test('a repeat after a 503 continues under the same command id [D-17, D-32]', async ({ api }) => {
-  const subscriptionId = await createSubscription(api);
+  const { subscriptionId } = await createSubscription(api);
   const cancel = () =>
     api.call('POST', '/subscription/merchant/cancel', {
       body: { subscriptionId },
@@ -246,7 +242,7 @@ test('a repeat after a 503 continues under the same command id [D-17, D-32]', as
 test('a repeat returns the result of an applied command whose answer was lost [D-32]', async ({
   api,
 }) => {
-  const subscriptionId = await createSubscription(api);
+  const { subscriptionId } = await createSubscription(api);
   const key = 'lost-answer';
   const cancel = () =>
     api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key });
@@ -271,7 +267,7 @@ test('a repeat returns the result of an applied command whose answer was lost [D
 test('one of many parallel calls takes over an abandoned key and does the work [D-17]', async ({
   api,
 }) => {
-  const subscriptionId = await createSubscription(api);
+  const { subscriptionId } = await createSubscription(api);
   const cancel = () =>
     api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId }, key: 'taken' });
   api.workflows.faults.isDown = true;

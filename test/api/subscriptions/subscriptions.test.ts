@@ -8,6 +8,7 @@ import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environmen
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 import { eventsOf } from '../../support/fixtures/events.ts';
+import { readSubscription } from '../../support/fixtures/subscriptions.ts';
 
 interface Created {
   subscriptionId: string;
@@ -25,12 +26,6 @@ async function create(
   expect(answer.json).toMatchObject({ subscriptionId: expect.any(String) });
   expect(answer.status).toBe(200);
   return answer.json as Created;
-}
-
-async function read(api: ApiEnvironment, subscriptionId: string): Promise<Record<string, unknown>> {
-  const answer = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
-  expect(answer.status).toBe(200);
-  return answer.json as Record<string, unknown>;
 }
 
 async function pay(api: ApiEnvironment, { fwdUrl }: Created, token: string): Promise<void> {
@@ -58,7 +53,7 @@ test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a,
   api,
 }) => {
   const { subscriptionId, createdAt } = await create(api);
-  expect(await read(api, subscriptionId)).toEqual({
+  expect(await readSubscription(api, { subscriptionId })).toEqual({
     subscriptionId,
     customerId: expect.stringMatching(/^cus_/),
     interval: 'MONTH',
@@ -115,14 +110,14 @@ test('metadata is accepted with 50 pairs, keys of 40 and values of 500 character
     Array.from({ length: 50 }, (_, at) => [String(at).padStart(40, 'k'), 'v'.repeat(500)]),
   );
   const { subscriptionId } = await create(api, { metadata, amount: 101, cycleCount: 1_000 });
-  expect((await read(api, subscriptionId))['metadata']).toEqual(metadata);
+  expect((await readSubscription(api, { subscriptionId }))['metadata']).toEqual(metadata);
 });
 
 test('a subscription with a trial reads with its length and has no intent yet [D-§4]', async ({
   api,
 }) => {
   const { subscriptionId } = await create(api, { trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
-  expect(await read(api, subscriptionId)).toMatchObject({
+  expect(await readSubscription(api, { subscriptionId })).toMatchObject({
     trialPeriodCount: 7,
     trialPeriodInterval: 'DAY',
     status: 'CREATED',
@@ -143,7 +138,7 @@ test('a subscription has no trial when the count is 0 or absent [D-12]', async (
     { trialPeriodInterval: 'DAY', upfrontAmount: 500 },
   ]) {
     const { subscriptionId } = await create(api, changes);
-    const subscription = await read(api, subscriptionId);
+    const subscription = await readSubscription(api, { subscriptionId });
     expect(subscription).not.toHaveProperty('trialPeriodCount');
     expect(subscription).not.toHaveProperty('trialPeriodInterval');
   }
@@ -218,12 +213,12 @@ test('a subscription uses the given customer unchanged, or creates one [D-11]', 
   const withGiven = await create(api, { customerId });
   const withoutOne = await create(api, { customerDetails: { name: 'Carol' } });
 
-  expect((await read(api, withGiven.subscriptionId))['customerId']).toBe(customerId);
+  expect((await readSubscription(api, withGiven))['customerId']).toBe(customerId);
   expect((await api.call('GET', `/customer/${customerId}`)).json).toEqual({
     customerId,
     customerDetails: { name: 'Bob' },
   });
-  const newCustomerId = (await read(api, withoutOne.subscriptionId))['customerId'] as string;
+  const newCustomerId = (await readSubscription(api, withoutOne))['customerId'] as string;
   expect((await api.call('GET', `/customer/${newCustomerId}`)).json).toEqual({
     customerId: newCustomerId,
     customerDetails: { name: 'Carol' },
@@ -268,7 +263,7 @@ test('a paid subscription reads with card, next date and remaining cycles [IF-2.
 }) => {
   const created = await create(api);
   await pay(api, created, 'tok_paid');
-  const subscription = await read(api, created.subscriptionId);
+  const subscription = await readSubscription(api, created);
   expect(subscription).toMatchObject({
     status: 'ACTIVE',
     remainingCycleCount: 11,
@@ -293,7 +288,7 @@ test('a cancel keeps the paid period, and a second cancel is refused [IF-4.7, D-
   const created = await create(api);
   await pay(api, created, 'tok_cancelled_later');
   const { subscriptionId } = created;
-  const { currentPeriodEnd } = await read(api, subscriptionId);
+  const { currentPeriodEnd } = await readSubscription(api, { subscriptionId });
   const cancel = () =>
     api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
 
@@ -307,7 +302,7 @@ test('a cancel keeps the paid period, and a second cancel is refused [IF-4.7, D-
     'operation_not_allowed',
     'A subscription that is ENDED cannot be cancelled.',
   );
-  expect(await read(api, subscriptionId)).toMatchObject({
+  expect(await readSubscription(api, { subscriptionId })).toMatchObject({
     status: 'ENDED',
     endReason: 'cancelled',
     nextPaymentDate: null,
