@@ -13,6 +13,7 @@ export interface IntentRecord {
   intent: typeof paymentIntents.$inferSelect;
   /** Order data of the subscription; null without a subscription. */
   order: {
+    subscriptionId: string;
     /** True if the subscription's first cycle has an amount of its own. */
     hasUpfrontAmount: boolean;
     description: string | null;
@@ -33,6 +34,8 @@ export function selectIntents(db: Db) {
       createdAt: paymentIntents.createdAt,
       intent: paymentIntents,
       order: {
+        // First, because drizzle takes the whole object for null if its first column is null.
+        subscriptionId: subscriptions.id,
         hasUpfrontAmount: sql<boolean>`${subscriptions.state}->'terms'->>'upfrontAmountMinor' is not null`,
         description: subscriptions.description,
         callbackUrl: subscriptions.callbackUrl,
