@@ -1,23 +1,12 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { createApiWorld } from './api-world.ts';
-import type { ApiWorld } from './api-world.ts';
-import { saveCard, tokenisedBody } from './payment-fixtures.ts';
+import { expect } from 'vitest';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { saveCard, tokenisedBody } from '../../support/fixtures/payments.ts';
 
 const DAY_MS = 86_400_000;
 
-let world: ApiWorld;
-
-beforeAll(async () => {
-  world = await createApiWorld();
-});
-afterEach(() => {
-  world.clock.aheadMs = 0;
-  world.payments.faults.card = null;
-});
-afterAll(() => world.close());
-
-async function charge(key: string, amount: number, body: object) {
-  const answer = await world.call('POST', '/payments/charge-tokenised-pm', {
+async function charge(api: ApiEnvironment, key: string, amount: number, body: object) {
+  const answer = await api.call('POST', '/payments/charge-tokenised-pm', {
     body: { ...body, amount },
     key,
   });
@@ -27,21 +16,23 @@ async function charge(key: string, amount: number, body: object) {
   };
 }
 
-test('the answer of a declined charge is kept under its key for 24 h, then the key charges anew [D-17]', async () => {
-  const body = tokenisedBody(await saveCard(world));
-  world.payments.faults.card = 'insufficient_funds';
-  const declined = await charge('cycle-7', 2_500, body);
+test('the answer of a declined charge is kept under its key for 24 h, then the key charges anew [D-17]', async ({
+  api,
+}) => {
+  const body = tokenisedBody(await saveCard(api));
+  api.payments.faults.card = 'insufficient_funds';
+  const declined = await charge(api, 'cycle-7', 2_500, body);
   expect(declined).toMatchObject({ status: 'FAILED', errorCode: 'insufficient_funds' });
-  world.payments.faults.card = null;
+  api.payments.faults.card = null;
 
-  world.clock.aheadMs = DAY_MS - 60_000;
-  expect(await charge('cycle-7', 2_500, body)).toEqual({ ...declined, isReplayed: true });
+  api.clock.aheadMs = DAY_MS - 60_000;
+  expect(await charge(api, 'cycle-7', 2_500, body)).toEqual({ ...declined, isReplayed: true });
 
-  world.clock.aheadMs = DAY_MS + 60_000;
-  const paid = await charge('cycle-7', 2_600, body);
+  api.clock.aheadMs = DAY_MS + 60_000;
+  const paid = await charge(api, 'cycle-7', 2_600, body);
   expect(paid).toMatchObject({ status: 'SUCCESS', isReplayed: false });
   expect(paid.intentId).not.toBe(declined.intentId);
 
-  world.clock.aheadMs = 44 * DAY_MS;
-  expect(await charge('cycle-7', 2_600, body)).toEqual({ ...paid, isReplayed: true });
+  api.clock.aheadMs = 44 * DAY_MS;
+  expect(await charge(api, 'cycle-7', 2_600, body)).toEqual({ ...paid, isReplayed: true });
 });
