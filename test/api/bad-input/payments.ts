@@ -156,13 +156,14 @@ export const PAYMENTS: Case[] = [
     'resource_not_found',
   ),
   emptyBody('a refund without an intent id [D-§7]', REFUND, 'xIntentId: is required'),
-  ...[0, -1, 1.5, '', '0', '01', '1.5', '-5', ' 5', '9'.repeat(16), true, []].map((amount): Case =>
+  ...[0, -1, 1.5, '0', '01', '1.5', '-5', ' 5', '9'.repeat(16), true, []].map((amount): Case =>
     refund(
       `a refund of ${JSON.stringify(amount)} [D-§7, D-01]`,
       { amount },
       `amount: ${REFUND_AMOUNT}`,
     ),
   ),
+  refund('a refund of an empty string [D-10]', { amount: '' }, `amount: ${REFUND_AMOUNT}`),
   refund(
     'a refund of an unknown intent [D-21]',
     { amount: '1' },
