@@ -78,6 +78,35 @@ async function call(path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
+/** Runs a command of the project against the running start. */
+function run(command: 'demo' | 'verify') {
+  const child = spawn(process.execPath, ['scripts/run.mjs', command], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part: string) => (output += part));
+  }
+  return once(child, 'close').then(([code]) => ({ code: code as number | null, output }));
+}
+
+it(
+  'npm run demo and npm run verify find every expectation met after npm start',
+  async () => {
+    const { child } = await start();
+    const demoRun = await run('demo');
+    expect(demoRun).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('Everything is as expected') as string,
+    });
+    const verifyRun = await run('verify');
+    expect(verifyRun).toMatchObject({ code: 0 });
+    expect(await interrupt(child)).toBe(0);
+  },
+  2 * READY_WITHIN_MS,
+);
+
 it(
   'npm start stops the servers that a killed start left behind, and keeps its data',
   async () => {
