@@ -2,6 +2,7 @@ import {
   createCustomer,
   getCustomer,
   getCustomers,
+  getCustomerState,
   getPaymentMethodTokens,
 } from './routes/customers/routes.ts';
 import { readDocument } from './routes/documents/routes.ts';
@@ -43,6 +44,7 @@ export const ROUTES: readonly Route[] = [
   getCustomer,
   getCustomers,
   getPaymentMethodTokens,
+  getCustomerState,
   createSubscription,
   getSubscription,
   getSubscriptions,

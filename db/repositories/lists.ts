@@ -23,11 +23,11 @@ export interface ListQuery {
   merchantId: string;
   limit: number;
   /** Rows created at this time or later. */
-  startAt: number | undefined;
+  startAt?: number | undefined;
   /** Rows created before this time. */
-  endAt: number | undefined;
+  endAt?: number | undefined;
   /** Only rows after this position. The row at the position may have been deleted. */
-  after: ListPosition | undefined;
+  after?: ListPosition | undefined;
 }
 
 /** Only records that match every given filter. A list ignores the filters of columns it does not have. */

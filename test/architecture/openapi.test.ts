@@ -86,6 +86,7 @@ describe('the OpenAPI document', () => {
       'DELETE /webhook/:webhookConfigId',
       'GET /customer',
       'GET /customer/:customerId/payment-method-tokens',
+      'GET /customer/:customerId/state',
       'GET /openapi.json',
       'GET /payments',
       'GET /payments/get-intent/:xIntentId',

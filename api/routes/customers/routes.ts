@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { findCustomer, insertCustomer } from '../../../db/repositories/customers/customers.ts';
 import type { Customer } from '../../../db/repositories/customers/customers.ts';
-import { listCustomers } from '../../../db/repositories/lists.ts';
+import { listCustomers, listSubscriptions } from '../../../db/repositories/lists.ts';
 import { listPaymentMethods } from '../../../db/repositories/customers/payment-methods.ts';
 import type { SavedMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { newId } from '../../../domain/ids.ts';
+import { nextPaymentAt, SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
@@ -166,5 +167,79 @@ export const getPaymentMethodTokens = route({
     if (!customer) throw notFound('customer');
     const methods = await listPaymentMethods(db, merchant.id, customer.id);
     return ok({ data: methods.map(presentPaymentMethod) });
+  },
+});
+
+/** More subscriptions than one customer has. */
+const STATE_SUBSCRIPTIONS_MAX = 100;
+
+/** What a merchant reads to decide about a customer's access. Rule: D-§7. */
+export const getCustomerState = route({
+  operationId: 'getCustomerState',
+  method: 'get',
+  path: '/customer/:customerId/state',
+  tag: 'Customers',
+  summary: 'Read the subscriptions and the saved payment methods of a customer',
+  description:
+    'The newest 100 subscriptions with their status and the end of the paid period, and the payment methods ' +
+    'that can be charged. A customer has paid until the latest `currentPeriodEnd`. A trial lasts until ' +
+    '`nextPaymentDate`.',
+  isExtension: true,
+  params: { customerId: customerIdParam },
+  answer: {
+    description: 'The state of the customer.',
+    schema: z.object({
+      customerId: id('cus', 'customer'),
+      subscriptions: z
+        .array(
+          z.object({
+            subscriptionId: id('sub', 'subscription'),
+            status: z.enum(SUBSCRIPTION_STATUSES),
+            currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable(),
+            nextPaymentDate: epochMs('As in the read operation of the subscription.').nullable(),
+          }),
+        )
+        .meta({ description: 'Newest first.' }),
+      paymentMethods: z.array(PaymentMethodToken),
+    }),
+    examples: [
+      {
+        summary: 'One subscription',
+        value: {
+          customerId: CUSTOMER_ID,
+          subscriptions: [
+            {
+              subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
+              status: 'ACTIVE',
+              currentPeriodEnd: 1_797_768_060_000,
+              nextPaymentDate: 1_797_768_060_000,
+            },
+          ],
+          paymentMethods: [],
+        },
+      },
+    ],
+  },
+  refusals: ['resource_not_found'],
+  handle: async ({ merchant, params: { customerId } }, { db }) => {
+    const customer = await findCustomer(db, merchant.id, customerId);
+    if (!customer) throw notFound('customer');
+    const newest = { merchantId: merchant.id, limit: STATE_SUBSCRIPTIONS_MAX };
+    const [subscriptions, methods] = await Promise.all([
+      listSubscriptions(db, newest, { customerId }),
+      listPaymentMethods(db, merchant.id, customerId),
+    ]);
+    return ok({
+      customerId,
+      subscriptions: subscriptions.map(({ id: subscriptionId, status, state }) => ({
+        subscriptionId,
+        status,
+        currentPeriodEnd: state.currentPeriodEndAt,
+        nextPaymentDate: nextPaymentAt(state),
+      })),
+      paymentMethods: methods
+        .filter((method) => method.status === 'LIVE')
+        .map(presentPaymentMethod),
+    });
   },
 });
