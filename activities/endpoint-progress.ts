@@ -15,7 +15,7 @@ export interface RecordDeps {
   logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-/** Most tries to write a breaker's row that other processes change at the same time. */
+/** Maximum number of tries to write a breaker's row while other processes change it. */
 const BREAKER_TRIES = 5;
 
 /** Attempts and released claims at one endpoint that are not recorded yet, and the resulting breaker. */
@@ -64,7 +64,7 @@ export class EndpointProgress {
     this.currentBreaker = afterAttempt(this.currentBreaker, outcome);
   }
 
-  /** Adds claimed deliveries that were not sent. The next record releases their claims. */
+  /** Adds claimed deliveries that were not sent. The next call of `recordProgress` releases their claims. */
   release(deliveries: readonly ClaimedDelivery[]): void {
     this.unsent.push(...deliveries);
   }

@@ -26,8 +26,9 @@ export interface PaymentDeps extends SendBudgetDeps {
 export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
-     * Charges an order once. Opens the order's attempt, or finds the attempt of an earlier call, and sends
-     * it or looks it up. A repeat never charges again, and a decline stays a decline. While an attempt of
+     * Charges an order once. Opens an attempt for the order, or continues the attempt that an earlier call
+     * opened. Sends its charge to the gateway, or asks the gateway whether it made that charge. A repeat
+     * never charges again, and a decline stays a decline. While an attempt of
      * the intent is undecided, no other attempt is opened. `pending`: call again later. Throws, retryably,
      * if the database does not answer, or if the gateway does not answer while the token is redeemed.
      * `nowAt` is real time. `lookups` is the number of earlier look-ups that found no outcome. Rules: D-35,

@@ -25,7 +25,8 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // A completed session may be a repeat of this order. Only the redeemed card can show that.
+      // Continue if the session is completed: this call may repeat the order that completed it. Only the
+      // redeemed card shows whether it does.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

@@ -54,8 +54,9 @@ export function createTransitionActivities(deps: TransitionDeps) {
     },
 
     /**
-     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided`: manual review has
-     * decided the open attempt, and the decision is not recorded yet.
+     * Loads the subscription's row, for a workflow that needs a resync. `isReviewDecided` is true if an
+     * operator has decided the open attempt in manual review, and the decision is not yet part of the
+     * subscription's state.
      */
     async loadSubscription(ref: {
       merchantId: string;

@@ -39,9 +39,9 @@ export interface WebhookActivities {
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * Makes the dispatcher deliver a stream, and waits at most 3 s for its round. Always returns that no
-   * delivery remains, because the endpoint queues send the remaining ones. So a `webhookStream` workflow
-   * of an earlier release ends.
+   * For `webhookStream` workflows of an earlier release. Submits the stream to the dispatcher and waits at
+   * most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that the calling workflow
+   * ends. The endpoint queues send what is not delivered yet.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }

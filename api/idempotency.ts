@@ -24,7 +24,7 @@ type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 export interface KeyedCall {
   /** Null if the request has no key. */
   readonly keyUse: KeyUse | null;
-  /** Aborts 3 s before the caller gets 503. */
+  /** Aborts 3 s before the request's deadline. At the deadline a caller without an answer gets 503. */
   readonly late: AbortSignal;
 }
 
@@ -74,8 +74,8 @@ export interface Execution {
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Null for a call with a key. Without a key the caller cannot repeat the command. So when this signal
-   * aborts, 3 s before the caller gets 503, work without an outcome must be voided.
+   * Aborts 3 s before the request's deadline. Work without an outcome must then be voided, because a caller
+   * without a key cannot repeat the command to learn the outcome. Null for a call with a key.
    */
   readonly giveUp: AbortSignal | null;
 }
@@ -152,7 +152,10 @@ async function keep(
   await storeAnswer(db, use, owner, { httpStatus: status, body: text }, expiresAt);
 }
 
-/** Returns the stored answer. Its body had the route's type when it was stored. */
+/**
+ * Returns the stored answer. `Answer<never>` fits every route: the body had the route's type when it was
+ * stored.
+ */
 function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
   return { status: httpStatus, text: body, isReplayed: true };
 }

@@ -80,7 +80,11 @@ async function settle(
   }
 }
 
-/** Makes a workflow book the decision or watch for a late charge. False if the sweep has to do this later. */
+/**
+ * Wakes the workflow that records the decision, and waits until the workflow has recorded it. If the
+ * attempt was decided as not paid, also starts the watch for a late charge. Returns false if the sweep must
+ * do this work later.
+ */
 async function haveBooked(place: Place, review: ListedReview): Promise<boolean> {
   const temporal = createTemporalClient(place);
   const { taskQueuePrefix } = place;

@@ -62,7 +62,10 @@ export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void 
   );
 }
 
-/** Returns the names and codes of an error and its causes, which contain no values of statements. */
+/**
+ * Returns the name and the code of an error and of each of its causes. Names and codes are safe to log:
+ * unlike messages, they never contain the values of an SQL statement.
+ */
 export function causesOf(thrown: unknown): string[] {
   return chainOf(thrown).map(({ name, code }) => (code === '' ? name : `${name} ${code}`));
 }

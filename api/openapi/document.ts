@@ -118,7 +118,8 @@ const IF_NONE_MATCH: JsonSchema = {
 function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
   if (listed === undefined) return [];
   const reference = { $ref: '#/components/parameters/IdempotencyKey' };
-  // OpenAPI ignores `x-extension` beside a reference, so an extension repeats the parameter.
+  // OpenAPI ignores `x-extension` next to a `$ref`. So where the header is an extension, the parameter is
+  // written out.
   return [listed === 'listed' ? reference : { ...IDEMPOTENCY_KEY, 'x-extension': true }];
 }
 

@@ -1,7 +1,10 @@
 import type postgres from 'postgres';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 
-/** Longer than the claims of killed workers, the sweeps that follow, and the first look-ups. */
+/**
+ * Time limit of `settle`. In this time the claims of killed workers expire, the sweeps after that find the
+ * open work, and the first gateway look-ups end.
+ */
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 

@@ -24,7 +24,10 @@ export interface RunOptions {
 /** The system, the load and the faults of a run. */
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
-/** Prepares load, faults and receivers on the running system `start`. The records go to files in `folder`. */
+/**
+ * Prepares the load, the faults and the webhook receiver on the running system `start`. The client's
+ * answers and the received webhooks are written to files in `folder`.
+ */
 export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });

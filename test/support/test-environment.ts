@@ -41,7 +41,9 @@ import { eventsOf, insertSubscription, stateOf } from './subscriptions.ts';
 import type { NewSubscription } from './subscriptions.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
-/** A short budget, because a test of an unknown outcome waits until it ends. */
+/**
+ * The send budget is short, because a test with an unknown outcome waits until the whole budget is used up.
+ */
 const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 
 /** For charges that arrive after the gateway client's timeout of 2 s. */
@@ -275,7 +277,10 @@ export async function createEnvironment<Server extends TemporalPlace>(
   };
 }
 
-/** Local activities that fail at once, so that the task queues run them. */
+/**
+ * Activities that fail at once. When one fails as a local activity, the workflow schedules it as a normal
+ * activity, and a worker of another process runs it.
+ */
 function refusing(activities: Activities): Activities {
   const refuse = () => Promise.reject(new Error('no local activities here'));
   const names = Object.keys(activities).map((name) => [name, refuse]);

@@ -16,8 +16,8 @@ const SWEEPS_PER_RUN = 100;
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * Runs a sweep every 10 s, also after a sweep that failed. One workflow replaces a cron job with a lock:
- * sweeps never overlap, with any number of workers.
+ * Runs a sweep every 10 s, also after a sweep that failed. A single workflow does this, so sweeps never
+ * overlap, however many workers run. A cron job would need a lock for that.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({
