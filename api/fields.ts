@@ -66,8 +66,7 @@ export function ignoredFields(shape: Shape, body: unknown): string[] {
   return Object.entries(body).flatMap(([name, given]) => {
     const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
     if (schema === undefined) return [name];
-    const { data } = schema.safeParse(given);
-    return ignoredIn(name, given, data);
+    return isPlainObject(given) ? ignoredIn(name, given, schema.safeParse(given).data) : [];
   });
 }
 

@@ -134,7 +134,10 @@ const IGNORED_NAMES_MAX = 20;
 function nameIgnoredFields(ctx: Context, shape: Shape = {}): void {
   const ignored = ignoredFields(shape, ctx.state.body).slice(0, IGNORED_NAMES_MAX);
   if (ignored.length === 0) return;
-  const names = ignored.map((name) => encodeURIComponent(name.slice(0, IGNORED_NAME_MAX)));
+  // The conversion to UTF-8 replaces lone surrogates, which encodeURIComponent refuses.
+  const names = ignored.map((name) =>
+    encodeURIComponent(Buffer.from(name.slice(0, IGNORED_NAME_MAX)).toString()),
+  );
   ctx.set('Ignored-Fields', names.join(', '));
 }
 

@@ -65,6 +65,8 @@ test('the answer names the ignored fields of the body [D-10]', async ({ api }) =
     'customerDetails.title, customerDetails.customerAddress.planet, colour, gr%C3%B6%C3%9Fe%0D%0A',
   );
   expect((await create(api, {})).headers).not.toHaveProperty('ignored-fields');
+  const odd = await create(api, { '\ud800': 1, [`${'x'.repeat(63)}😀`]: 2 });
+  expect(odd.headers['ignored-fields']).toBe(`%EF%BF%BD, ${'x'.repeat(63)}%EF%BF%BD`);
 });
 
 test.for(ROUTES.map(({ method, path }) => [method.toUpperCase(), path] as const))(
