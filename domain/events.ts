@@ -63,6 +63,8 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
+  /** Only for `subscription.unpaid`: why the cycle was declined, and the next automatic retry or null. */
+  dunning?: { errorCode: string | null; nextRetryAt: number | null };
 }
 
 export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
@@ -171,6 +173,7 @@ export function subscriptionEventBody(
     nextPaymentDate: draft.nextPaymentAt,
     currentPeriodEnd: draft.currentPeriodEndAt,
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
+    ...draft.dunning,
     metadata: facts.metadata ?? {},
   };
 }

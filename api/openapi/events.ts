@@ -113,6 +113,17 @@ const SubscriptionEvent = z.object({
     .enum(END_REASONS)
     .optional()
     .meta({ description: 'Only when ENDED.', ...EXTENSION }),
+  errorCode: declineCode
+    .nullable()
+    .optional()
+    .meta({
+      description: 'Why the cycle was declined. Only in subscription.unpaid.',
+      ...EXTENSION,
+    }),
+  nextRetryAt: epochMs('The next automatic retry, or null. Only in subscription.unpaid.')
+    .nullable()
+    .optional()
+    .meta(EXTENSION),
   metadata: pairs,
 });
 

@@ -62,18 +62,23 @@ export function subscriptionEvent(
   at: number,
   cycle?: { intentId: string; cycleNumber: number; amountMinor: number },
 ): EventDraft {
+  const { owed } = state;
+  const unpaid = type === 'subscription.unpaid' ? owed : null;
   return {
     type,
     at,
     status: state.status,
     amountMinor: cycle?.amountMinor ?? state.terms.amountMinor,
     currency: state.terms.currency,
-    intentId: cycle?.intentId ?? null,
-    cycleNumber: cycle?.cycleNumber ?? null,
+    intentId: (cycle ?? unpaid)?.intentId ?? null,
+    cycleNumber: (cycle ?? unpaid)?.cycleNumber ?? null,
     remainingCycleCount: remainingCycleCount(state),
     nextPaymentAt: nextPaymentAt(state),
     currentPeriodEndAt: state.currentPeriodEndAt,
     endReason: state.endReason,
+    ...(unpaid && {
+      dunning: { errorCode: unpaid.lastDeclineCode, nextRetryAt: unpaid.nextRetryAt },
+    }),
   };
 }
 

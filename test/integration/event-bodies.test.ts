@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
+import { unpaidIn } from '../support/unpaid.ts';
 
 const NOW = Date.parse('2027-01-31T12:00:00Z');
 const NEXT = Date.parse('2027-02-28T12:00:00Z');
@@ -80,4 +81,41 @@ test('the events of a payment carry every field of their type and no other [D-45
     currentPeriodEnd: NEXT,
     metadata: { plan: 'letters' },
   });
+});
+
+test('subscription.unpaid names the cycle, the reason and the next automatic retry [D-52]', async ({
+  env,
+}) => {
+  const unpaidEvents = async (code: string) => {
+    const { ref } = await unpaidIn(env, code);
+    const { owed } = await env.state(ref);
+    const events = await env.events(ref);
+    return { owed, events: events.filter((event) => event['eventType'] === 'subscription.unpaid') };
+  };
+  const soft = await unpaidEvents('insufficient_funds');
+  expect(soft.events).toEqual([
+    {
+      eventId: expect.stringMatching(/^evt_/),
+      eventType: 'subscription.unpaid',
+      eventTime: Date.parse('2027-02-10T00:00:00Z'),
+      sequence: expect.any(Number),
+      subscriptionId: expect.stringMatching(/^sub_/),
+      customerId: expect.stringMatching(/^cus_/),
+      status: 'UNPAID',
+      amount: 1_999,
+      currency: 'USD',
+      intentId: soft.owed?.intentId,
+      cycleNumber: 2,
+      remainingCycleCount: 2,
+      nextPaymentDate: Date.parse('2027-02-10T04:00:00Z'),
+      currentPeriodEnd: Date.parse('2027-02-10T00:00:00Z'),
+      errorCode: 'insufficient_funds',
+      nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
+      metadata: {},
+    },
+  ]);
+  const hard = await unpaidEvents('stolen_card');
+  expect(hard.events).toEqual([
+    expect.objectContaining({ errorCode: 'stolen_card', nextRetryAt: null, nextPaymentDate: null }),
+  ]);
 });
