@@ -111,7 +111,7 @@ describe('a subscription in a leap year', () => {
     expect(await subscription.news(3)).toEqual([
       '2028-04-30 09:30 intent.created CREATED 1999 USD',
       '2028-04-30 09:30 intent.failed FAILED 1999 USD, insufficient_funds',
-      '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, next 2028-04-30 13:30',
+      '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, insufficient_funds, cycle 4, 9 left, next 2028-04-30 13:30',
     ]);
     expect(await subscription.read()).toMatchObject({ status: 'UNPAID', remainingCycleCount: 9 });
 
