@@ -138,6 +138,7 @@ export interface SetupEventDraft {
   setupMethodId: string;
   paymentMethodId: string;
   customerId: string;
+  metadata: Record<string, string> | null;
 }
 
 /** The flat JSON body of a setup session's event. Rules: D-50, D-52. */
@@ -151,6 +152,7 @@ export function setupEventBody(
     pmId: draft.paymentMethodId,
     customerId: draft.customerId,
     status: 'SUCCESS',
+    metadata: draft.metadata ?? {},
   };
 }
 

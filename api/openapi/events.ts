@@ -135,6 +135,7 @@ const SetupMethodEvent = z.object({
   pmId: id('pmt', 'saved payment method'),
   customerId: id('cus', 'customer'),
   status: z.literal('SUCCESS'),
+  metadata: pairs.meta(EXTENSION),
 });
 
 /** The body of an event, by the first part of its type. */
@@ -193,6 +194,7 @@ const EXAMPLES = {
     pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
     customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
     status: 'SUCCESS',
+    metadata: {},
   },
 };
 

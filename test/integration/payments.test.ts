@@ -291,6 +291,7 @@ describe('a setup session', () => {
         pmId: method?.id,
         customerId,
         status: 'SUCCESS',
+        metadata: { plan: 'oolong' },
       },
     ]);
   });

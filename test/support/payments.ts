@@ -102,7 +102,7 @@ export function paymentsIn(env: TestEnvironment) {
           storeFrontId: null,
           billingDetails: DETAILS,
           callbackUrl: 'https://merchant.example/back',
-          metadata: null,
+          metadata: { plan: 'oolong' },
           phoneNumberRequired: false,
           createdAt: Date.now(),
           expiresAt,

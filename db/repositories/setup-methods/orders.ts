@@ -82,8 +82,8 @@ export async function completeSetupMethod(
       .where(isSession(ref));
     await setMethodStatus(tx, ref.merchantId, paymentMethodId, 'LIVE');
     const { merchantId, setupMethodId } = ref;
-    const { customerId } = session;
-    const draft = { at: nowAt, setupMethodId, paymentMethodId, customerId };
+    const { customerId, metadata } = session;
+    const draft = { at: nowAt, setupMethodId, paymentMethodId, customerId, metadata };
     await appendEvents(tx, { merchantId, streamId: setupMethodId }, [
       {
         type: 'setup_method.success',
