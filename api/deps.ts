@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts';
 import type { RandomBytes } from '../domain/ids.ts';
-import type { PublishedTestCard } from '../gateways/port.ts';
+import type { ForcedDeclines, PublishedTestCard } from '../gateways/port.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { PaymentWorkflows } from '../temporal/payment-workflows.ts';
@@ -37,6 +37,8 @@ export interface ApiDeps {
   readonly credentialPepper: string;
   /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
+  /** Makes the sandbox gateway decline later charges. Throws `service_unavailable` if it does not answer. */
+  readonly declineNext: (order: ForcedDeclines) => Promise<void>;
   /** Test card numbers that hosted pages show in test mode. */
   readonly testCards: readonly PublishedTestCard[];
   /** Encrypts webhook secrets for the database. Each ciphertext is bound to its configuration's id. */

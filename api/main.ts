@@ -79,6 +79,7 @@ const app = createApp({
   credentialPepper: config.credentialPepper,
   tokeniserUrl: gateway.tokeniserUrl,
   testCards: gateway.testCards,
+  declineNext: (order) => gateway.declineNext(order),
   sealing: createSealing(config.encryptionKey),
   endpointProblem: (endpoint) =>
     endpointProblem(endpoint, { allowLoopback: config.webhookAllowLoopback }),

@@ -31,6 +31,7 @@ import {
   getUpcomingCharges,
 } from './routes/subscriptions/read.ts';
 import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
+import { declineNext } from './routes/test-helpers/routes.ts';
 import {
   createWebhook,
   deleteWebhook,
@@ -73,6 +74,7 @@ export const ROUTES: readonly Route[] = [
   createTestClock,
   advanceTestClock,
   getTestClock,
+  declineNext,
 ];
 
 /** Everything that the OpenAPI document describes. */

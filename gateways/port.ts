@@ -21,6 +21,14 @@ export interface ChargeReference {
   readonly paymentMethodId: string;
 }
 
+/** The next `count` charges of a subscription or of a payment method are declined with `code`. */
+export interface ForcedDeclines {
+  readonly subscriptionId: string | null;
+  readonly paymentMethodId: string | null;
+  readonly code: DeclineCode;
+  readonly count: number;
+}
+
 export interface ChargeRequest {
   /** Idempotency key, the same for every send of one attempt. */
   readonly key: string;

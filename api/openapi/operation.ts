@@ -10,6 +10,7 @@ export const TAGS = {
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
   'Test clocks': 'Advance the time of test subscriptions: a year in seconds.',
+  'Test helpers': 'Steer the sandbox gateway.',
   Document: 'This document.',
 } as const;
 

@@ -1,8 +1,10 @@
 import { isDeclineCode } from '../../domain/declines.ts';
+import { DomainError } from '../../domain/errors.ts';
 import { GatewayRejectedRequest, REFUND_REFUSALS } from '../port.ts';
 import type {
   ChargeRequest,
   DecidedCharge,
+  ForcedDeclines,
   PaymentGateway,
   SavedCard,
   SaveMethodOutcome,
@@ -23,6 +25,8 @@ export interface SandboxClientOptions {
 }
 
 export interface SandboxClient extends PaymentGateway {
+  /** Throws `service_unavailable` if the gateway does not confirm the order. Rule: D-61. */
+  declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
   close(): Promise<void>;
 }
@@ -98,6 +102,15 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       });
       const body = accepted(sent);
       return body === null ? unknown(sent) : (saved(body) ?? unknown(sent));
+    },
+
+    declineNext: async ({ subscriptionId, paymentMethodId, code, count }) => {
+      const target = subscriptionId === null ? { paymentMethodId } : { subscriptionId };
+      const body = { ...target, code, count };
+      const sent = await exchange.send({ method: 'POST', path: '/control/declines', body });
+      if (sent.kind === 'not_sent' || accepted(sent) === null) {
+        throw new DomainError('service_unavailable');
+      }
     },
 
     close: () => exchange.close(),

@@ -101,6 +101,7 @@ describe('the OpenAPI document', () => {
       'POST /subscription/merchant/pause',
       'POST /test-clock/advance',
       'POST /test-clock/create',
+      'POST /test-helpers/decline-next',
       'POST /webhook',
     ]);
     const listed = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed');

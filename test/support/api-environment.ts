@@ -11,6 +11,7 @@ import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
+import type { ForcedDeclines } from '../../gateways/port.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
@@ -99,6 +100,7 @@ export async function createApiEnvironment({
   const workflows = createFakeWorkflows(db, now);
   const payments = createFakePayments(db, now);
   const initial = [clock, workflows.faults, payments.faults].map((it) => [it, { ...it }] as const);
+  const forcedDeclines: ForcedDeclines[] = [];
   const logLines: Record<string, unknown>[] = [];
   const logger = createLogger(
     { name: 'api-test' },
@@ -122,6 +124,7 @@ export async function createApiEnvironment({
     credentialPepper: PEPPER,
     tokeniserUrl: TOKENISER_URL,
     testCards: [{ number: '4242424242424242', label: 'pays' }],
+    declineNext: async (order) => void forcedDeclines.push(order),
     sealing: createSealing(randomBytes(32)),
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
   });
@@ -145,6 +148,8 @@ export async function createApiEnvironment({
     db,
     workflows,
     payments,
+    /** What the API asked the sandbox gateway to decline. */
+    forcedDeclines,
     logLines,
     merchant,
     other,

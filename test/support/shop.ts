@@ -52,6 +52,7 @@ export async function openShop(env: TestEnvironment) {
     credentialPepper: PEPPER,
     tokeniserUrl: env.gateway.tokeniserUrl,
     testCards: env.gateway.testCards,
+    declineNext: (order) => env.gateway.declineNext(order),
     sealing: env.sealing,
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: true }),
   });

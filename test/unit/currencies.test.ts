@@ -22,7 +22,7 @@ const NOT_IN_TABLE = ['XAD'];
 const NOT_CHARGEABLE = ['BGN', 'BOV', 'CHE', 'CHW', 'CLF', 'COU', 'MXV', 'USN', 'UYI', 'UYW'];
 
 describe('currency table', () => {
-  it('has the same codes as dinero.js, except for the listed ones [D-02]', () => {
+  it('has every code of dinero.js except XAD [D-02]', () => {
     const theirs = Object.keys(dinero).filter((code) => !NOT_IN_TABLE.includes(code));
     expect([...active.map((row) => row.code), ...NOT_CHARGEABLE].toSorted()).toEqual(
       theirs.toSorted(),
@@ -110,11 +110,11 @@ describe('amount limits', () => {
     ['HUF', 323.46181085, 32_347],
     ['ISK', 120.56410863, 121],
     ['UGX', 3914.66823395, 3_915],
-  ])('start for %s, at a rate of %d for 1 USD, at %i [D-03]', (code, _rate, minimum) => {
+  ])('have the minimum of %s, with a rate of %d to 1 USD, at %i [D-03]', (code, _rate, minimum) => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 
-  it('end at 99,999,999, or at more nines where that is worth less than 10,000 USD [D-03]', () => {
+  it('have the maximum 99,999,999, with more nines in a currency in which that is less than 10,000 USD [D-03]', () => {
     expect(['USD', 'EUR', 'JPY', 'INR', 'KWD'].map((code) => currencyOf(code)?.maximum)).toEqual(
       Array(5).fill(99_999_999),
     );
@@ -137,10 +137,13 @@ it.each([
   ['USD', 50],
   ['JPY', 79],
   ['KWD', 154],
-])('a charge outside the cycles in %s may be as small as %i [D-03]', (code, least) => {
-  expect(amountProblem(least, code, 'charge')).toBeNull();
-  expect(amountProblem(least - 1, code, 'charge')).toBe(`must be at least ${least} in ${code}`);
-});
+])(
+  'the minimum in %s for a charge that belongs to no billing cycle is %i [D-03]',
+  (code, least) => {
+    expect(amountProblem(least, code, 'charge')).toBeNull();
+    expect(amountProblem(least - 1, code, 'charge')).toBe(`must be at least ${least} in ${code}`);
+  },
+);
 
 describe('amountProblem', () => {
   it('accepts 1.01 USD and refuses 1.00 USD [D-03]', () => {
@@ -253,7 +256,7 @@ describe('withOverrides', () => {
     ['EUR.active must be true or false', { EUR: { active: 'no' } }],
     ['EUR.asOf must be a date, YYYY-MM-DD', { EUR: { asOf: 'today' } }],
     ['CLF.minimum must be a positive integer', { CLF: { active: true } }],
-  ])('refuses a file where %s [D-03]', (message, json) => {
+  ])('refuses an invalid file with the message: %s [D-03]', (message, json) => {
     expect(() => withOverrides(CURRENCIES, json)).toThrow(`Currency overrides: ${message}`);
   });
 });

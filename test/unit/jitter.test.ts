@@ -17,7 +17,7 @@ function subscribed(terms = {}): Simulation {
   return simulation;
 }
 
-test('a renewal is charged after its due date by the jitter, and no due date changes [D-05]', () => {
+test('the jitter delays the charge of a renewal and changes no due date [D-05]', () => {
   const simulation = subscribed();
   simulation.runTo('2026-02-28T12:06:59.999Z');
   expect(iso(simulation.sends)).toEqual(['2026-01-31T12:00:00.000Z']);
@@ -79,7 +79,7 @@ test('no charge is made when a pause or cancel comes between due date and charge
   }
 });
 
-test('a state without jitter has no jitterMs field, as in every recorded history [D-05]', () => {
+test('a state without jitter has no jitterMs field, so that older histories replay [D-05]', () => {
   expect(new Simulation('2026-01-31T12:00:00Z').state).not.toHaveProperty('jitterMs');
   expect(subscribed().state.jitterMs).toBe(420_000);
 });

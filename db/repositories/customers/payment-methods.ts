@@ -104,3 +104,13 @@ export async function setMethodStatus(
     .set({ status })
     .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
 }
+
+/** True if the merchant has this method, in any status. Rule: D-21. */
+export async function hasMethod(db: Db, merchantId: string, id: string): Promise<boolean> {
+  if (!isId('pmt', id)) return false;
+  const rows = await db
+    .select({ id: paymentMethods.id })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+  return rows.length > 0;
+}

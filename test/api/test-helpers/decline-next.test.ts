@@ -1,0 +1,49 @@
+import { expect } from 'vitest';
+import { expectError } from '../../support/answers.ts';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { saveCard } from '../../support/fixtures/payments.ts';
+import { createSubscription } from '../../support/fixtures/subscriptions.ts';
+
+const declineNext = (api: ApiEnvironment, body: object, options: object = {}) =>
+  api.call('POST', '/test-helpers/decline-next', { body, ...options });
+
+test('the next charges of a subscription or a method are declined once for each key [D-61]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await createSubscription(api);
+  const { pmId } = await saveCard(api);
+  for (let call = 0; call < 2; call += 1) {
+    const answer = await declineNext(
+      api,
+      { subscriptionId, code: 'stolen_card', count: 3 },
+      { key: 'decline-1' },
+    );
+    expect([answer.status, answer.text]).toEqual([200, '{}']);
+  }
+  expect((await declineNext(api, { pmId, code: 'expired_card' })).status).toBe(200);
+  expect(api.forcedDeclines).toEqual([
+    { subscriptionId, paymentMethodId: null, code: 'stolen_card', count: 3 },
+    { subscriptionId: null, paymentMethodId: pmId, code: 'expired_card', count: 1 },
+  ]);
+});
+
+test('a decline is refused without one target, for an unknown code and for a foreign record [D-21, D-61]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await createSubscription(api);
+  const before = api.forcedDeclines.length;
+  const code = 'card_declined';
+  const target = 'body: must have either subscriptionId or pmId';
+  expectError(await declineNext(api, { code }), 400, 'bad_request', target);
+  const both = await declineNext(api, { subscriptionId, pmId: 'pmt_1', code });
+  expectError(both, 400, 'bad_request', target);
+  expect((await declineNext(api, { subscriptionId, code: 'sunspots' })).text).toContain(
+    'code: must be one of card_declined, ',
+  );
+  const foreign = await declineNext(api, { subscriptionId, code }, { as: api.other });
+  expectError(foreign, 400, 'resource_not_found', 'There is no such subscription.');
+  const unknown = await declineNext(api, { pmId: 'pmt_1', code });
+  expectError(unknown, 400, 'resource_not_found', 'There is no such payment method.');
+  expect(api.forcedDeclines).toHaveLength(before);
+});

@@ -1,0 +1,37 @@
+import { expect } from 'vitest';
+import { onDevServer as test } from '../support/environment.ts';
+import { payOnPage } from '../support/payer.ts';
+
+test('a renewal is declined with the code that the merchant asked for [D-61]', async ({ shop }) => {
+  const now = Date.parse('2027-01-10T12:00:00Z');
+  const { testClockId } = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', {
+    now,
+  });
+  const { subscriptionId, fwdUrl } = await shop.merchant.post<{
+    subscriptionId: string;
+    fwdUrl: string;
+  }>('/subscription/create', {
+    amount: 1_999,
+    currency: 'USD',
+    interval: 'MONTH',
+    intervalCount: 1,
+    cycleCount: 12,
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    callbackUrl: 'https://shop.example/thanks',
+    testClockId,
+  });
+  await payOnPage(fwdUrl);
+  const decline = { subscriptionId, code: 'insufficient_funds' };
+  await shop.merchant.post('/test-helpers/decline-next', decline);
+  await shop.merchant.post('/test-clock/advance', {
+    testClockId,
+    to: Date.parse('2027-02-10T12:00:00Z'),
+  });
+  const { data } = await shop.merchant.get<{ data: { chargeAttempts: object[] }[] }>(
+    `/payments?subscriptionId=${subscriptionId}`,
+  );
+  expect(data.map(({ chargeAttempts }) => chargeAttempts)).toMatchObject([
+    [{ status: 'FAILED', errorCode: 'insufficient_funds' }],
+    [{ status: 'SUCCESS' }],
+  ]);
+});
