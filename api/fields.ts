@@ -53,21 +53,28 @@ export function readFields<S extends Shape>(
 export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
   if (!isPlainObject(body)) return body;
   const isAbsent = ([name, value]: [string, unknown]): boolean =>
-    value === '' && !kept.includes(name) && shape[name]?.safeParse(undefined).success === true;
+    value === '' && !kept.includes(name) && isOptional(shape, name);
   return Object.fromEntries(Object.entries(body).filter((entry) => !isAbsent(entry)));
 }
 
+/** The shape has no field of an inherited name such as `toString`. */
+function isOptional(shape: Shape, name: string): boolean {
+  return Object.hasOwn(shape, name) && shape[name]?.safeParse(undefined).success === true;
+}
+
 /**
- * The paths of fields in a valid body that the shape does not have, in the order of the body:
- * `customerDetails.title`. Rule: D-10.
+ * The paths of fields in a body that the shape does not have, in the order of the body:
+ * `customerDetails.title`. `fields` is what {@link readFields} read from this body. Rule: D-10.
  */
-export function ignoredFields(shape: Shape, body: unknown): string[] {
+export function ignoredFields(
+  shape: Shape,
+  body: unknown,
+  fields: Readonly<Record<string, unknown>>,
+): string[] {
   if (!isPlainObject(body)) return [];
-  return Object.entries(body).flatMap(([name, given]) => {
-    const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
-    if (schema === undefined) return [name];
-    return isPlainObject(given) ? ignoredIn(name, given, schema.safeParse(given).data) : [];
-  });
+  return Object.entries(body).flatMap(([name, given]) =>
+    Object.hasOwn(shape, name) ? ignoredIn(name, given, fields[name]) : [name],
+  );
 }
 
 /** A field that the schema does not know is missing in the parsed object. */

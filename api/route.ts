@@ -80,7 +80,8 @@ export function route<
   Query extends Shape = NoFields,
   Body extends Shape = NoFields,
 >(declaration: Declaration<Path, Query, Body, Schema>): Route {
-  const { handle, isTestOnly, query, body, ...described } = declaration;
+  const { handle, isTestOnly, ...operation } = declaration;
+  const { query, body } = operation;
   const serve = (deps: ApiDeps) => async (ctx: Context) => {
     const merchant = callerOf(ctx);
     if (isTestOnly && merchant.mode !== 'test') {
@@ -94,15 +95,10 @@ export function route<
       keyUse: declaration.idempotencyKey === undefined ? null : keyUseOf(ctx),
       late: ctx.state.late,
     };
-    nameIgnoredFields(ctx, body?.fields);
+    nameIgnoredFields(ctx, body?.fields ?? {}, call.body);
     send(ctx, await handle(call, deps));
   };
-  return {
-    ...described,
-    ...(query === undefined ? {} : { query }),
-    ...(body === undefined ? {} : { body }),
-    serve,
-  };
+  return { ...operation, serve };
 }
 
 function readBody<Body extends Shape>(
@@ -121,22 +117,23 @@ function readQuery<Query extends Shape>(shape: Query, sent: Context['query']): F
   const unknown = Object.keys(sent).filter((name) => !Object.hasOwn(shape, name));
   return readFields(shape, sent, () =>
     unknown.map((name) => ({
-      field: name.slice(0, IGNORED_NAME_MAX),
+      field: name.slice(0, SHOWN_NAME_MAX),
       message: 'is not a parameter of this request',
     })),
   );
 }
 
-const IGNORED_NAME_MAX = 64;
+/** Longest name of a field or a parameter in an answer, in characters. */
+const SHOWN_NAME_MAX = 64;
 const IGNORED_NAMES_MAX = 20;
 
 /** Names the fields of the body that were ignored, in the header `Ignored-Fields`. Rule: D-10. */
-function nameIgnoredFields(ctx: Context, shape: Shape = {}): void {
-  const ignored = ignoredFields(shape, ctx.state.body).slice(0, IGNORED_NAMES_MAX);
+function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): void {
+  const ignored = ignoredFields(shape, ctx.state.body, fields).slice(0, IGNORED_NAMES_MAX);
   if (ignored.length === 0) return;
   // The conversion to UTF-8 replaces lone surrogates, which encodeURIComponent refuses.
   const names = ignored.map((name) =>
-    encodeURIComponent(Buffer.from(name.slice(0, IGNORED_NAME_MAX)).toString()),
+    encodeURIComponent(Buffer.from(name.slice(0, SHOWN_NAME_MAX)).toString()),
   );
   ctx.set('Ignored-Fields', names.join(', '));
 }

@@ -35,6 +35,7 @@ test('an optional field that is an empty string counts as absent [D-10]', async 
   for (const name of ['description', 'upfrontAmount', 'trialPeriodCount', 'metadata']) {
     expect(shown).not.toHaveProperty(name);
   }
+  expect((await create(api, { toString: '', constructor: '' })).status).toBe(200);
   const refused = await create(api, { callbackUrl: '', currency: '' });
   expectError(
     refused,
