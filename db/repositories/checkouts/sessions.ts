@@ -13,6 +13,7 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
+import { isRecord } from '../is-record.ts';
 
 /** The stored form of a checkout URL's token. */
 export function hashCheckoutToken(token: string): Buffer {
@@ -57,24 +58,16 @@ export async function findCheckout(db: Db, token: string) {
     .from(checkoutSessions)
     .innerJoin(
       subscriptions,
-      and(
-        eq(subscriptions.merchantId, checkoutSessions.merchantId),
-        eq(subscriptions.id, checkoutSessions.subscriptionId),
-      ),
+      isRecord(subscriptions, checkoutSessions.merchantId, checkoutSessions.subscriptionId),
     )
-    .innerJoin(
-      customers,
-      and(
-        eq(customers.merchantId, subscriptions.merchantId),
-        eq(customers.id, subscriptions.customerId),
-      ),
-    )
+    .innerJoin(customers, isRecord(customers, subscriptions.merchantId, subscriptions.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, subscriptions.merchantId),
-        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      isRecord(
+        paymentMethods,
+        subscriptions.merchantId,
+        sql`${subscriptions.state}->>'paymentMethodId'`,
       ),
     )
     .where(opensWith(token, 'subscription'));
@@ -146,7 +139,7 @@ export async function fillInCustomer(
   { merchantId, customerId }: { merchantId: string; customerId: string },
   given: GivenDetails,
 ): Promise<void> {
-  const isCustomer = and(eq(customers.merchantId, merchantId), eq(customers.id, customerId));
+  const isCustomer = isRecord(customers, merchantId, customerId);
   const [customer] = await tx
     .select({ details: customers.details })
     .from(customers)
@@ -168,8 +161,5 @@ export function filledIn(details: CustomerDetails, given: GivenDetails): Custome
 }
 
 function isSubscription(ref: CheckoutRef) {
-  return and(
-    eq(subscriptions.merchantId, ref.merchantId),
-    eq(subscriptions.id, ref.subscriptionId),
-  );
+  return isRecord(subscriptions, ref.merchantId, ref.subscriptionId);
 }

@@ -2,6 +2,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { checkoutTries } from '../../schema/checkout-tries.ts';
+import { isRecord } from '../is-record.ts';
 
 /** Identifies the session of a hosted page. */
 export interface SessionRef {
@@ -74,8 +75,5 @@ function isTry(ref: TryRef) {
 }
 
 export function isSession(ref: SessionRef) {
-  return and(
-    eq(checkoutSessions.merchantId, ref.merchantId),
-    eq(checkoutSessions.id, ref.sessionId),
-  );
+  return isRecord(checkoutSessions, ref.merchantId, ref.sessionId);
 }

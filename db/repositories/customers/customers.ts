@@ -1,8 +1,8 @@
-import { and, eq } from 'drizzle-orm';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
+import { isRecord } from '../is-record.ts';
 
 export interface Customer {
   merchantId: string;
@@ -25,6 +25,6 @@ export async function findCustomer(
   const [row] = await db
     .select()
     .from(customers)
-    .where(and(eq(customers.merchantId, merchantId), eq(customers.id, customerId)));
+    .where(isRecord(customers, merchantId, customerId));
   return row ?? null;
 }

@@ -3,6 +3,7 @@ import type { EventCard } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
+import { isRecord } from '../is-record.ts';
 
 export interface NewPaymentMethod {
   merchantId: string;
@@ -102,7 +103,7 @@ export async function setMethodStatus(
   await tx
     .update(paymentMethods)
     .set({ status })
-    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+    .where(isRecord(paymentMethods, merchantId, id));
 }
 
 /** True if the merchant has this method, in any status. Rule: D-21. */
@@ -111,6 +112,6 @@ export async function hasMethod(db: Db, merchantId: string, id: string): Promise
   const rows = await db
     .select({ id: paymentMethods.id })
     .from(paymentMethods)
-    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+    .where(isRecord(paymentMethods, merchantId, id));
   return rows.length > 0;
 }

@@ -3,6 +3,7 @@ import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { testClocks } from '../../schema/test-clocks.ts';
+import { isRecord } from '../is-record.ts';
 
 export interface TestClock {
   merchantId: string;
@@ -30,7 +31,7 @@ export async function findTestClock(
   const query = db
     .select()
     .from(testClocks)
-    .where(and(eq(testClocks.merchantId, merchantId), eq(testClocks.id, testClockId)));
+    .where(isRecord(testClocks, merchantId, testClockId));
   const [row] = await (lock === undefined ? query : query.for(lock));
   return row ?? null;
 }
@@ -46,7 +47,7 @@ export async function sendTestClock(db: Db, clock: TestClock, targetAt: number):
   await db
     .update(testClocks)
     .set({ targetAt, sentAt: sql`now()` })
-    .where(and(eq(testClocks.merchantId, clock.merchantId), eq(testClocks.id, clock.id)));
+    .where(isRecord(testClocks, clock.merchantId, clock.id));
 }
 
 /** The subscriptions that have not reached the clock's target, oldest first. */

@@ -6,6 +6,7 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
+import { isRecord } from '../is-record.ts';
 
 /** The ids of an intent that select its event stream. */
 export interface IntentStreamRef {
@@ -61,10 +62,7 @@ async function intentFacts(
     .from(paymentIntents)
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, paymentIntents.merchantId),
-        eq(paymentMethods.id, paymentIntents.paymentMethodId),
-      ),
+      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
     )
     .where(and(eq(paymentIntents.merchantId, merchantId), inArray(paymentIntents.id, intentIds)));
   return new Map(

@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
@@ -8,6 +8,7 @@ import { paymentIntents } from '../../schema/payment-intents.ts';
 import { fillInCustomer, filledIn, opensWith, setOpened } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
+import { isRecord } from '../is-record.ts';
 
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
@@ -41,18 +42,9 @@ export async function findHostedPayment(db: Db, token: string) {
     .from(checkoutSessions)
     .innerJoin(
       paymentIntents,
-      and(
-        eq(paymentIntents.merchantId, checkoutSessions.merchantId),
-        eq(paymentIntents.id, checkoutSessions.intentId),
-      ),
+      isRecord(paymentIntents, checkoutSessions.merchantId, checkoutSessions.intentId),
     )
-    .innerJoin(
-      customers,
-      and(
-        eq(customers.merchantId, paymentIntents.merchantId),
-        eq(customers.id, paymentIntents.customerId),
-      ),
-    )
+    .innerJoin(customers, isRecord(customers, paymentIntents.merchantId, paymentIntents.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
     .where(opensWith(token, 'payment'));
   return row ?? null;
@@ -86,10 +78,7 @@ export async function fillInPaymentDetails(
   payment: HostedPayment,
   given: GivenDetails,
 ): Promise<void> {
-  const isIntent = and(
-    eq(paymentIntents.merchantId, payment.merchantId),
-    eq(paymentIntents.id, payment.intentId),
-  );
+  const isIntent = isRecord(paymentIntents, payment.merchantId, payment.intentId);
   await db.transaction(async (tx) => {
     const [row] = await tx
       .select({ details: paymentIntents.customerDetails })

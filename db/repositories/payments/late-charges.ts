@@ -16,6 +16,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { lockIntent } from './orders.ts';
 import { closeReview } from './reviews.ts';
 import { recordTransition } from '../subscriptions/transitions.ts';
+import { isRecord } from '../is-record.ts';
 
 /**
  * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has
@@ -66,7 +67,7 @@ export async function bookLateCharge(
     const [owner] = await tx
       .select({ subscriptionId: paymentIntents.subscriptionId })
       .from(paymentIntents)
-      .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+      .where(isRecord(paymentIntents, merchantId, intentId));
     const subscriptionId = owner?.subscriptionId ?? null;
     const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
     // Every transaction locks the subscription before its intent, to avoid deadlocks.

@@ -14,6 +14,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
+import { isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
 type Method = typeof paymentMethods.$inferSelect;
@@ -106,10 +107,7 @@ export async function findIntent(
     .from(paymentIntents)
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, paymentIntents.merchantId),
-        eq(paymentMethods.id, paymentIntents.paymentMethodId),
-      ),
+      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
     )
     .where(isIntent({ merchantId, intentId }));
   if (!row) return null;
@@ -191,7 +189,7 @@ async function setCancelled(tx: Db, ref: IntentRef): Promise<void> {
 }
 
 function isIntent(ref: IntentRef) {
-  return and(eq(paymentIntents.merchantId, ref.merchantId), eq(paymentIntents.id, ref.intentId));
+  return isRecord(paymentIntents, ref.merchantId, ref.intentId);
 }
 
 function isAttemptOn(ref: IntentRef) {

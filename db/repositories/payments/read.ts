@@ -5,6 +5,7 @@ import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
+import { isRecord } from '../is-record.ts';
 
 /** An intent as merchants read it: its row, its attempts and the order data of its subscription. */
 export interface IntentRecord {
@@ -45,10 +46,7 @@ export function selectIntents(db: Db) {
     .from(paymentIntents)
     .leftJoin(
       subscriptions,
-      and(
-        eq(subscriptions.merchantId, paymentIntents.merchantId),
-        eq(subscriptions.id, paymentIntents.subscriptionId),
-      ),
+      isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),
     );
 }
 
@@ -59,9 +57,7 @@ export async function findIntentRecord(
   intentId: string,
 ): Promise<IntentRecord | null> {
   if (!isId('in', intentId)) return null;
-  const rows = await selectIntents(db).where(
-    and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)),
-  );
+  const rows = await selectIntents(db).where(isRecord(paymentIntents, merchantId, intentId));
   const [record] = await withAttempts(db, merchantId, rows);
   return record ?? null;
 }

@@ -12,6 +12,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
 import { lockIntent } from './orders.ts';
 import { closeReview, openReview } from './reviews.ts';
+import { isRecord } from '../is-record.ts';
 
 export type Refund = typeof refunds.$inferSelect;
 
@@ -194,7 +195,7 @@ export async function settleRefund(
     await tx
       .update(paymentIntents)
       .set({ refundedMinor, status, updatedAt: sql`now()` })
-      .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+      .where(isRecord(paymentIntents, merchantId, intentId));
     await appendIntentEvent(tx, intent, {
       type: 'intent.refunded',
       at,
@@ -242,7 +243,7 @@ export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
 }
 
 function isRefund(ref: RefundRef) {
-  return and(eq(refunds.merchantId, ref.merchantId), eq(refunds.id, ref.refundId));
+  return isRecord(refunds, ref.merchantId, ref.refundId);
 }
 
 function isUndecidedRefund(ref: RefundRef) {

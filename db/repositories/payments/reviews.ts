@@ -8,6 +8,7 @@ import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentReviews } from '../../schema/payment-reviews.ts';
 import { refunds } from '../../schema/refunds.ts';
+import { isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
@@ -116,23 +117,15 @@ async function select(db: Db, which: SQL | undefined, limit: number): Promise<Li
     .from(paymentReviews)
     .leftJoin(
       paymentAttempts,
-      and(
-        eq(paymentAttempts.merchantId, paymentReviews.merchantId),
-        eq(paymentAttempts.id, paymentReviews.subjectId),
-      ),
+      isRecord(paymentAttempts, paymentReviews.merchantId, paymentReviews.subjectId),
     )
-    .leftJoin(
-      refunds,
-      and(
-        eq(refunds.merchantId, paymentReviews.merchantId),
-        eq(refunds.id, paymentReviews.subjectId),
-      ),
-    )
+    .leftJoin(refunds, isRecord(refunds, paymentReviews.merchantId, paymentReviews.subjectId))
     .innerJoin(
       paymentIntents,
-      and(
-        eq(paymentIntents.merchantId, paymentReviews.merchantId),
-        eq(paymentIntents.id, sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`),
+      isRecord(
+        paymentIntents,
+        paymentReviews.merchantId,
+        sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`,
       ),
     )
     // Omit a review without a decision whose attempt or refund has left REVIEW by an answer of the gateway.

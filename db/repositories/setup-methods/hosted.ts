@@ -8,6 +8,7 @@ import { paymentMethods } from '../../schema/payment-methods.ts';
 import { setupMethods } from '../../schema/setup-methods.ts';
 import { fillInCustomer, filledIn, opensWith } from '../checkouts/sessions.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
+import { isRecord } from '../is-record.ts';
 
 /** The data of a setup session's page. */
 export type HostedSetup = NonNullable<Awaited<ReturnType<typeof findHostedSetup>>>;
@@ -36,25 +37,13 @@ export async function findHostedSetup(db: Db, token: string) {
     .from(checkoutSessions)
     .innerJoin(
       setupMethods,
-      and(
-        eq(setupMethods.merchantId, checkoutSessions.merchantId),
-        eq(setupMethods.id, checkoutSessions.setupMethodId),
-      ),
+      isRecord(setupMethods, checkoutSessions.merchantId, checkoutSessions.setupMethodId),
     )
-    .innerJoin(
-      customers,
-      and(
-        eq(customers.merchantId, setupMethods.merchantId),
-        eq(customers.id, setupMethods.customerId),
-      ),
-    )
+    .innerJoin(customers, isRecord(customers, setupMethods.merchantId, setupMethods.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, setupMethods.merchantId),
-        eq(paymentMethods.id, setupMethods.paymentMethodId),
-      ),
+      isRecord(paymentMethods, setupMethods.merchantId, setupMethods.paymentMethodId),
     )
     .where(opensWith(token, 'setup_method'));
   return row ?? null;
@@ -104,8 +93,5 @@ export async function failSpentSetup(db: Db, setup: HostedSetup, limit: number):
 }
 
 function isSetup(setup: HostedSetup) {
-  return and(
-    eq(setupMethods.merchantId, setup.merchantId),
-    eq(setupMethods.id, setup.setupMethodId),
-  );
+  return isRecord(setupMethods, setup.merchantId, setup.setupMethodId);
 }

@@ -1,4 +1,3 @@
-import { and, eq } from 'drizzle-orm';
 import { setupEventBody } from '../../../domain/events.ts';
 import { isId } from '../../../domain/ids.ts';
 import { setupMethodStatusAt } from '../../../domain/setup-method.ts';
@@ -10,6 +9,7 @@ import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { setMethodStatus } from '../customers/payment-methods.ts';
+import { isRecord } from '../is-record.ts';
 
 export type SetupMethod = typeof setupMethods.$inferSelect;
 
@@ -105,5 +105,5 @@ export function setupIsOver(session: SetupMethod): SetupOutcome {
 }
 
 function isSession(ref: SetupMethodRef) {
-  return and(eq(setupMethods.merchantId, ref.merchantId), eq(setupMethods.id, ref.setupMethodId));
+  return isRecord(setupMethods, ref.merchantId, ref.setupMethodId);
 }

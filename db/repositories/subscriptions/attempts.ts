@@ -22,6 +22,7 @@ import { closeReview, openReview, watchWithdrawn } from '../payments/reviews.ts'
 import { appendDrafts } from './events.ts';
 import { recordTransition } from './transitions.ts';
 import type { Recorded, Transition } from './transitions.ts';
+import { isRecord } from '../is-record.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
@@ -93,12 +94,7 @@ export async function lockedState(tx: Db, state: SubscriptionRef): Promise<Subsc
   const [row] = await tx
     .select({ state: subscriptions.state })
     .from(subscriptions)
-    .where(
-      and(
-        eq(subscriptions.merchantId, state.merchantId),
-        eq(subscriptions.id, state.subscriptionId),
-      ),
-    )
+    .where(isRecord(subscriptions, state.merchantId, state.subscriptionId))
     .for('update');
   if (!row) throw new Error(`no subscription ${state.subscriptionId}`);
   return row.state;
@@ -137,7 +133,7 @@ async function insertIntent(tx: Db, state: ChargeableState): Promise<FoundIntent
       metadata: subscriptions.metadata,
     })
     .from(subscriptions)
-    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+    .where(isRecord(subscriptions, merchantId, subscriptionId));
   if (!terms) throw new Error(`no subscription ${subscriptionId}`);
   const inserted = await tx
     .insert(paymentIntents)
@@ -230,7 +226,7 @@ export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt
   await tx
     .update(paymentIntents)
     .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
-    .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+    .where(isRecord(paymentIntents, merchantId, intentId));
   return attempt;
 }
 
@@ -238,7 +234,7 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
   const [method] = await tx
     .select({ gateway: paymentMethods.gateway, gatewayMethodId: paymentMethods.gatewayMethodId })
     .from(paymentMethods)
-    .where(and(eq(paymentMethods.merchantId, merchantId), eq(paymentMethods.id, id)));
+    .where(isRecord(paymentMethods, merchantId, id));
   if (!method) throw new Error(`no payment method ${id}`);
   return method;
 }
@@ -327,17 +323,9 @@ export async function settleAttempt(
       updatedAt: sql`now()`,
       ...(isPaid ? { succeededAt: nowAt } : {}),
     })
-    .where(
-      and(
-        eq(paymentIntents.merchantId, attempt.merchantId),
-        eq(paymentIntents.id, attempt.intentId),
-      ),
-    );
+    .where(isRecord(paymentIntents, attempt.merchantId, attempt.intentId));
 }
 
 function isAttempt(attempt: Pick<Attempt, 'merchantId' | 'id'>) {
-  return and(
-    eq(paymentAttempts.merchantId, attempt.merchantId),
-    eq(paymentAttempts.id, attempt.id),
-  );
+  return isRecord(paymentAttempts, attempt.merchantId, attempt.id);
 }

@@ -29,6 +29,7 @@ import {
   undone,
   withParts,
 } from './statement-parts.ts';
+import { isRecord } from '../is-record.ts';
 
 /**
  * The usual charge in three round trips and two commits: read, open, settle. In every unusual case (a
@@ -152,10 +153,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
     .innerJoin(merchants, eq(merchants.id, subscriptions.merchantId))
     .innerJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, subscriptions.merchantId),
-        eq(paymentMethods.id, openAttempt.paymentMethodId),
-      ),
+      isRecord(paymentMethods, subscriptions.merchantId, openAttempt.paymentMethodId),
     )
     .leftJoin(
       paymentIntents,
@@ -173,7 +171,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
         eq(subscriptionCommands.commandId, commandId),
       ),
     )
-    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+    .where(isRecord(subscriptions, merchantId, subscriptionId));
   if (!row) return null;
   const { intent, method, settings, version, knownCommandId, metadata, ...terms } = row;
   const facts: ChargeFacts = {

@@ -1,4 +1,3 @@
-import { and, eq } from 'drizzle-orm';
 import { isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
 import type { EventDraft, SubscriptionEventDraft } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
@@ -6,6 +5,7 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { intentEventsToStore } from '../payments/events.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
+import { isRecord } from '../is-record.ts';
 
 /**
  * Writes a subscription's events to the outbox, in order, inside the caller's transaction. The events
@@ -40,9 +40,7 @@ async function subscriptionEventsToStore(
       : await tx
           .select({ customerId: subscriptions.customerId, metadata: subscriptions.metadata })
           .from(subscriptions)
-          .where(
-            and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
-          );
+          .where(isRecord(subscriptions, merchantId, subscriptionId));
   return (draft) => {
     if (!row) throw new Error(`no subscription ${subscriptionId}`);
     return {

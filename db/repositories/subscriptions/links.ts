@@ -7,6 +7,7 @@ import { merchants } from '../../schema/merchants.ts';
 import { subscriptionLinks } from '../../schema/subscription-links.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { isRecord } from '../is-record.ts';
 
 export async function insertLink(
   tx: Db,
@@ -34,10 +35,7 @@ export async function findLink(db: Db, code: string): Promise<Link | null> {
     .innerJoin(merchants, eq(merchants.id, subscriptionLinks.merchantId))
     .leftJoin(
       customers,
-      and(
-        eq(customers.merchantId, subscriptionLinks.merchantId),
-        eq(customers.id, subscriptionLinks.customerId),
-      ),
+      isRecord(customers, subscriptionLinks.merchantId, subscriptionLinks.customerId),
     )
     .where(eq(subscriptionLinks.code, code));
   return row ?? null;
@@ -60,7 +58,7 @@ export async function takeLinkUse(
   checkoutToken: string,
   nowAt: number,
 ): Promise<'taken' | 'repeated' | 'gone'> {
-  const isLink = and(eq(subscriptionLinks.merchantId, merchantId), eq(subscriptionLinks.id, id));
+  const isLink = isRecord(subscriptionLinks, merchantId, id);
   await tx
     .select({ id: subscriptionLinks.id })
     .from(subscriptionLinks)
@@ -90,16 +88,9 @@ export async function releaseLinkUse(tx: Db, ref: SubscriptionRef): Promise<void
   const linkId = tx
     .select({ id: subscriptions.linkId })
     .from(subscriptions)
-    .where(
-      and(eq(subscriptions.merchantId, ref.merchantId), eq(subscriptions.id, ref.subscriptionId)),
-    );
+    .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId));
   await tx
     .update(subscriptionLinks)
     .set({ uses: sql`${subscriptionLinks.uses} - 1` })
-    .where(
-      and(
-        eq(subscriptionLinks.merchantId, ref.merchantId),
-        eq(subscriptionLinks.id, sql`(${linkId})`),
-      ),
-    );
+    .where(isRecord(subscriptionLinks, ref.merchantId, sql`(${linkId})`));
 }

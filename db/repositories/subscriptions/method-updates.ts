@@ -11,6 +11,7 @@ import { subscriptionCommands } from '../../schema/subscription-commands.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
+import { isRecord } from '../is-record.ts';
 
 /** The subscription data that an update page shows. */
 export type UpdatableSubscription = NonNullable<
@@ -33,24 +34,17 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
       card: { brand: paymentMethods.brand, lastFourDigit: paymentMethods.lastFourDigit },
     })
     .from(subscriptions)
-    .innerJoin(
-      customers,
-      and(
-        eq(customers.merchantId, subscriptions.merchantId),
-        eq(customers.id, subscriptions.customerId),
-      ),
-    )
+    .innerJoin(customers, isRecord(customers, subscriptions.merchantId, subscriptions.customerId))
     .innerJoin(merchants, eq(merchants.id, subscriptions.merchantId))
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, subscriptions.merchantId),
-        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      isRecord(
+        paymentMethods,
+        subscriptions.merchantId,
+        sql`${subscriptions.state}->>'paymentMethodId'`,
       ),
     )
-    .where(
-      and(eq(subscriptions.merchantId, ref.merchantId), eq(subscriptions.id, ref.subscriptionId)),
-    );
+    .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId));
   return row ?? null;
 }
 

@@ -1,8 +1,9 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
+import { isRecord } from '../is-record.ts';
 
 /** A subscription as merchants read it: its row and its card. */
 export type SubscriptionView = NonNullable<Awaited<ReturnType<typeof findSubscription>>>;
@@ -33,9 +34,10 @@ export function selectSubscriptions(db: Db) {
     .from(subscriptions)
     .leftJoin(
       paymentMethods,
-      and(
-        eq(paymentMethods.merchantId, subscriptions.merchantId),
-        eq(paymentMethods.id, sql`${subscriptions.state}->>'paymentMethodId'`),
+      isRecord(
+        paymentMethods,
+        subscriptions.merchantId,
+        sql`${subscriptions.state}->>'paymentMethodId'`,
       ),
     );
 }
@@ -44,7 +46,7 @@ export function selectSubscriptions(db: Db) {
 export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;
   const [row] = await selectSubscriptions(db).where(
-    and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)),
+    isRecord(subscriptions, merchantId, subscriptionId),
   );
   return row ?? null;
 }
@@ -59,7 +61,7 @@ export async function hasSubscription(
   const rows = await db
     .select({ id: subscriptions.id })
     .from(subscriptions)
-    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)));
+    .where(isRecord(subscriptions, merchantId, subscriptionId));
   return rows.length > 0;
 }
 
@@ -76,7 +78,7 @@ export async function findChargeable(tx: Db, merchantId: string, subscriptionId:
       customerDetails: subscriptions.customerDetails,
     })
     .from(subscriptions)
-    .where(and(eq(subscriptions.merchantId, merchantId), eq(subscriptions.id, subscriptionId)))
+    .where(isRecord(subscriptions, merchantId, subscriptionId))
     .for('share');
   return row ?? null;
 }

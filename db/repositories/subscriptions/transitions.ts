@@ -15,6 +15,7 @@ import { releaseLinkUse } from './links.ts';
 import { commandPart, movedPart, outboxParts, undone, withParts } from './statement-parts.ts';
 import { appendDrafts } from './events.ts';
 import { rowOf } from './row.ts';
+import { isRecord } from '../is-record.ts';
 
 /** A transition to record. `change` leads from version `change.state.version - 1` to the next version. */
 export interface Transition {
@@ -149,13 +150,7 @@ export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapsh
       targetAt: testClocks.targetAt,
     })
     .from(subscriptions)
-    .leftJoin(
-      testClocks,
-      and(
-        eq(testClocks.merchantId, subscriptions.merchantId),
-        eq(testClocks.id, subscriptions.testClockId),
-      ),
-    )
+    .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
   const { state, targetAt } = row;
@@ -253,12 +248,7 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
     await tx
       .update(paymentIntents)
       .set({ status: 'CANCELLED' })
-      .where(
-        and(
-          eq(paymentIntents.merchantId, merchantId),
-          eq(paymentIntents.id, effects.cancelledIntentId),
-        ),
-      );
+      .where(isRecord(paymentIntents, merchantId, effects.cancelledIntentId));
   }
   if (effects.deletedPaymentMethodId !== undefined) {
     await setMethodStatus(tx, merchantId, effects.deletedPaymentMethodId, 'DELETED');
@@ -270,10 +260,7 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
 }
 
 function isRow(ref: SubscriptionRef) {
-  return and(
-    eq(subscriptions.merchantId, ref.merchantId),
-    eq(subscriptions.id, ref.subscriptionId),
-  );
+  return isRecord(subscriptions, ref.merchantId, ref.subscriptionId);
 }
 
 function isCommand(ref: SubscriptionRef, commandId: string) {

@@ -10,6 +10,7 @@ import { subscriptions } from '../../schema/subscriptions.ts';
 import { testClocks } from '../../schema/test-clocks.ts';
 import { hasToReach } from '../merchants/test-clocks.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import { isRecord } from '../is-record.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
@@ -74,10 +75,7 @@ export function behindTheirClock(
     .from(subscriptions)
     .innerJoin(
       testClocks,
-      and(
-        eq(testClocks.merchantId, subscriptions.merchantId),
-        eq(testClocks.id, subscriptions.testClockId),
-      ),
+      isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId),
     )
     .where(
       and(

@@ -4,6 +4,7 @@ import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { webhookConfigs } from '../../schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../schema/webhook-deliveries.ts';
+import { isRecord } from '../is-record.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 
@@ -15,8 +16,7 @@ export interface ConfigRef {
 /** How long, in ms, `webhook-signature` also contains a signature by the previous secret. Rule: D-53. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
-const isConfig = (ref: ConfigRef) =>
-  and(eq(webhookConfigs.merchantId, ref.merchantId), eq(webhookConfigs.id, ref.configId));
+const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
 /** Stores a new, active configuration. `at` is real time. Rule: D-55. */
 export async function createWebhookConfig(
