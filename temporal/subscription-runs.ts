@@ -75,9 +75,9 @@ const START_WITHIN_MS = 1_000;
 /** A run whose tasks fail for a shorter time, for example during a deploy, is not replaced. */
 const STUCK_AFTER_MS = 60_000;
 
-export interface RunDeps {
+export interface RunDeps<Rows extends RunRows> {
   client: Client;
-  rows: RunRows;
+  rows: Rows;
   /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
@@ -85,14 +85,14 @@ export interface RunDeps {
   stuckAfterMs?: number;
 }
 
-export class TemporalSubscriptionRuns implements SubscriptionRuns {
+export class TemporalSubscriptionRuns<Rows extends RunRows> implements SubscriptionRuns {
   protected readonly client: Client;
   protected readonly taskQueuePrefix: string;
-  private readonly rows: RunRows;
+  protected readonly rows: Rows;
   private readonly logger: Logger;
   private readonly stuckAfterMs: number;
 
-  constructor(deps: RunDeps) {
+  constructor(deps: RunDeps<Rows>) {
     const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
     this.client = client;
     this.taskQueuePrefix = taskQueuePrefix;

@@ -60,23 +60,16 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
-type Deps = RunDeps & { rows: SubscriptionRows };
-
-export function createSubscriptionWorkflows(deps: Deps): SubscriptionWorkflows {
+export function createSubscriptionWorkflows(
+  deps: RunDeps<SubscriptionRows>,
+): SubscriptionWorkflows {
   return new TemporalSubscriptionWorkflows(deps);
 }
 
 class TemporalSubscriptionWorkflows
-  extends TemporalSubscriptionRuns
+  extends TemporalSubscriptionRuns<SubscriptionRows>
   implements SubscriptionWorkflows
 {
-  private readonly commandRows: Pick<SubscriptionRows, 'findCommand' | 'loadSnapshot'>;
-
-  constructor(deps: Deps) {
-    super(deps);
-    this.commandRows = deps.rows;
-  }
-
   upcoming(ref: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null> {
     return query(this.client, ref, upcomingQuery, { limit });
   }
@@ -131,7 +124,7 @@ class TemporalSubscriptionWorkflows
       return (await this.knownAnswer(ref, command.commandId)) ?? answerOf(error);
     }
     // The subscription is over, so `validateCommand` refuses the command.
-    const snapshot = await this.commandRows.loadSnapshot(ref);
+    const snapshot = await this.rows.loadSnapshot(ref);
     const decision = snapshot && validateCommand(snapshot.state, command, snapshot.state.createdAt);
     if (!decision || decision.ok) throw new DomainError('service_unavailable');
     return { kind: 'refused', code: decision.code, message: decision.message };
@@ -152,7 +145,7 @@ class TemporalSubscriptionWorkflows
     ref: SubscriptionRef,
     commandId: string,
   ): Promise<CommandAnswer | null> {
-    const known = await this.commandRows.findCommand(ref, commandId);
+    const known = await this.rows.findCommand(ref, commandId);
     if (!known) return null;
     return known.result ? { kind: 'result', result: known.result } : { kind: 'pending' };
   }
