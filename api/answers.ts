@@ -40,3 +40,13 @@ export function send(ctx: Context, answer: Answer): void {
 export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }
+
+type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
+
+/** The fields that have a value. An answer omits the others. Rule: D-10a. */
+export function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
+  // Only the fields of T that are not null are left, so the cast is safe.
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== null),
+  ) as WithoutNulls<T>;
+}

@@ -90,9 +90,9 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
 
 /**
  * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer under
- * the key. Stores neither an answer with `isDefinite: false` nor an error after which a
- * repeat may succeed (503, a pending payment). In these cases releases the key, so that a repeat continues
- * with the same command id. Rule: D-17.
+ * the key. Stores neither an answer with `isDefinite: false` nor an error after which a repeat may succeed
+ * (503, a pending payment). In these cases releases the key, so that a repeat continues with the same command
+ * id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,

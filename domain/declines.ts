@@ -90,9 +90,9 @@ export function isDeclineCode(value: unknown): value is DeclineCode {
   return typeof value === 'string' && Object.hasOwn(DECLINES, value);
 }
 
-/** Returns the `errorMessage` that the merchant reads with this code. Rule: D-42. */
-export function declineMessage(code: DeclineCode): string {
-  return DECLINES[code].message;
+/** Returns the `errorMessage` that the merchant reads with this code. Null for an unknown code. Rule: D-42. */
+export function declineMessage(code: string | null): string | null {
+  return isDeclineCode(code) ? DECLINES[code].message : null;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { CustomerDetails } from './customer.ts';
-import { declineMessage, isDeclineCode } from './declines.ts';
+import { declineMessage } from './declines.ts';
 import type { IntentStatus } from './payment-intent.ts';
 import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
 
@@ -122,7 +122,7 @@ export function intentEventBody(
     card: facts.card,
     customerDetails: facts.customerDetails,
     errorCode,
-    errorMessage: errorCode !== null && isDeclineCode(errorCode) ? declineMessage(errorCode) : null,
+    errorMessage: declineMessage(errorCode),
     ...(draft.refund && {
       refundId: draft.refund.refundId,
       refundedAmount: draft.refund.amountMinor,

@@ -21,21 +21,21 @@ function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
 }
 
 /**
- * The methods that a hosted page offers for wanted names: an unavailable name becomes CARD. `unavailable`
- * has the names that were replaced. Both have no duplicates. Rule: D-43.
+ * Returns the methods that a hosted page offers for wanted names: CARD takes the place of an unavailable
+ * name, and is the default. `unavailable` has the replaced names. Neither list has duplicates. Rule: D-43.
  */
 export function offeredMethods(
   wanted: readonly string[],
   currency: string,
 ): { offered: PaymentMethodKind[]; unavailable: string[] } {
   const names = [...new Set(wanted)];
-  const isOffered = (name: string): name is PaymentMethodKind =>
-    PAYMENT_METHOD_KINDS.some((kind) => kind === name && isAvailable(kind, currency));
-  const unavailable = names.filter((name) => !isOffered(name));
-  const offered = names.filter(isOffered);
-  const needsFallback = names.length > offered.length || offered.length === 0;
-  if (needsFallback && !offered.includes(FALLBACK)) offered.push(FALLBACK);
-  return { offered, unavailable };
+  const find = (name: string) =>
+    PAYMENT_METHOD_KINDS.find((kind) => kind === name && isAvailable(kind, currency));
+  const offered = new Set(names.map((name) => find(name) ?? FALLBACK));
+  return {
+    offered: offered.size === 0 ? [FALLBACK] : [...offered],
+    unavailable: names.filter((name) => find(name) === undefined),
+  };
 }
 
 /**
@@ -43,8 +43,8 @@ export function offeredMethods(
  * every wanted method is available. Rules: IF-2.7, D-37, D-43.
  */
 export function fallbackDisclaimer(wanted: readonly PaymentMethodKind[], currency: string): string {
-  const missing = wanted.filter((kind) => !isAvailable(kind, currency));
-  if (missing.length === 0) return '';
-  const pairs = missing.map((kind) => `${kind} with ${currency}`).join(' and ');
-  return `${pairs} ${missing.length === 1 ? 'is' : 'are'} not available; the checkout falls back to ${FALLBACK}.`;
+  const { unavailable } = offeredMethods(wanted, currency);
+  if (unavailable.length === 0) return '';
+  const pairs = unavailable.map((kind) => `${kind} with ${currency}`).join(' and ');
+  return `${pairs} ${unavailable.length === 1 ? 'is' : 'are'} not available; the checkout falls back to ${FALLBACK}.`;
 }

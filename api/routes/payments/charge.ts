@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Db } from '../../../db/client.ts';
 import { findIntent, withdrawPayment } from '../../../db/repositories/payments/orders.ts';
+import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { DomainError, ERRORS } from '../../../domain/errors.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';
@@ -10,7 +11,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { withOutcome } from '../../idempotency.ts';
 import type { Call } from '../../route.ts';
 import { handOver } from './hand-over.ts';
-import { chargeStatus, messageOfCode } from './intent.ts';
+import { chargeStatus } from './intent.ts';
 
 const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
@@ -43,7 +44,7 @@ export function presentCharge(intentId: string, charged: Charged): z.input<typeo
       return { intentId, status: 'SUCCESS', errorCode: null, errorMessage: null };
     case 'declined': {
       const { errorCode } = charged;
-      return { intentId, status: 'FAILED', errorCode, errorMessage: messageOfCode(errorCode) };
+      return { intentId, status: 'FAILED', errorCode, errorMessage: messageOf(errorCode) };
     }
     case 'pending': {
       const errorCode = 'payment_outcome_pending';

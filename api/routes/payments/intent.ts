@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
+import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { INTENT_STATUSES, intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { AttemptState, IntentKind } from '../../../domain/payment-intent.ts';
 import {
@@ -19,6 +19,7 @@ import {
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
+import { withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../customer-details.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
@@ -129,23 +130,9 @@ function presentAttempt({ attemptNumber, state, errorCode, createdAt }: Attempt)
   return {
     attempt: attemptNumber,
     status: ATTEMPT_STATUS[state],
-    ...withoutNulls({ errorCode, errorMessage: messageOfCode(errorCode) }),
+    ...withoutNulls({ errorCode, errorMessage: messageOf(errorCode) }),
     createdAt: formatInstant(createdAt),
   };
-}
-
-type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
-
-function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
-  // The cast is safe, because the result has only the fields of T that are not null.
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== null),
-  ) as WithoutNulls<T>;
-}
-
-/** Returns the message of a decline code; null for null and for a code that is not in the catalogue. */
-export function messageOfCode(errorCode: string | null): string | null {
-  return isDeclineCode(errorCode) ? messageOf(errorCode) : null;
 }
 
 export const INTENT_ID = 'in_0002sSOLuRz8kF5dGhJ3lMnB';

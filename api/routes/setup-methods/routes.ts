@@ -16,7 +16,7 @@ import {
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { notFound, ok, withoutNulls } from '../../answers.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { httpUrl, idText, metadata, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
@@ -129,19 +129,18 @@ const SetupMethodAnswer = z
   })
   .meta({ id: 'SetupMethod', ...EXTENSION });
 
-/** Returns the answer's fields, without those that have no value. Rule: D-10a. */
+/** A field without a value is omitted. Rule: D-10a. */
 function presentSetupMethod(session: SetupMethod, nowAt: number) {
-  const { storeFrontId: storeFront, metadata: ownPairs, paymentMethodId } = session;
   return {
     setupMethodId: session.id,
     customerId: session.customerId,
     currency: session.currency,
     paymentMethods: session.paymentMethods,
-    ...(storeFront === null ? {} : { storeFrontId: storeFront }),
+    ...withoutNulls({ storeFrontId: session.storeFrontId }),
     callbackUrl: session.callbackUrl,
-    ...(ownPairs === null ? {} : { metadata: ownPairs }),
+    ...withoutNulls({ metadata: session.metadata }),
     status: setupMethodStatusAt(session, nowAt),
-    ...(paymentMethodId === null ? {} : { pmId: paymentMethodId }),
+    ...withoutNulls({ pmId: session.paymentMethodId }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { declineMessage as messageOf, isDeclineCode } from '../../../domain/declines.ts';
+import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
 import { dateTime, declineCode, declineMessage, nothing } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
@@ -173,7 +173,7 @@ function presentManualRetry(result: CommandResult) {
     minManualRetryDate: minManualRetryAt === null ? null : formatInstant(minManualRetryAt),
     status,
     errorCode,
-    errorMessage: isDeclineCode(errorCode) ? messageOf(errorCode) : null,
+    errorMessage: messageOf(errorCode),
   };
 }
 

@@ -18,6 +18,7 @@ import {
   pairs,
   url,
 } from '../../answer-fields.ts';
+import { withoutNulls } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { updateMethodLink } from '../../page-links.ts';
@@ -93,18 +94,16 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
     status: view.status,
     nextPaymentDate: nextPaymentAt(state),
     currentPeriodEnd: state.currentPeriodEndAt,
-    ...(state.endReason === null ? {} : { endReason: state.endReason }),
-    ...(view.description === null ? {} : { description: view.description }),
-    ...(terms.upfrontAmountMinor === null ? {} : { upfrontAmount: terms.upfrontAmountMinor }),
-    ...(terms.trial === null
-      ? {}
-      : {
-          trialPeriodCount: terms.trial.count,
-          trialPeriodInterval: terms.trial.interval,
-        }),
-    ...(view.metadata === null ? {} : { metadata: view.metadata }),
-    ...(view.receiptId === null ? {} : { receiptId: view.receiptId }),
-    ...(view.testClockId === null ? {} : { testClockId: view.testClockId }),
+    ...withoutNulls({
+      endReason: state.endReason,
+      description: view.description,
+      upfrontAmount: terms.upfrontAmountMinor,
+      trialPeriodCount: terms.trial?.count ?? null,
+      trialPeriodInterval: terms.trial?.interval ?? null,
+      metadata: view.metadata,
+      receiptId: view.receiptId,
+      testClockId: view.testClockId,
+    }),
     ...updatePaymentMethodLink(deps, view),
     ...paymentMetadata(view),
   };
