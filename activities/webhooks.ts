@@ -41,7 +41,7 @@ export interface WebhookActivities {
   /**
    * For `webhookStream` workflows of an earlier release. Submits the stream to the dispatcher and waits at
    * most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that the calling workflow
-   * ends. The endpoint queues send what is not delivered yet.
+   * ends. The endpoint queues deliver the remaining events.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }

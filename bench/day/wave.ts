@@ -130,8 +130,8 @@ export async function measureWave(
 }
 
 /**
- * Waits until all renewals are settled, delivered and asleep. After the time limit it returns without an
- * error, because the caller counts what is missing.
+ * Waits until all renewals are settled, delivered and asleep. At the time limit returns without an error; the
+ * caller then counts the renewals that are not.
  */
 async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const { stack, receiver, subscriptionIds } = setting;

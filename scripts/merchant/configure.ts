@@ -57,7 +57,7 @@ export function settingsChanges(
   return changes;
 }
 
-/** The delays in ms, or a description of what is wrong with `text`. */
+/** Returns the delays in ms. If `text` is not a valid list, returns the reason. */
 function delaysOf(text: string): number[] | string {
   const parts = text === 'none' ? [] : listOf(text);
   const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);
