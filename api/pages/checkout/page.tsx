@@ -26,6 +26,7 @@ export function checkoutPage(
   token: string,
   checkout: Checkout,
   nowAt: number,
+  browser: string,
 ): Page {
   const name = checkout.merchantName;
   const back = { name, url: leaveUrl(checkout) };
@@ -33,7 +34,7 @@ export function checkoutPage(
     case 'open':
       return missingDetails(checkout).length > 0
         ? detailsPage(deps, token, checkout, nowAt, new Map())
-        : cardPage(deps, token, checkout, nowAt);
+        : cardPage(deps, token, checkout, nowAt, browser);
     case 'locked':
       return lockedPage(back);
     case 'processing':
@@ -59,9 +60,16 @@ export function pagePath(token: string): string {
   return `/checkout/${token}`;
 }
 
-function cardPage(deps: PageDeps, token: string, checkout: Checkout, nowAt: number): Page {
+function cardPage(
+  deps: PageDeps,
+  token: string,
+  checkout: Checkout,
+  nowAt: number,
+  browser: string,
+): Page {
   return askCard(deps, {
     home: pagePath(token),
+    browser,
     sessionId: checkout.sessionId,
     sale: saleOf(deps, checkout, nowAt),
     payerName: knownDetails(checkout).name,

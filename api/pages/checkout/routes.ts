@@ -28,7 +28,8 @@ export function checkoutRoutes(
     pathOf: pagePath,
     unknown: unknownPage('checkout'),
     find: (token) => findCheckout(db, token),
-    show: (token, checkout) => checkoutPage(deps, token, checkout, nowOf(checkout)),
+    show: (token, checkout, browser) =>
+      checkoutPage(deps, token, checkout, nowOf(checkout), browser),
     asks: (checkout) => stageOf(checkout, nowOf(checkout)) === 'open',
     isDecided: ({ state }) => state.status !== 'CREATED',
     submit: (checkout, paymentToken) =>

@@ -25,6 +25,7 @@ export function paymentPage(
   token: string,
   payment: HostedPayment,
   nowAt: number,
+  browser: string,
 ): Page {
   const { merchantName: name, cancelUrl, callbackUrl: doneUrl } = payment;
   const back = { name, url: withFacts(payment, cancelUrl ?? doneUrl, nowAt) };
@@ -36,6 +37,7 @@ export function paymentPage(
         ? paymentDetailsPage(deps, token, payment, nowAt, new Map())
         : askCard(deps, {
             home: paymentPath(token),
+            browser,
             sessionId: payment.sessionId,
             sale: saleOf(deps, payment, nowAt),
             payerName: knownDetails(payment).name,

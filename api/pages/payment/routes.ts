@@ -28,7 +28,7 @@ export function paymentPageRoutes(
     pathOf: paymentPath,
     unknown: unknownPage('payment'),
     find: (token) => findHostedPayment(db, token),
-    show: (token, payment) => paymentPage(deps, token, payment, now()),
+    show: (token, payment, browser) => paymentPage(deps, token, payment, now(), browser),
     asks: (payment) => paymentStageOf(payment, now()) === 'open',
     isDecided: (payment) =>
       !['open', 'locked', 'processing'].includes(paymentStageOf(payment, now())),

@@ -16,7 +16,13 @@ const DECLINED_CARD =
   'or use another card.';
 
 /** The page of a setup session in its present stage. Rules: IF-2.5, D-44. */
-export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, nowAt: number): Page {
+export function setupPage(
+  deps: PageDeps,
+  token: string,
+  setup: HostedSetup,
+  nowAt: number,
+  browser: string,
+): Page {
   const name = setup.merchantName;
   const onward = { name, url: withFacts(setup, nowAt) };
   switch (setupStageOf(setup, nowAt)) {
@@ -25,6 +31,7 @@ export function setupPage(deps: PageDeps, token: string, setup: HostedSetup, now
         ? setupDetailsPage(deps, token, setup, nowAt, new Map())
         : askCard(deps, {
             home: setupMethodPath(token),
+            browser,
             sessionId: setup.sessionId,
             sale: saleOf(deps, setup, nowAt),
             payerName: knownDetails(setup).name,

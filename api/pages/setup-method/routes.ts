@@ -30,7 +30,7 @@ export function setupMethodPageRoutes(
     pathOf: setupMethodPath,
     unknown: unknownPage('page for saving a card'),
     find: (token) => findHostedSetup(db, token),
-    show: (token, setup) => setupPage(deps, token, setup, now()),
+    show: (token, setup, browser) => setupPage(deps, token, setup, now(), browser),
     asks: (setup) => setupStageOf(setup, now()) === 'open',
     isDecided: (setup) => setupMethodStatusAt(setup, now()) !== 'CREATED',
     submit: (setup, paymentToken) => save(deps, setup, paymentToken),

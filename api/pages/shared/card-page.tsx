@@ -1,9 +1,10 @@
 import type { ApiDeps } from '../../deps.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
 import { formToken } from './own-form.ts';
+import { returnUrl } from './own-return.ts';
 import { notice } from './page.tsx';
 import type { Page } from './page.tsx';
-import { CardPage, DetailsPage } from './views.tsx';
+import { CardPage, ConfirmPage, DetailsPage } from './views.tsx';
 import type { DetailsField, Sale } from './views.tsx';
 
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
@@ -18,22 +19,26 @@ export const DECLINED_PAYMENT =
   'Your payment was declined and nothing was charged. Check the details and try again, or use ' +
   'another card.';
 
-/** Returns a page with the card form. `home`: the page's path. `alert`: text about the last card, or null. */
+/**
+ * Returns a page with the card form. `home`: the page's path. `browser`: the id in the browser's cookie.
+ * `alert`: text about the last card, or null.
+ */
 export function askCard(
   deps: PageDeps,
   page: {
     home: string;
+    browser: string;
     sessionId: string;
     sale: Sale;
     payerName: string | null | undefined;
     alert: string | null;
   },
 ): Page {
-  const { home, sessionId, sale, payerName, alert } = page;
+  const { home, browser, sessionId, sale, payerName, alert } = page;
   const form = {
     tokeniserUrl: deps.tokeniserUrl,
     session: sessionId,
-    returnUrl: `${deps.publicUrl}${home}/return`,
+    returnUrl: returnUrl(deps, home, browser),
     payerName: payerName ?? '',
     alert,
   };
@@ -138,6 +143,25 @@ export function unknownPage(name: string): Page {
   return notice(404, `There is no such ${name}`, [
     'The link is incomplete, or it was never valid. Nothing was charged.',
   ]);
+}
+
+/**
+ * The page for a return from the tokeniser without the proof of the browser's own card form: the browser keeps
+ * no cookies, or a foreign page sent it here. Only the page's button submits the card. `url`: the return URL.
+ */
+export function confirmReturnPage(
+  deps: Pick<PageDeps, 'sessionKey'>,
+  url: string,
+  sessionId: string,
+): Page {
+  const title = 'One more step';
+  const text = 'Nothing was charged yet. Continue to submit the card that you entered.';
+  const token = formToken(deps.sessionKey, sessionId);
+  return {
+    status: 200,
+    title,
+    content: <ConfirmPage title={title} text={text} action={url} formToken={token} />,
+  };
 }
 
 /** The page for a form that another site sent. */

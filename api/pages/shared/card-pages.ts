@@ -11,7 +11,8 @@ import type { DetailName, TypedDetails } from './details-form.ts';
 import { formToken, isOwnForm, readForm } from './own-form.ts';
 import { CARD_TRIES_MAX } from './limits.ts';
 import type { PageLimits } from './limits.ts';
-import { foreignFormPage } from './card-page.tsx';
+import { confirmReturnPage, foreignFormPage } from './card-page.tsx';
+import { browserOf, isOwnReturn } from './own-return.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 
@@ -33,8 +34,8 @@ export interface CardPages<Subject extends SessionRef> {
   /** The page for an unknown token. */
   readonly unknown: Page;
   find(token: string): Promise<Subject | null>;
-  /** Returns the page in its present stage. */
-  show(token: string, subject: Subject): Page;
+  /** Returns the page in its present stage. `browser`: the id in the browser's cookie. */
+  show(token: string, subject: Subject, browser: string): Page;
   /** True if the page shows a form for details or a card. */
   asks(subject: Subject): boolean;
   /** True if the outcome is final, so that no other card is accepted. */
@@ -85,13 +86,13 @@ export function cardPageRoutes<Subject extends SessionRef>(
   };
 
   router.get(path, async (ctx) => {
-    const { token, subject } = await open(ctx);
+    const { token, subject, home } = await open(ctx);
     if (subject === null) return;
     if (pages.asks(subject)) {
       await limits.expectFewDeclines(ctx);
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
-    sendPage(deps, ctx, pages.show(token, subject));
+    sendPage(deps, ctx, pages.show(token, subject, browserOf(deps, ctx, home)));
   });
 
   if (details) {
@@ -117,17 +118,35 @@ export function cardPageRoutes<Subject extends SessionRef>(
     });
   }
 
+  const finish = async (
+    ctx: Context,
+    { subject, home, isOwn }: { subject: Subject; home: string; isOwn: boolean },
+  ): Promise<void> => {
+    const returned = readReturn(ctx.querystring);
+    const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
+    const taken = changesNothing
+      ? 'shown'
+      : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
+    if (taken === 'shown') seeOther(ctx, home);
+    else if (taken === 'pending') sendPage(deps, ctx, pages.processing(ctx.url));
+    else sendPage(deps, ctx, confirmReturnPage(deps, ctx.url, subject.sessionId));
+  };
+
   /** The tokeniser redirects the browser to this route. A reload makes no second attempt. */
   router.get(`${path}/return`, async (ctx) => {
     const { subject, home } = await open(ctx);
+    if (subject !== null) await finish(ctx, { subject, home, isOwn: isOwnReturn(deps, ctx, home) });
+  });
+
+  /** The form of `confirmReturnPage`, for a browser that keeps no cookies. */
+  router.post(`${path}/return`, async (ctx) => {
+    const form = await readForm(ctx);
+    const { subject, home } = await open(ctx);
     if (subject === null) return;
-    const returned = readReturn(ctx.querystring);
-    const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
-    if (changesNothing || (await takeCard(deps, limits, ctx, pages, subject, returned))) {
-      seeOther(ctx, home);
-    } else {
-      sendPage(deps, ctx, pages.processing(ctx.url));
-    }
+    const expected = { ...deps, token: formToken(deps.sessionKey, subject.sessionId) };
+    if (isOwnForm(ctx, expected, form.get('form_token') ?? '')) {
+      await finish(ctx, { subject, home, isOwn: true });
+    } else sendPage(deps, ctx, foreignFormPage(home));
   });
 }
 
@@ -160,34 +179,37 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Submits the card. A repeat counts no second try. False if the outcome is unknown. True if the page can show
- * the outcome, or that the session has no tries left. Rule: D-§4.
+ * Submits the card. A repeat counts no second try. `shown`: the page can show the outcome, or that the session
+ * has no tries left. `pending`: the outcome is unknown. `foreign`: nothing was done, because a foreign page may
+ * have sent the browser here. Rule: D-§4.
  */
 async function takeCard<Subject extends SessionRef>(
   { db, now }: ApiDeps,
   limits: PageLimits,
   ctx: Context,
   pages: CardPages<Subject>,
-  subject: Subject,
-  { key, card }: Returned,
-): Promise<boolean> {
+  given: { subject: Subject; returned: Returned; isOwn: boolean },
+): Promise<'shown' | 'pending' | 'foreign'> {
+  const { subject, isOwn } = given;
+  const { key, card } = given.returned;
   const { merchantId, sessionId } = subject;
   const ref = { merchantId, sessionId, key };
   const known = await findTry(db, ref);
-  if (known !== null && known.errorCode !== null) return true;
+  if (known !== null && known.errorCode !== null) return 'shown';
   if (known === null) {
+    if (!isOwn) return 'foreign';
     await limits.expectFewDeclines(ctx);
     await pages.beforeTry?.(subject);
     const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX, nowAt: now() });
-    if (!isAdmitted) return true;
+    if (!isAdmitted) return 'shown';
   }
   const outcome: CardOutcome =
     card.kind === 'token'
       ? await pages.submit(subject, card.token)
       : { kind: 'declined', errorCode: card.errorCode };
   if (outcome.kind === 'declined' && (await declineTry(db, ref, outcome.errorCode))) {
-    await limits.countDecline(ctx);
+    if (isOwn) await limits.countDecline(ctx);
     await pages.afterDecline?.(subject);
   }
-  return outcome.kind !== 'pending';
+  return outcome.kind === 'pending' ? 'pending' : 'shown';
 }

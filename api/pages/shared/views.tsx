@@ -222,6 +222,25 @@ function LeaveLink({ sale }: { sale: Sale }) {
   );
 }
 
+/** A text with a button that sends a form without fields. */
+export function ConfirmPage(props: {
+  title: string;
+  text: string;
+  action: string;
+  formToken: string;
+}) {
+  return (
+    <section class="card">
+      <h1>{props.title}</h1>
+      <p>{props.text}</p>
+      <form method="post" action={props.action}>
+        <input type="hidden" name="form_token" value={props.formToken} />
+        <button type="submit">Continue</button>
+      </form>
+    </section>
+  );
+}
+
 /** Texts with at most one link. */
 export function NoticePage(props: {
   title: string;

@@ -17,12 +17,18 @@ const DECLINED_CARD =
   'or use another card.';
 
 /** The page of a card change in its present stage. It has no link to the merchant. Rules: D-33, D-44. */
-export function updatePage(deps: PageDeps, update: MethodUpdate, nowAt: number): Page {
+export function updatePage(
+  deps: PageDeps,
+  update: MethodUpdate,
+  nowAt: number,
+  browser: string,
+): Page {
   const back = { name: update.merchantName, url: null };
   switch (updateStageOf(update, nowAt)) {
     case 'open':
       return askCard(deps, {
         home: updateMethodPath(update.token),
+        browser,
         sessionId: update.sessionId,
         sale: saleOf(deps, update),
         payerName: knownDetails(update).name,

@@ -27,7 +27,7 @@ export function updateMethodPageRoutes(
     pathOf: updateMethodPath,
     unknown: unknownPage('page for changing a card'),
     find: (token) => findUpdate(deps, token),
-    show: (_token, update) => updatePage(deps, update, now()),
+    show: (_token, update, browser) => updatePage(deps, update, now(), browser),
     asks: (update) => updateStageOf(update, now()) === 'open',
     isDecided: (update) => !['open', 'locked', 'processing'].includes(updateStageOf(update, now())),
     submit: (update, paymentToken) =>

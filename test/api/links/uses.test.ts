@@ -15,7 +15,7 @@ import {
   sell,
   soldBy,
 } from '../../support/hosted-pages/links.ts';
-import { browse } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack } from '../../support/hosted-pages/visits.ts';
 import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
 
 const cancel = (api: ApiEnvironment, subscriptionId: string) =>
@@ -39,7 +39,7 @@ describe('a browser that used a link', () => {
     api.clock.aheadMs = 0;
     expect(outcome(later)).toEqual([303, checkout]);
     // The checkout is paid.
-    await browse(api, `${checkout}/return?payment_token=tok_link_paid`);
+    await comeBack(api, checkout, 'payment_token=tok_link_paid');
     expect(outcome(await browser.open())).toEqual([303, checkout]);
     expect(await soldBy(api, path)).toHaveLength(1);
   });
@@ -150,7 +150,7 @@ describe('a use of a link', () => {
   }) => {
     const path = await makeLink(api);
     const { subscriptionId, ref, checkout } = await sell(api, path);
-    await browse(api, `${checkout}/return?payment_token=tok_unknown_of_a_link`);
+    await comeBack(api, checkout, 'payment_token=tok_unknown_of_a_link');
     expect((await cancel(api, subscriptionId)).status).toBe(200);
     expect((await rowOf(api, path)).uses).toBe(1);
     api.workflows.faults.card = 'paid late';
@@ -160,7 +160,7 @@ describe('a use of a link', () => {
 
     const paid = await makeLink(api);
     const sale = await sell(api, paid);
-    await browse(api, `${sale.checkout}/return?payment_token=tok_good_of_a_link`);
+    await comeBack(api, sale.checkout, 'payment_token=tok_good_of_a_link');
     expect((await cancel(api, sale.subscriptionId)).status).toBe(200);
     expect((await rowOf(api, paid)).uses).toBe(1);
   });
@@ -181,7 +181,7 @@ describe('a checkout of a link', () => {
       autocomplete: 'cc-name',
       value: 'Ada',
     });
-    await browse(api, `${checkout}/return?payment_token=tok_ends_here`);
+    await comeBack(api, checkout, 'payment_token=tok_ends_here');
     const result = await browse(api, checkout);
     expect(result.text).toContain('<h1>Thank you: your payment was received</h1>');
 
@@ -203,7 +203,7 @@ describe('a checkout of a link', () => {
       receiptId: 'r',
     });
     const { checkout, subscriptionId } = await sell(api, path);
-    await browse(api, `${checkout}/return?payment_token=tok_leads_on`);
+    await comeBack(api, checkout, 'payment_token=tok_leads_on');
     expect((await browse(api, checkout)).text).toContain(
       `<a class="button" href="https://merchant.example/b?x=1&amp;subscription_id=${subscriptionId}` +
         '&amp;status=ACTIVE&amp;receipt_id=r">Continue to Acme Ltd</a>',

@@ -5,7 +5,7 @@ import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
-import { browse, comeBack, expectSeeOther } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async ({
@@ -133,7 +133,7 @@ test('a reload of the return URL makes no second attempt, after a decline or a p
 
 test('a HEAD request to the return URL makes no payment [D-44]', async ({ api }) => {
   const { path, subscriptionId } = await openCheckout(api);
-  const answer = await browse(api, `${path}/return?payment_token=tok_head`, {}, 'HEAD');
+  const answer = await comeBack(api, path, 'payment_token=tok_head', { method: 'HEAD' });
   expectSeeOther(answer, path);
   expect(await statusOf(api, subscriptionId)).toBe('CREATED');
 });
@@ -142,8 +142,9 @@ test('the checkout and return URLs show a page that reloads while the outcome is
   api,
 }) => {
   const { path } = await openCheckout(api);
-  const url = `${path}/return?payment_token=tok_unknown`;
-  const returned = await browse(api, url);
+  const query = 'payment_token=tok_unknown';
+  const url = ownReturn(path, query).replace('&', '&amp;');
+  const returned = await comeBack(api, path, query);
   expect(returned.status).toBe(200);
   expect(returned.text).toContain(`<meta http-equiv="refresh" content="3; url=${url}"/>`);
   expect(returned.text).toContain('<h1>Your payment is being processed</h1>');
@@ -153,7 +154,7 @@ test('the checkout and return URLs show a page that reloads while the outcome is
   expect(reopened.text).not.toContain('Card number');
 
   // A second card is not charged meanwhile.
-  const another = await browse(api, `${path}/return?payment_token=tok_another`);
+  const another = await comeBack(api, path, 'payment_token=tok_another');
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
@@ -161,7 +162,7 @@ test('a cancelled checkout of unknown outcome shows processing, then the outcome
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
-  await browse(api, `${path}/return?payment_token=tok_unknown_then_cancelled`);
+  await comeBack(api, path, 'payment_token=tok_unknown_then_cancelled');
   const cancelled = await api.call('POST', '/subscription/merchant/cancel', {
     body: { subscriptionId },
   });
@@ -183,9 +184,10 @@ test('the return URL shows a 503 page while the service is down, and pays later'
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
-  const url = `${path}/return?payment_token=tok_outage`;
+  const query = 'payment_token=tok_outage';
+  const url = ownReturn(path, query).replace('&', '&amp;');
   api.workflows.faults.isDown = true;
-  const away = await browse(api, url);
+  const away = await comeBack(api, path, query);
   api.workflows.faults.isDown = false;
 
   expect(away.status).toBe(503);
@@ -193,6 +195,6 @@ test('the return URL shows a 503 page while the service is down, and pays later'
   expect(away.text).toContain('Nothing is lost: reload it in a moment');
   expect(away.text).toContain(`<meta http-equiv="refresh" content="10; url=${url}"/>`);
 
-  expectSeeOther(await browse(api, url), path);
+  expectSeeOther(await comeBack(api, path, query), path);
   expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
 });

@@ -1,11 +1,17 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { paymentIntents } from '../../../db/schema/payment-intents.ts';
-import { PUBLIC_URL, TOKENISER_URL, test } from '../../support/api-environment.ts';
+import { TOKENISER_URL, test } from '../../support/api-environment.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { JAN_31, openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
-import { browse, comeBack, expectSeeOther, postForm } from '../../support/hosted-pages/visits.ts';
+import {
+  browse,
+  comeBack,
+  expectSeeOther,
+  postForm,
+  ownReturnUrl,
+} from '../../support/hosted-pages/visits.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.3]', async ({
@@ -59,7 +65,7 @@ test('the card form posts to the tokeniser, names its session and has four label
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text)).toEqual([
     { name: 'session', value: id },
-    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'return_url', value: ownReturnUrl(path) },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
     { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
     { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },

@@ -3,10 +3,13 @@ import { describe, expect } from 'vitest';
 import { randomToken } from '../../../domain/ids.ts';
 import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
 import {
   expectSeeOther,
+  FORM,
   hasCardForm,
   headingOf,
+  returnOf,
   sessionIn,
   triesOf,
   visit,
@@ -187,6 +190,92 @@ describe('the limit of ten declined cards an hour from one address', () => {
     const made = await bare.call('POST', '/payments/create-intent', { body: intentBody() });
     const { fwdUrl } = made.json as { fwdUrl: string };
     expect((await visit(bare, fwdUrl, '192.0.2.77').look()).status).toBe(429);
+  });
+});
+
+describe('a return from the tokeniser', () => {
+  test('has no effect when a foreign page sends the payer’s browser to it [D-§4]', async ({
+    api,
+  }) => {
+    const address = '203.0.113.8';
+    const payer = visit(api, (await makeHosted(api)).fwdUrl, address);
+    await payer.look();
+    for (let page = 1; page <= 3; page += 1) {
+      const { fwdUrl, xIntentId } = await makeHosted(api);
+      const foreign = visit(api, fwdUrl, address);
+      // The attacker knows the page, its form and the state of the attacker’s own browser.
+      const attacker = visit(api, fwdUrl);
+      const { state } = returnOf(await attacker.look());
+      const session = sessionIn(await attacker.look());
+      for (const given of ['', `&state=${state}`]) {
+        for (const query of [refusal(), `payment_token=tok-card_declined-foreign-${page}`]) {
+          const answer = await foreign.request(`${foreign.path}/return?${query}${given}`);
+          expect([answer.status, headingOf(answer)]).toEqual([200, 'One more step']);
+        }
+      }
+      expect(await triesOf(api, session)).toBe(0);
+      expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
+      expect(
+        api.payments.calls.some(({ order }) => JSON.stringify(order).includes(xIntentId)),
+      ).toBe(false);
+    }
+    await payer.give('payment_token=tok_pays_after_foreign_images');
+    expect(headingOf(await payer.look())).toBe('Thank you: your payment was received');
+  });
+
+  test('of the form that this browser was shown pays, with the form’s state and the cookie [D-§4]', async ({
+    api,
+  }) => {
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const { look, request, path } = visit(api, fwdUrl);
+    const page = await look();
+    const { state, cookie, attributes } = returnOf(page);
+    expect(attributes).toEqual([`Path=${path}`, 'HttpOnly', 'SameSite=Lax', 'Secure']);
+    const again = await look({ headers: { cookie } });
+    expect(again.headers['set-cookie']).toBeUndefined();
+    expect(fieldsOf(again.text)).toEqual(fieldsOf(page.text));
+    const url = `${path}/return?state=${state}&payment_token=tok_pays_by_state`;
+    expectSeeOther(await request(url, { headers: { cookie } }), path);
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('of a browser without cookies pays when the payer confirms it, and only from our page [D-§4]', async ({
+    api,
+  }) => {
+    const { fwdUrl, xIntentId } = await makeHosted(api);
+    const { request, path } = visit(api, fwdUrl, '203.0.113.9');
+    const url = `${path}/return?state=x&payment_token=tok_pays_confirmed`;
+    const page = await request(url);
+    const form = fieldsOf(page.text).map(({ name, value }) => [name, value ?? '']);
+    expect(form.map(([name]) => name)).toEqual(['form_token']);
+    expect(page.text).toContain(`action="${url.replace('&', '&amp;')}"`);
+    const raw = new URLSearchParams(form).toString();
+    for (const [sent, headers] of [
+      [raw, { 'sec-fetch-site': 'cross-site' }],
+      [raw, { origin: 'https://foreign.example' }],
+      ['form_token=guessed', {}],
+    ] as const) {
+      const refused = await request(url, { raw: sent, headers: { ...FORM, ...headers } }, 'POST');
+      expect(refused.status).toBe(403);
+    }
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
+    expectSeeOther(await request(url, { raw, headers: FORM }, 'POST'), path);
+    expectSeeOther(await request(url, { raw, headers: FORM }, 'POST'), path);
+    expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  test('counts its declined card for the address when the payer confirms it [D-§4]', async ({
+    api,
+  }) => {
+    const address = '203.0.113.10';
+    await decline(api, address, 9);
+    const { fwdUrl } = await makeHosted(api);
+    const { request, look, path } = visit(api, fwdUrl, address);
+    const url = `${path}/return?payment_token=tok-card_declined-confirmed`;
+    const token = fieldsOf((await request(url)).text).find(({ name }) => name === 'form_token');
+    const raw = new URLSearchParams({ form_token: token?.value ?? '' }).toString();
+    expectSeeOther(await request(url, { raw, headers: FORM }, 'POST'), path);
+    expect((await look()).status).toBe(429);
   });
 });
 

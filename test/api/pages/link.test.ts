@@ -11,7 +11,7 @@ import {
   sell,
   soldBy,
 } from '../../support/hosted-pages/links.ts';
-import { browse, FORM } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, FORM } from '../../support/hosted-pages/visits.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 
@@ -199,7 +199,7 @@ describe('the submitted form of a link', () => {
     const before = await api.countRows();
     const { checkout } = await sell(api, path);
     expect((await api.countRows())['payment_intent']).toBe(before['payment_intent']);
-    await browse(api, `${checkout}/return?payment_token=tok_trial`);
+    await comeBack(api, checkout, 'payment_token=tok_trial');
     expect((await browse(api, checkout)).text).toContain('<h1>Your free trial has started</h1>');
   });
 

@@ -15,6 +15,8 @@ import {
   sessionIn,
   triesOf,
   visit,
+  ownReturn,
+  ownReturnUrl,
 } from '../../support/hosted-pages/visits.ts';
 import { intentBody, readIntent } from '../../support/fixtures/payments.ts';
 
@@ -42,7 +44,7 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text)).toEqual([
     { name: 'session', value: expect.stringMatching(/^cs_/) as string },
-    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'return_url', value: ownReturnUrl(path) },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
     { name: 'number', label: 'Card number', autocomplete: 'cc-number' },
     { name: 'expiry', label: 'Expiry', autocomplete: 'cc-exp' },
@@ -141,7 +143,7 @@ test('the page reloads and takes no second card while the outcome is unknown [D-
   const returned = await comeBack('payment_token=tok_unknown');
   expect(returned.status).toBe(200);
   expect(headingOf(returned)).toBe('Your payment is being processed');
-  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown`);
+  expect(refreshOf(returned)).toBe(`3; url=${ownReturn(path, 'payment_token=tok_unknown')}`);
   const reopened = await look();
   expect(refreshOf(reopened)).toBe(`3; url=${path}`);
   expect(hasCardForm(reopened)).toBe(false);
@@ -156,7 +158,7 @@ test('the return URL answers 503 while the service is down, and pays later', asy
   const away = await comeBack('payment_token=tok_outage');
   api.payments.faults.isDown = false;
   expect(away.status).toBe(503);
-  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_outage`);
+  expect(refreshOf(away)).toBe(`10; url=${ownReturn(path, 'payment_token=tok_outage')}`);
   expectSeeOther(await comeBack('payment_token=tok_outage'), path);
   expect(await statusOf(api, intentId)).toBe('SUCCESS');
 });

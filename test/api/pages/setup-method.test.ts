@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
 import { setupMethods } from '../../../db/schema/setup-methods.ts';
-import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { fieldsOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
@@ -15,6 +15,7 @@ import {
   sessionIn,
   triesOf,
   visit,
+  ownReturnUrl,
 } from '../../support/hosted-pages/visits.ts';
 import { setupBody } from '../../support/fixtures/payments.ts';
 
@@ -42,7 +43,7 @@ test('the setup page says that nothing is charged [IF-2.5]', async ({ api }) => 
   expect(page.text).toContain('<button type="submit">Save card</button>');
   expect(fieldsOf(page.text)).toContainEqual({
     name: 'return_url',
-    value: `${PUBLIC_URL}${path}/return`,
+    value: ownReturnUrl(path),
   });
   expect(page.text).not.toContain('<script');
   expect(page.headers['content-security-policy']).toContain(

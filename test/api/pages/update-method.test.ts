@@ -17,6 +17,8 @@ import {
   sessionIn,
   triesOf,
   visit,
+  ownReturn,
+  ownReturnUrl,
 } from '../../support/hosted-pages/visits.ts';
 import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
@@ -106,7 +108,7 @@ test('the update page shows the current card and the next payment, and a card fo
   expect(page.text).toContain(`<form method="post" action="${TOKENISER_URL}">`);
   expect(fieldsOf(page.text).slice(0, 3)).toEqual([
     { name: 'session', value: expect.stringMatching(/^cs_[0-9A-Za-z]{22}$/) as string },
-    { name: 'return_url', value: `${PUBLIC_URL}${path}/return` },
+    { name: 'return_url', value: ownReturnUrl(path) },
     { name: 'name', label: 'Name on card', autocomplete: 'cc-name', value: 'Ada Example' },
   ]);
   expect(page.text).not.toContain('<script');
@@ -258,7 +260,7 @@ test('the page reloads while the outcome is unknown, and then shows the outcome 
   const { subscription, comeBack, look, path } = await open(api, 'UNPAID');
   const returned = await comeBack('payment_token=tok_unknown_update');
   expect(headingOf(returned)).toBe('Your payment is being processed');
-  expect(refreshOf(returned)).toBe(`3; url=${path}/return?payment_token=tok_unknown_update`);
+  expect(refreshOf(returned)).toBe(`3; url=${ownReturn(path, 'payment_token=tok_unknown_update')}`);
   const reopened = await look();
   expect(refreshOf(reopened)).toBe(`3; url=${path}`);
   expect(hasCardForm(reopened)).toBe(false);
@@ -277,7 +279,9 @@ test('the return URL answers 503 during an outage, and replaces the card later [
   const away = await comeBack('payment_token=tok_update_outage_1111');
   api.workflows.faults.isDown = false;
   expect(away.status).toBe(503);
-  expect(refreshOf(away)).toBe(`10; url=${path}/return?payment_token=tok_update_outage_1111`);
+  expect(refreshOf(away)).toBe(
+    `10; url=${ownReturn(path, 'payment_token=tok_update_outage_1111')}`,
+  );
   expectSeeOther(await comeBack('payment_token=tok_update_outage_1111'), path);
   expect(await lastFourOf(api, subscription)).toBe('1111');
 });

@@ -9,6 +9,7 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 import { eventsOf } from '../../support/fixtures/events.ts';
 import { readSubscription } from '../../support/fixtures/subscriptions.ts';
+import { comeBack } from '../../support/hosted-pages/visits.ts';
 
 interface Created {
   subscriptionId: string;
@@ -29,8 +30,8 @@ async function create(
 }
 
 async function pay(api: ApiEnvironment, { fwdUrl }: Created, token: string): Promise<void> {
-  const path = `${new URL(fwdUrl).pathname}/return?payment_token=${token}`;
-  expect((await api.call('GET', path, { as: null })).status).toBe(303);
+  const answer = await comeBack(api, new URL(fwdUrl).pathname, `payment_token=${token}`);
+  expect(answer.status).toBe(303);
 }
 
 async function eventBodies(

@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { checkoutSessions } from '../../../db/schema/checkout-sessions.ts';
+import { returnUrl } from '../../../api/pages/shared/own-return.ts';
+import { PUBLIC_URL, SESSION_KEY } from '../api-environment.ts';
 import type { Answer, ApiEnvironment, CallOptions } from '../api-environment.ts';
 import { fieldsOf } from './page-text.ts';
 
@@ -10,9 +12,37 @@ export const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 export const browse = (api: ApiEnvironment, path: string, options?: CallOptions, method = 'GET') =>
   api.call(method, path, { as: null, ...options });
 
-/** Requests the return URL of a page, as the tokeniser redirects the browser. */
-export const comeBack = (api: ApiEnvironment, path: string, query: string) =>
-  browse(api, `${path}/return?${query}`);
+/** The browser id of every payer in the API tests. */
+const BROWSER = 'payer00of00api00tests0';
+
+/** The return URL with the tokeniser's `query` and the state of the browser that was shown the card form. */
+export function ownReturn(path: string, query: string): string {
+  const signer = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
+  const { pathname, searchParams } = new URL(returnUrl(signer, path, BROWSER));
+  return `${pathname}?${query}&${searchParams.toString()}`;
+}
+
+/** Requests the return URL of a page, as the tokeniser redirects the browser that was shown the card form. */
+export const comeBack = (
+  api: ApiEnvironment,
+  path: string,
+  query: string,
+  { headers = {}, method = 'GET' }: { headers?: Record<string, string>; method?: string } = {},
+) => {
+  const options = { headers: { cookie: `payer=${BROWSER}`, ...headers } };
+  return browse(api, ownReturn(path, query), options, method);
+};
+
+/** Matches the return URL of the card form at `path`. */
+export const ownReturnUrl = (path: string) =>
+  expect.stringMatching(new RegExp(`^${PUBLIC_URL}${path}/return\\?state=[\\w-]{43}$`)) as string;
+
+/** The state in the return URL of a page's card form, and the cookie that the page set. */
+export function returnOf(page: Answer) {
+  const url = fieldsOf(page.text).find(({ name }) => name === 'return_url')?.value ?? '';
+  const [cookie = '', ...attributes] = String(page.headers['set-cookie']).split('; ');
+  return { state: new URL(url).searchParams.get('state') ?? '', cookie, attributes };
+}
 
 /** Submits a form with these fields. */
 export const postForm = (
@@ -33,7 +63,9 @@ export interface Visit {
   readonly token: string;
   readonly path: string;
   look(options?: CallOptions, method?: string): Promise<Answer>;
-  /** Requests the return URL, as the tokeniser redirects the browser. */
+  /** Sends a request from the visit's address, without cookies. */
+  request(path: string, options?: CallOptions, method?: string): Promise<Answer>;
+  /** Requests the return URL, as the tokeniser redirects the browser that was shown the card form. */
   comeBack(query: string, method?: string): Promise<Answer>;
   /** Requests the return URL, expects the redirect to the page, and requests the page. */
   give(query: string): Promise<Answer>;
@@ -49,15 +81,17 @@ export function visit(api: ApiEnvironment, url: string, address?: string): Visit
   const call = (method: string, at: string, { headers, ...options }: CallOptions = {}) =>
     browse(api, at, { ...options, headers: { ...from, ...headers } }, method);
   const look: Visit['look'] = (options, method = 'GET') => call(method, path, options);
-  const comeBack: Visit['comeBack'] = (query, method = 'GET') =>
-    call(method, `${path}/return?${query}`);
+  const request: Visit['request'] = (at, options, method = 'GET') => call(method, at, options);
+  const comeBackHere: Visit['comeBack'] = (query, method) =>
+    comeBack(api, path, query, { headers: from, ...(method === undefined ? {} : { method }) });
   return {
     token: path.split('/').at(-1)!,
     path,
     look,
-    comeBack,
+    request,
+    comeBack: comeBackHere,
     async give(query) {
-      expectSeeOther(await comeBack(query), path);
+      expectSeeOther(await comeBackHere(query), path);
       return look();
     },
     async post(fields, headers = {}) {

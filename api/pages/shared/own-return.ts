@@ -1,0 +1,59 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { randomToken } from '../../../domain/ids.ts';
+import type { Context } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
+
+/**
+ * The proof that a return from the tokeniser follows from a card form that this browser was shown. The form's
+ * return URL has a `state`: an HMAC of the page and of a random id that only this browser's cookie has. A
+ * foreign page that sends the browser to the return URL knows neither.
+ */
+
+const COOKIE = 'payer';
+const BROWSER = /^[0-9A-Za-z]{22}$/;
+
+type Deps = Pick<ApiDeps, 'publicUrl' | 'random' | 'sessionKey'>;
+
+/** Returns the browser's id from the cookie of the page at the path `home`. Without one, sets the cookie. */
+export function browserOf({ publicUrl, random }: Deps, ctx: Context, home: string): string {
+  const known = ctx.cookies.get(COOKIE) ?? '';
+  if (BROWSER.test(known)) return known;
+  const browser = randomToken(random);
+  const attributes = [
+    `${COOKIE}=${browser}`,
+    `Path=${home}`,
+    'HttpOnly',
+    // Not Strict: the tokeniser on another site redirects the browser to the return URL.
+    'SameSite=Lax',
+    // `ctx.cookies` refuses to set a secure cookie behind a proxy that terminates TLS.
+    ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
+  ];
+  ctx.append('Set-Cookie', attributes.join('; '));
+  return browser;
+}
+
+/** Returns the URL to which the tokeniser redirects this browser from the page at the path `home`. */
+export function returnUrl(
+  { publicUrl, sessionKey }: Pick<Deps, 'publicUrl' | 'sessionKey'>,
+  home: string,
+  browser: string,
+): string {
+  return `${publicUrl}${home}/return?state=${stateOf(sessionKey, home, browser)}`;
+}
+
+/** True if the request has the state of the card form that this browser was shown at the path `home`. */
+export function isOwnReturn(
+  { sessionKey }: Pick<Deps, 'sessionKey'>,
+  ctx: Context,
+  home: string,
+): boolean {
+  const browser = ctx.cookies.get(COOKIE) ?? '';
+  if (!BROWSER.test(browser)) return false;
+  const given = Buffer.from(new URLSearchParams(ctx.querystring).get('state') ?? '');
+  const right = Buffer.from(stateOf(sessionKey, home, browser));
+  return given.length === right.length && timingSafeEqual(given, right);
+}
+
+function stateOf(sessionKey: string, home: string, browser: string): string {
+  return createHmac('sha256', sessionKey).update(`return:${home}:${browser}`).digest('base64url');
+}
