@@ -16,7 +16,7 @@ import { linkPageRoutes } from './pages/link/routes.ts';
 import { paymentPageRoutes } from './pages/payment/routes.ts';
 import { setupMethodPageRoutes } from './pages/setup-method/routes.ts';
 import { createPageLimits } from './pages/shared/limits.ts';
-import { pageErrors } from './pages/shared/page.tsx';
+import { pageErrors, refuseEmbedding } from './pages/shared/page.tsx';
 import { updateMethodPageRoutes } from './pages/update-method/routes.ts';
 import { documentRoutes } from './routes/documents/routes.ts';
 import { registerRoutes } from './route.ts';
@@ -60,6 +60,7 @@ export function createRouters(
 
   const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
+  pages.use(refuseEmbedding(deps)); // before the look-up of a page: an unknown page counts
   const limits = createPageLimits(); // one counter for each client address, shared by all pages
   checkoutRoutes(pages, deps, limits);
   paymentPageRoutes(pages, deps, limits);

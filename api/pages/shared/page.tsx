@@ -53,6 +53,22 @@ export function seeOther(ctx: Context, location: string): void {
   ctx.set('Location', location);
 }
 
+/**
+ * Refuses a request that another site's page embeds, for example as an image, before the request can count
+ * towards a limit of the payer's address. A browser names such requests by its `Sec-Fetch-` headers.
+ */
+export function refuseEmbedding(deps: Deps) {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    const isForeign = ['cross-site', 'same-site'].includes(ctx.get('Sec-Fetch-Site'));
+    if (!isForeign || ['', 'document'].includes(ctx.get('Sec-Fetch-Dest'))) {
+      await next();
+      return;
+    }
+    const texts = ['It opens only in a window of its own. Nothing was charged.'];
+    sendPage(deps, ctx, notice(403, 'This page cannot be part of another page', texts));
+  };
+}
+
 /** Answers errors of page handlers with HTML pages. */
 export function pageErrors(deps: Deps) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -300,6 +300,38 @@ describe('the limit of twenty unknown pages a minute from one address', () => {
     expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
   });
 
+  test('does not count requests that a foreign page embeds; they get no page [D-§4]', async ({
+    api,
+  }) => {
+    const address = '203.0.113.11';
+    const { fwdUrl } = await makeHosted(api);
+    for (const [dest, mode] of [
+      ['image', 'no-cors'],
+      ['iframe', 'navigate'],
+      ['empty', 'no-cors'],
+    ] as const) {
+      const headers = {
+        'sec-fetch-site': 'cross-site',
+        'sec-fetch-dest': dest,
+        'sec-fetch-mode': mode,
+      };
+      for (let image = 0; image < 10; image += 1) {
+        const url = `${PUBLIC_URL}/payment/${randomToken(randomBytes)}`;
+        expect((await visit(api, url, address).look({ headers })).status).toBe(403);
+      }
+      const known = await visit(api, fwdUrl, address).look({ headers });
+      expect([known.status, hasCardForm(known)]).toEqual([403, false]);
+      expect(known.headers['set-cookie']).toBeUndefined();
+    }
+    const headers = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-dest': 'document',
+      'sec-fetch-mode': 'navigate',
+    };
+    const payer = await visit(api, fwdUrl, address).look({ headers });
+    expect([payer.status, hasCardForm(payer)]).toEqual([200, true]);
+  });
+
   test('does not count pages that exist', async ({ api }) => {
     const { fwdUrl } = await makeHosted(api);
     const page = visit(api, fwdUrl);
