@@ -30,6 +30,10 @@ export type AttemptOutcome =
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 
+/** True if the attempt was opened in UNPAID. */
+const isRetry = ({ trigger }: OpenAttempt): boolean =>
+  trigger === 'automatic_retry' || trigger === 'manual_retry' || trigger === 'new_method';
+
 /** Makes the open attempt due now, because manual review has decided its outcome. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
@@ -208,9 +212,10 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. The first payment becomes the anchor. A payment in UNPAID skips the
- * dates that have passed. Any other payment completes one date, unless an edit or an unpause moved the next
- * date past the attempt's start: then that date stays the next one.
+ * Returns the calendar after a payment. The first payment becomes the anchor. A payment that ends the dunning
+ * skips the dates that have passed, also if the subscription was paused or ended while the payment's outcome
+ * was unknown. Any other payment completes one date, unless an edit or an unpause moved the next date past the
+ * attempt's start: then that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -219,7 +224,7 @@ function calendarAfterPayment(
 ): { anchorAt: number; nextIndex: number } {
   const { anchorAt, terms } = state;
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
-  if (state.status === 'UNPAID') {
+  if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
     const nextIndex = firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
     return { anchorAt, nextIndex };
   }

@@ -140,3 +140,58 @@ describe('a retry plan that a hard decline stopped', () => {
     expect(simulation.state.status).toBe('ACTIVE');
   });
 });
+
+describe('a retry whose outcome is unknown', () => {
+  /** Monthly from 31 January; cycle 2 is declined on 28 February; its retry on 10 April has no outcome. */
+  function retriedInApril(): Simulation {
+    const simulation = new Simulation('2026-01-31T00:00:00Z');
+    simulation.pay();
+    simulation.replies.push(...Array.from({ length: 5 }, () => declined()));
+    simulation.runTo('2026-04-10T00:00:00Z');
+    simulation.replies.push({ kind: 'unknown' });
+    simulation.command('manualRetry', {});
+    expect(simulation.state.openAttempt).toMatchObject({ trigger: 'manual_retry', lookups: 1 });
+    return simulation;
+  }
+  const periodEnd = ({ state }: Simulation): string =>
+    new Date(state.currentPeriodEndAt ?? 0).toISOString();
+
+  test('pays until 30 April when nobody touches the subscription [D-34, D-§4]', () => {
+    const simulation = retriedInApril();
+    simulation.runTo('2026-04-11T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
+  });
+
+  test('pays until the same day when the subscription is cancelled meanwhile [D-34]', () => {
+    const simulation = retriedInApril();
+    simulation.command('cancel', { reason: 'cancelled' });
+    simulation.runTo('2026-04-11T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
+    expectNothingFurther(simulation);
+  });
+
+  test('pays until the same day when the subscription is paused meanwhile [D-34]', () => {
+    const simulation = retriedInApril();
+    simulation.command('pause', {});
+    simulation.runTo('2026-04-11T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'PAUSED', cyclesCharged: 2 });
+    expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
+    expectNothingFurther(simulation);
+  });
+
+  test('leaves the date of an unpause to the next cycle, also when it is paid after that date [D-§4]', () => {
+    const simulation = retriedInApril();
+    simulation.replies.push(...Array.from({ length: 20 }, () => ({ kind: 'unknown' }) as const));
+    simulation.command('pause', {});
+    simulation.command('unpause', { newNextPaymentAt: at('2026-04-10T01:00:00Z') });
+    simulation.runTo('2026-04-12T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', cyclesCharged: 3 });
+    expect(sent(simulation).slice(-2)).toEqual([
+      '2026-04-10T00:00 2 manual_retry',
+      expect.stringMatching(/3 scheduled$/u),
+    ]);
+    expect(simulation.sends.at(-1)?.dueAt).toBe(at('2026-04-10T01:00:00Z'));
+  });
+});
