@@ -48,10 +48,15 @@ export interface SubscriptionWorkflows extends SubscriptionRuns {
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
-   * Returns the next charges, at most `limit`, from the workflow; null if there is no workflow. Throws
+   * Returns the next charges after `nowAt` (epoch ms; a test clock has its own), at most `limit`, from the
+   * workflow; null if there is no workflow. Throws
    * `DomainError('service_unavailable')` if the workflow does not answer within 4.5 s.
    */
-  upcoming(subscription: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null>;
+  upcoming(
+    subscription: SubscriptionRef,
+    limit: number,
+    nowAt: number,
+  ): Promise<UpcomingCharge[] | null>;
   /** Returns the latest log entries, oldest first. Null and errors as for `upcoming`. */
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
@@ -70,8 +75,8 @@ class TemporalSubscriptionWorkflows
   extends TemporalSubscriptionRuns<SubscriptionRows>
   implements SubscriptionWorkflows
 {
-  upcoming(ref: SubscriptionRef, limit: number): Promise<UpcomingCharge[] | null> {
-    return query(this.client, ref, upcomingQuery, { limit });
+  upcoming(ref: SubscriptionRef, limit: number, nowAt: number): Promise<UpcomingCharge[] | null> {
+    return query(this.client, ref, upcomingQuery, { limit, nowAt });
   }
 
   timeline(ref: SubscriptionRef): Promise<LogEntry[] | null> {

@@ -1,3 +1,4 @@
+import { firstIndexAfter } from '../calendar.ts';
 import { calendarDate, cycleAmountMinor, remainingCycleCount } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -10,14 +11,20 @@ export interface UpcomingCharge {
 }
 
 /**
- * Returns at most `limit` future charges, as if every charge succeeded and no command changed the
- * subscription. Empty in CREATED, PAUSED and ENDED.
+ * Returns at most `limit` charges after `now` (the subscription's own time), as if every charge succeeded and
+ * no command changed the subscription. In UNPAID, dates that pass before the owed cycle is paid are not
+ * charged, so they are not returned. Empty in CREATED, PAUSED and ENDED. Rules: D-§7, D-§4.
  */
-export function upcomingCharges(state: SubscriptionState, limit: number): UpcomingCharge[] {
+export function upcomingCharges(
+  state: SubscriptionState,
+  limit: number,
+  now: number,
+): UpcomingCharge[] {
   const { status, owed, terms } = state;
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
   const isUnpaid = status === 'UNPAID';
+  const firstIndex = isUnpaid ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
@@ -25,10 +32,16 @@ export function upcomingCharges(state: SubscriptionState, limit: number): Upcomi
       at:
         isUnpaid && offset === 0
           ? (owed?.nextRetryAt ?? null)
-          : calendarDate(state, state.nextIndex + offset),
+          : calendarDate(state, firstIndex + offset),
       cycleNumber,
       amountMinor: isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber),
       currency: terms.currency,
     };
   });
+}
+
+/** The index of the first date after the owed cycle is paid: at its next retry, or now without one. */
+function indexAfterRecovery({ anchorAt, terms, owed }: SubscriptionState, now: number): number {
+  const paidAt = Math.max(now, owed?.nextRetryAt ?? now);
+  return firstIndexAfter(anchorAt ?? now, terms.interval, terms.intervalCount, paidAt);
 }

@@ -114,7 +114,7 @@ test('the next charges and the timeline come from the row when there is no workf
   const ref = await env.createRowOnly({ createdAt: JAN_10 });
   const { subscriptionId } = ref;
   expect(await env.workflows.timeline(ref)).toBeNull();
-  expect(await env.workflows.upcoming(ref, 12)).toBeNull();
+  expect(await env.workflows.upcoming(ref, 12, JAN_10)).toBeNull();
   expect(await shop.merchant.get(`/subscription/timeline/${subscriptionId}`)).toEqual({
     data: HISTORY.data.slice(0, 1),
   });
@@ -136,7 +136,7 @@ test.for([
       logger: createLogger({ name: 'away', level: 'silent' }),
     });
     const unavailable = new DomainError('service_unavailable');
-    const reads = [away.upcoming(subscription.ref, 12), away.timeline(subscription.ref)];
+    const reads = [away.upcoming(subscription.ref, 12, JAN_10), away.timeline(subscription.ref)];
     const answers = await Promise.allSettled<unknown>(reads);
     expect(answers).toEqual(reads.map(() => ({ status: 'rejected', reason: unavailable })));
     await connection.close();

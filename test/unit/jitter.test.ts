@@ -26,7 +26,7 @@ test('the jitter delays the charge of a renewal and changes no due date [D-05]',
 
   simulation.runTo('2026-02-28T12:07:00Z');
   expect(simulation.state.currentPeriodEndAt).toBe(at('2026-03-31T12:00:00Z'));
-  expect(upcomingCharges(simulation.state, 3).map((charge) => charge.at)).toEqual([
+  expect(upcomingCharges(simulation.state, 3, simulation.now).map((charge) => charge.at)).toEqual([
     at('2026-03-31T12:00:00Z'),
   ]);
   simulation.runTo('2027-01-01T00:00:00Z');

@@ -188,7 +188,8 @@ function violatedRules(simulation: LifeInDoubt): string[] {
       state.owed === null || state.owed.cycleNumber === state.cyclesCharged + 1,
     'an open attempt belongs to an owed cycle': state.openAttempt === null || state.owed !== null,
     'UNPAID has an owed cycle': state.status !== 'UNPAID' || state.owed !== null,
-    'three requested upcoming charges are at most three': upcomingCharges(state, 3).length <= 3,
+    'three requested upcoming charges are at most three':
+      upcomingCharges(state, 3, simulation.now).length <= 3,
     'the description names the status': inWords(state).includes(`**${state.status}**`),
     'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
     'a date that was set is the next payment date':

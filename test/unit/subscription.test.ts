@@ -244,17 +244,44 @@ describe('a declined cycle', () => {
 describe('the upcoming charges', () => {
   test('have dates, cycle numbers and amounts [D-§7]', () => {
     const simulation = new Simulation('2026-01-31T00:00:00Z', { cycleCount: 4 });
-    expect(upcomingCharges(simulation.state, 10)).toEqual([]);
+    expect(upcomingCharges(simulation.state, 10, simulation.now)).toEqual([]);
     simulation.pay();
     expect(
-      upcomingCharges(simulation.state, 2).map((one) => [iso(one.at), one.cycleNumber]),
+      upcomingCharges(simulation.state, 2, simulation.now).map((one) => [
+        iso(one.at),
+        one.cycleNumber,
+      ]),
     ).toEqual([
       ['2026-02-28T00:00:00.000Z', 2],
       ['2026-03-31T00:00:00.000Z', 3],
     ]);
     simulation.command('edit', { newAmountMinor: 300 });
-    expect(upcomingCharges(simulation.state, 10).map((one) => one.amountMinor)).toEqual([
-      300, 300, 300,
-    ]);
+    expect(
+      upcomingCharges(simulation.state, 10, simulation.now).map((one) => one.amountMinor),
+    ).toEqual([300, 300, 300]);
+  });
+
+  test('leave out the dates that pass before an owed cycle is paid [D-§7, D-§4]', () => {
+    const simulation = new Simulation('2026-01-31T00:00:00Z', { cycleCount: 4 });
+    simulation.pay();
+    simulation.replies.push(...Array.from({ length: 5 }, () => declined()));
+    simulation.runTo('2026-04-10T00:00:00Z');
+    const listed = () =>
+      upcomingCharges(simulation.state, 10, simulation.now).map(({ at, cycleNumber }) =>
+        [at === null ? at : iso(at), cycleNumber].join(' '),
+      );
+    expect(listed()).toEqual([' 2', '2026-04-30T00:00:00.000Z 3', '2026-05-31T00:00:00.000Z 4']);
+    simulation.command('edit', { newNextPaymentAt: Date.parse('2026-06-05T00:00:00Z') });
+    const planned = [
+      '2026-06-05T00:00:00.000Z 2',
+      '2026-07-05T00:00:00.000Z 3',
+      '2026-08-05T00:00:00.000Z 4',
+    ];
+    expect(listed()).toEqual(planned);
+    simulation.runTo('2026-12-31T00:00:00Z');
+    // What was listed is what was charged.
+    expect(simulation.sends.slice(-3).map((send) => `${iso(send.at)} ${send.cycleNumber}`)).toEqual(
+      planned,
+    );
   });
 });

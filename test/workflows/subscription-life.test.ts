@@ -150,6 +150,25 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
+  test('lists only dates to come while it sleeps UNPAID [D-§7, D-§4]', async ({ env }) => {
+    const from = await sleepToJanuary31(env);
+    const ref = await subscribe(env, { terms: { cycleCount: 4 } });
+    const { subscriptionId } = ref;
+    await env.control('POST', '/control/declines', { subscriptionId, code: 'lost_card', count: 1 });
+    const year = new Date(from).getUTCFullYear();
+    await env.server.sleep(Date.UTC(year, 3, 10) - from);
+    const now = await env.server.currentTimeMs();
+    const charges = await env.workflows.upcoming(ref, 12, now);
+    const day = (at: number | null) => at && new Date(at).toISOString().slice(5, 10);
+    expect(charges?.map(({ at, cycleNumber }) => [day(at), cycleNumber])).toEqual([
+      [null, 2],
+      ['04-30', 3],
+      ['05-31', 4],
+    ]);
+    expect((await env.state(ref)).status).toBe('UNPAID');
+    await expectNothingFurther(env, ref);
+  });
+
   test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
     env,
   }) => {

@@ -13,6 +13,7 @@ import type { Command, CommandResult } from '../../domain/subscription/commands.
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import type { UpcomingCharge } from '../../domain/subscription/upcoming.ts';
 import type { Run } from './run.ts';
 
 /**
@@ -145,12 +146,19 @@ function asObject(input: unknown): Record<string, unknown> {
 
 function registerQueries(run: Run): void {
   setHandler(messages.stateQuery, () => run.state, { description: 'Everything it knows' });
-  setHandler(messages.upcomingQuery, (input) => upcomingCharges(run.state, input?.limit ?? 12), {
+  setHandler(messages.upcomingQuery, (input) => upcoming(run, input), {
     description: 'The next charges, with dates and amounts: { "limit": 12 }',
   });
   setHandler(messages.timelineQuery, () => run.state.log, {
     description: 'What happened last, when and why',
   });
+}
+
+/** The workflow's time stands still between its tasks, so the caller may give a later present time. */
+function upcoming(run: Run, input: messages.UpcomingInput | undefined): UpcomingCharge[] {
+  const { clock, state } = run;
+  const now = clock.isTestClock ? clock.now : Math.max(clock.now, input?.nowAt ?? 0);
+  return upcomingCharges(state, input?.limit ?? 12, now);
 }
 
 /** Turns a cancellation request of Temporal into a `cancel` command. */

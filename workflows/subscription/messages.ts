@@ -49,7 +49,12 @@ export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock')
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');
-export const upcomingQuery = defineQuery<UpcomingCharge[], [{ limit: number }?]>('upcoming');
+/** `nowAt`: the present time (epoch ms). A subscription on a test clock ignores it. */
+export interface UpcomingInput {
+  limit: number;
+  nowAt?: number;
+}
+export const upcomingQuery = defineQuery<UpcomingCharge[], [UpcomingInput?]>('upcoming');
 export const timelineQuery = defineQuery<LogEntry[]>('timeline');
 
 const searchAttributes = {

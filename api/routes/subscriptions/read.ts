@@ -5,6 +5,7 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/re
 import type { Db } from '../../../db/client.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import { count, currencyCode, epochMs, minorAmount, page } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
@@ -115,11 +116,12 @@ export const getUpcomingCharges = route({
     ],
   },
   refusals: ['resource_not_found'],
-  handle: async (call, { db, workflows }) => {
+  handle: async (call, { db, workflows, now }) => {
     const { limit = UPCOMING_LIMIT_DEFAULT } = call.query;
     const { state } = await subscriptionOf(db, call);
-    const known = state.status === 'ENDED' ? null : await workflows.upcoming(refOf(call), limit);
-    const charges = known ?? upcomingCharges(state, limit);
+    const ref = refOf(call);
+    const known = state.status === 'ENDED' ? null : await workflows.upcoming(ref, limit, now());
+    const charges = known ?? upcomingCharges(state, limit, await businessNow(db, ref, now()));
     return ok({
       data: charges.map(({ at, cycleNumber, amountMinor, currency }) => ({
         date: at,

@@ -106,6 +106,26 @@ describe('the upcoming charges', () => {
     expect(rows(await upcoming(api, subscription, '?limit=1'))).toEqual([charge(null, 2)]);
   });
 
+  test('leave out passed dates while the subscription is UNPAID [D-§7, D-§4]', async ({ api }) => {
+    const testClockId = await createClock(api, JAN_31);
+    const subscription = await subscriptionIn(api, 'ACTIVE', { testClockId, cycleCount: 4 });
+    await declineNext(api, subscription, 'stolen_card');
+    const body = { testClockId, to: Date.UTC(2027, 3, 10) };
+    const advanced = await api.call('POST', '/test-clock/advance', { body });
+    expect(advanced.json).toMatchObject({ status: 'READY' });
+    const charges = [
+      charge(null, 2),
+      charge(Date.UTC(2027, 3, 30, 12), 3),
+      charge(Date.UTC(2027, 4, 31, 12), 4),
+    ];
+    expect(rows(await upcoming(api, subscription))).toEqual(charges);
+    api.workflows.faults.isMissing = true;
+    const fromRow = await upcoming(api, subscription).finally(() => {
+      api.workflows.faults.isMissing = false;
+    });
+    expect(rows(fromRow)).toEqual(charges);
+  });
+
   test('all follow an edited date and interval [IF-4.6, D-15]', async ({ api }) => {
     const subscription = await activeSinceJanuary(api, { cycleCount: 4 });
     const date = Date.UTC(2027, 2, 1, 8);

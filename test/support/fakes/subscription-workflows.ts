@@ -23,7 +23,7 @@ import type { Change } from '../../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
 import { validateCommand } from '../../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
-import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import type { PaymentGateway } from '../../../gateways/port.ts';
 import type {
@@ -85,15 +85,14 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       if (faults.isDown) throw new DomainError('service_unavailable');
       await recordClockReached(db, ref, targetAt);
     },
-    async upcoming(ref, limit) {
+    async upcoming(ref, limit, nowAt) {
       calls.push({ name: `upcoming ${limit}`, ref });
-      const state = await askedState(ref);
-      return state && upcomingCharges(state, limit);
+      const asked = await askedSnapshot(ref);
+      return asked && upcomingCharges(asked.state, limit, asked.clock?.nowAt ?? nowAt);
     },
     async timeline(ref) {
       calls.push({ name: 'timeline', ref });
-      const state = await askedState(ref);
-      return state && state.log;
+      return (await askedSnapshot(ref))?.state.log ?? null;
     },
     recheck: async () => undefined,
     recheckUnlessBusy: async () => true,
@@ -132,9 +131,9 @@ export function createFakeWorkflows(db: Db, now: () => number) {
   };
 
   /** What a query finds; null without a workflow. */
-  async function askedState(ref: SubscriptionRef): Promise<SubscriptionState | null> {
+  async function askedSnapshot(ref: SubscriptionRef): Promise<Snapshot | null> {
     if (faults.isDown) throw new DomainError('service_unavailable');
-    return faults.isMissing ? null : (await snapshotOf(ref)).state;
+    return faults.isMissing ? null : snapshotOf(ref);
   }
 
   async function snapshotOf(ref: SubscriptionRef): Promise<Snapshot> {
