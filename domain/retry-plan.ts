@@ -19,7 +19,7 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
 /** Most automatic attempts on one cycle in 30 days. Card networks charge fines above 15. Rule: D-30. */
-const AUTOMATIC_ATTEMPTS_MAX = 15;
+export const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
 const DELAY_MIN_MS = 60_000;
@@ -47,6 +47,14 @@ export function nextAutomaticAttemptAt(
   const previousAt = attemptsAt.at(-1);
   if (delayMs === undefined || previousAt === undefined) return null;
   const at = previousAt + delayMs;
-  const inWindow = attemptsAt.filter((one) => one > at - AUTOMATIC_ATTEMPTS_WINDOW_MS).length;
-  return inWindow >= AUTOMATIC_ATTEMPTS_MAX ? null : at;
+  return at < earliestAutomaticAttemptAt(attemptsAt) ? null : at;
+}
+
+/**
+ * Returns the earliest instant (epoch ms) at which one more automatic attempt on the cycle is at most the
+ * 15th in 30 days; 0 if it may start at any time. `attemptsAt`: as above. Rule: D-30.
+ */
+export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
+  const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);
+  return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;
 }

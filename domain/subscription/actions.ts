@@ -18,6 +18,7 @@ import type {
   ReplacePaymentMethodCommand,
 } from './commands.ts';
 import type { Step } from './decide.ts';
+import { earliestAttemptAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** How the workflow executes an accepted command or a due step. */
@@ -44,10 +45,14 @@ export function carriesToken(command: Command): command is TokenCommand {
 }
 
 /** True if no charge follows the command at once. The gateway then verifies the card when it saves it. */
-export function needsVerification(state: SubscriptionState, command: TokenCommand): boolean {
+export function needsVerification(
+  state: SubscriptionState,
+  command: TokenCommand,
+  { now }: ActionTime,
+): boolean {
   return command.kind === 'completeCheckout'
     ? state.terms.trial !== null
-    : state.status !== 'UNPAID';
+    : state.status !== 'UNPAID' || now < earliestAttemptAt(state);
 }
 
 /**

@@ -1,9 +1,10 @@
 import { addTrial, formatInstant } from '../calendar.ts';
-import { MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import { entryEvents, next } from './change.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, EditCommand, UnpauseCommand } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
+import { earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
@@ -34,14 +35,12 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 
 /**
  * Returns the owed cycle after an edit moved the next payment to `at`. In UNPAID, `at` replaces the rest of
- * the retry plan, unless a hard decline stopped the retries. In other statuses, and after a hard decline,
- * `at` replaces only a retry that is already planned. Rule: D-15.
+ * the retry plan. In other statuses, `at` replaces only a retry that is already planned. Rule: D-15.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
   if (!owed) return owed;
-  const isOnPlan = state.status === 'UNPAID' && !owed.retriesStopped;
-  if (!isOnPlan && owed.nextRetryAt === null) return owed;
+  if (state.status !== 'UNPAID' && owed.nextRetryAt === null) return owed;
   return { ...owed, nextRetryAt: at, retriesUsed: owed.retryPlan?.delaysMs.length ?? 0 };
 }
 
@@ -170,7 +169,8 @@ export function applyTrialStart(
 
 /**
  * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an
- * attempt is open and is declined, the charge with the new method follows the decline. Rules: D-30, D-33.
+ * attempt is open and is declined, the charge with the new method follows the decline. If the cycle has had
+ * its 15 automatic attempts in 30 days, the charge waits until another is allowed. Rules: D-30, D-33.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,
@@ -181,16 +181,27 @@ export function applyNewPaymentMethod(
 ): Change {
   const owed = state.owed && { ...state.owed, retriesStopped: false };
   const updated = { ...state, paymentMethodId, owed };
+  const earliestAt = earliestAttemptAt(state);
+  const mustWait = owed !== null && now < earliestAt;
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
-  if (owed && state.openAttempt) {
-    patch = { ...updated, owed: { ...owed, retriesUsed: 0, nextRetryAt: now } };
+  if (owed && (state.openAttempt || (mustWait && state.status === 'UNPAID'))) {
+    patch = {
+      ...updated,
+      owed: { ...owed, retriesUsed: 0, nextRetryAt: Math.max(now, earliestAt) },
+    };
   } else if (state.status === 'UNPAID') {
     patch = attemptPatch(updated, { trigger: 'new_method', commandId, now, realNow });
   }
   const after = next(
     state,
     { paymentMethodId, owed: patch.owed, openAttempt: patch.openAttempt },
-    { at: now, what: 'payment method replaced', why: 'the payer gave another one' },
+    {
+      at: now,
+      what: 'payment method replaced',
+      why: mustWait
+        ? `the payer gave another one; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(earliestAt)}`
+        : 'the payer gave another one',
+    },
   );
   return {
     state: after,

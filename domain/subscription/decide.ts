@@ -1,4 +1,4 @@
-import { calendarDate } from './state.ts';
+import { calendarDate, earliestAttemptAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** The next step of the billing schedule. */
@@ -68,6 +68,8 @@ interface DueStep {
 
 function dueSteps(state: SubscriptionState): DueStep[] {
   const all: DueStep[] = [];
+  // Commands set no earlier instant. A row of an older release may contain one.
+  const earliestAt = earliestAttemptAt(state);
   if (state.status === 'CREATED') {
     all.push({
       at: state.checkoutExpiresAt,
@@ -80,7 +82,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({
       // The jitter delays the charge but does not move the billing date.
-      at: dueAt + (state.jitterMs ?? 0),
+      at: Math.max(dueAt + (state.jitterMs ?? 0), earliestAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });
@@ -88,7 +90,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
   const retryAt = state.status === 'UNPAID' ? state.owed?.nextRetryAt : null;
   if (retryAt) {
     all.push({
-      at: retryAt,
+      at: Math.max(retryAt, earliestAt),
       reason: `retry cycle ${state.cyclesCharged + 1}`,
       step: { do: 'retryAutomatically' },
     });

@@ -1,6 +1,7 @@
 import { cycleAt } from '../calendar.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
+import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 
 /** Rule: IF-3. */
@@ -136,6 +137,14 @@ export function knownUntil(state: SubscriptionState): number {
 
 export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
+}
+
+/**
+ * Returns the earliest instant at which the owed cycle may be attempted automatically; 0 if it may be at any
+ * time, or if no cycle is owed. Rule: D-30.
+ */
+export function earliestAttemptAt({ owed }: SubscriptionState): number {
+  return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
 }
 
 /** Returns, by status, the trial's end, the next due date, the next automatic retry or null. Rule: D-34. */

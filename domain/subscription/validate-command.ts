@@ -8,8 +8,9 @@ import {
 import { amountProblem } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { Command, EditCommand } from './commands.ts';
-import { calendarDate } from './state.ts';
+import { calendarDate, earliestAttemptAt } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
 export type Decision = { ok: true } | Refusal;
@@ -39,7 +40,9 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
     case 'unpause':
       return ifAllowed(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
         ifAllowed(futureDate('newNextPaymentDate', command.newNextPaymentAt, now), () =>
-          withinHorizon(state, { newNextPaymentAt: command.newNextPaymentAt }),
+          ifAllowed(withinAttemptCap(state, command.newNextPaymentAt), () =>
+            withinHorizon(state, { newNextPaymentAt: command.newNextPaymentAt }),
+          ),
         ),
       );
     case 'edit':
@@ -121,8 +124,36 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
   const dateDecision: Decision =
     newNextPaymentAt === undefined
       ? ALLOWED
-      : futureDate('newNextPaymentDate', newNextPaymentAt, now);
+      : ifAllowed(futureDate('newNextPaymentDate', newNextPaymentAt, now), () =>
+          attemptOnDate(state, newNextPaymentAt),
+        );
   return ifAllowed(dateDecision, () => withinHorizon(state, edit));
+}
+
+/**
+ * Decides whether the owed cycle, if any, may be attempted at the edited date. A date of a paused
+ * subscription starts no attempt. Rules: D-15, D-30.
+ */
+function attemptOnDate(state: SubscriptionState, at: number): Decision {
+  const { owed, status } = state;
+  if (status === 'PAUSED') return ALLOWED;
+  if (status === 'UNPAID' && owed?.retriesStopped) {
+    return refuse(
+      'operation_not_allowed',
+      `The payment method was declined (${owed.lastDeclineCode}) and is not charged again. The payer has to replace it.`,
+    );
+  }
+  return withinAttemptCap(state, at);
+}
+
+/** Allowed if an attempt on the owed cycle at `at` is at most the 15th in 30 days. Rule: D-30. */
+function withinAttemptCap(state: SubscriptionState, at: number): Decision {
+  const earliestAt = earliestAttemptAt(state);
+  return at >= earliestAt
+    ? ALLOWED
+    : badRequest(
+        `newNextPaymentDate must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
+      );
 }
 
 function cycleProblem(state: SubscriptionState, cycleCount: number): string | null {

@@ -106,6 +106,14 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/unit/subscription-commands.test.ts',
   },
   {
+    defect: 'the limit of automatic attempts is not checked',
+    file: 'domain/retry-plan.ts',
+    find: 'return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;',
+    replace: 'return fifteenthLastAt === undefined ? 0 : 0;',
+    project: 'unit',
+    test: 'test/unit/attempt-cap.test.ts',
+  },
+  {
     defect: 'a manual retry moves the automatic retries',
     file: 'domain/subscription/apply-attempt.ts',
     find: "const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];",

@@ -195,3 +195,37 @@ describe('a retry whose outcome is unknown', () => {
     expect(simulation.sends.at(-1)?.dueAt).toBe(at('2026-04-10T01:00:00Z'));
   });
 });
+
+describe('an edited date after a hard decline', () => {
+  test('is refused with the decline, and allowed once the payment method has changed [D-15, D-30]', () => {
+    const simulation = subscribed(declined('lost_card'), declined());
+    const before = structuredClone(simulation.state);
+    const date = { newNextPaymentAt: at('2026-03-20T00:00:00Z') };
+    expect(simulation.command('edit', { ...date, newAmountMinor: 2_500 }).decision).toEqual({
+      ok: false,
+      code: 'operation_not_allowed',
+      message:
+        'The payment method was declined (lost_card) and is not charged again. The payer has to replace it.',
+    });
+    expect(simulation.state).toEqual(before);
+    expect(simulation.command('edit', { newAmountMinor: 2_500 }).decision).toEqual({ ok: true });
+    simulation.command('replacePaymentMethod', TOKEN);
+    expect(simulation.command('edit', date).decision).toEqual({ ok: true });
+    simulation.runTo('2026-03-20T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      '2026-02-10T00:00 2 scheduled',
+      '2026-02-10T00:00 2 new_method',
+      '2026-03-20T00:00 2 automatic_retry',
+    ]);
+  });
+
+  test('is refused after authentication_required, too [D-15, D-30]', () => {
+    const simulation = subscribed(declined('authentication_required'));
+    const date = { newNextPaymentAt: at('2026-03-20T00:00:00Z') };
+    expect(simulation.command('edit', date).decision).toMatchObject({
+      ok: false,
+      code: 'operation_not_allowed',
+      message: expect.stringContaining('(authentication_required)') as string,
+    });
+  });
+});

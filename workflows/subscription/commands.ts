@@ -69,7 +69,7 @@ async function redeem(
       customerId,
       paymentToken: command.paymentToken,
       checkoutSessionId: command.checkoutSessionId,
-      verify: needsVerification(run.state, command),
+      verify: needsVerification(run.state, command, run.clock),
       nowAt: run.clock.now,
     });
     if (redeemed.kind === 'saved') return redeemed;

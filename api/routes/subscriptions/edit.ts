@@ -18,7 +18,9 @@ const fields = {
   ),
   newNextPaymentDate: optional(instant).describe(
     'Epoch milliseconds in the future. The next due date; later due dates are counted from it. In ' +
-      'TRIALING: the end of the trial. In UNPAID: replaces the rest of the retry plan.',
+      'TRIALING: the end of the trial. In UNPAID: replaces the rest of the retry plan; refused after a ' +
+      'decline that stops the retries. Refused if it is too early for the limit of 15 automatic attempts ' +
+      'on one billing cycle in 30 days.',
   ),
   interval: optional(interval).describe('Unit of the time between two billings.'),
   intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),

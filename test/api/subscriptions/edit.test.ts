@@ -3,7 +3,11 @@ import { describe, expect } from 'vitest';
 import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
-import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import {
+  declineNext,
+  readSubscription,
+  subscriptionIn,
+} from '../../support/fixtures/subscriptions.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
@@ -223,6 +227,22 @@ test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', a
     status: 'UNPAID',
     nextPaymentDate: CHRISTMAS,
   });
+});
+
+test('an edited date is refused after a hard decline until the payment method is replaced [D-15, D-30]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  await declineNext(api, subscription, 'stolen_card');
+  const before = await readSubscription(api, subscription);
+  expectError(
+    await edit(api, subscription, { newNextPaymentDate: CHRISTMAS, newAmount: 2_500 }),
+    400,
+    'operation_not_allowed',
+    'The payment method was declined (stolen_card) and is not charged again. The payer has to replace it.',
+  );
+  expect(await readSubscription(api, subscription)).toEqual(before);
+  expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
 });
 
 test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async ({

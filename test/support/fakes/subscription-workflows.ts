@@ -154,7 +154,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
         ...command,
         merchantId: ref.merchantId,
         customerId: state.customerId,
-        verify: needsVerification(state, command),
+        verify: needsVerification(state, command, { now: nowAt, realNow: now() }),
         nowAt,
       });
       if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
