@@ -11,6 +11,7 @@ import { knownRoute } from './middleware/known-route.ts';
 import { rateLimit, readLimit } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
+import { unreadBody } from './middleware/unread-body.ts';
 import { checkoutRoutes } from './pages/checkout/routes.ts';
 import { linkPageRoutes } from './pages/link/routes.ts';
 import { paymentPageRoutes } from './pages/payment/routes.ts';
@@ -39,7 +40,8 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { open, pages, merchants } = createRouters(deps, check);
   const routers = [open, pages, merchants];
   app
-    .use(requestId(deps)) // first: every answer and every log line contains the id
+    .use(unreadBody()) // around every middleware that answers
+    .use(requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
     .use(accessLog(deps.logger)) // around errorBoundary: logs also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // around every middleware that throws

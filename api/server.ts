@@ -33,6 +33,8 @@ export function createApiServer(
   const connections: Connections = new Map();
   let isDraining = false;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    // No answer follows the last one, so a client could not learn the outcome of this request.
+    if (connections.get(request.socket)?.getHeader('Connection') === 'close') return;
     connections.set(request.socket, response);
     if (isDraining) makeLast(response);
     void handle(request, response);

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import rawBody from 'raw-body';
+import type { RawBodyError } from 'raw-body';
 import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 import type { Operation } from '../openapi/operation.ts';
@@ -49,22 +51,29 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 }
 
 /**
- * Returns the body as text. Throws `bad_request` for more than `limitBytes` and for bytes that are not
- * UTF-8. The server's `requestTimeout` limits the duration.
+ * Returns the body as text. Throws `bad_request` for more than `limitBytes`, for a body that ends before its
+ * announced length, and for bytes that are not UTF-8. The server's `requestTimeout` limits the duration.
+ * `unreadBody` discards what is left of a refused body.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // The stream must stay open, because a refusal is sent on the same connection.
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > limitBytes) throw bodyProblem(`must be at most ${limitBytes / 1024} kB`);
-    chunks.push(chunk);
-  }
+  const bytes = await readBytes(request, limitBytes);
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw bodyProblem('must be UTF-8');
+  }
+}
+
+async function readBytes(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  try {
+    const length = request.headers['content-length'] ?? null;
+    return await rawBody(request, { limit: limitBytes, length });
+  } catch (error) {
+    const isTooLarge = (error as RawBodyError).type === 'entity.too.large';
+    if (isTooLarge) throw bodyProblem(`must be at most ${limitBytes / 1024} kB`);
+    // The client closed the connection, so it does not get this answer.
+    if (request.destroyed) throw bodyProblem('must arrive completely');
+    throw error;
   }
 }
 

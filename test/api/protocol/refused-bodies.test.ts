@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import Koa from 'koa';
+import { describe, expect } from 'vitest';
+import type { RequestState } from '../../../api/context.ts';
+import { unreadBody } from '../../../api/middleware/unread-body.ts';
+import { createApiServer } from '../../../api/server.ts';
+import { createLogger } from '../../../runtime/logger.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { openConnection } from '../../support/raw-connection.ts';
+import type { RawAnswer, RawConnection } from '../../support/raw-connection.ts';
+
+/** `limited` grants a merchant one request, and refuses the later ones with 429. */
+const test = apiTest.extend('limited', { scope: 'file' }, async ({ createApi }) => {
+  const api = await createApi({
+    rateLimits: { windowSeconds: 600, requests: 1, readsOfOneSubscription: 1 },
+  });
+  expect((await api.call('GET', '/webhook')).status).toBe(200);
+  return api;
+});
+
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/** One kind of request whose body is refused, or is not read. `as`: whose credentials it has. */
+interface Kind {
+  readonly name: string;
+  readonly line: string;
+  readonly type: string;
+  readonly status: number;
+  readonly as: 'merchant' | 'stranger' | 'limited merchant';
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    name: 'an API call with credentials',
+    line: 'POST /customer/create',
+    type: JSON_TYPE,
+    status: 400,
+    as: 'merchant',
+  },
+  {
+    name: 'an API call without credentials',
+    line: 'POST /customer/create',
+    type: JSON_TYPE,
+    status: 401,
+    as: 'stranger',
+  },
+  {
+    name: 'an API call above the rate limit',
+    line: 'POST /customer/create',
+    type: JSON_TYPE,
+    status: 429,
+    as: 'limited merchant',
+  },
+  {
+    name: 'an API call with another content type',
+    line: 'PUT /webhook/whc_0000000000000000000000',
+    type: 'text/plain',
+    status: 400,
+    as: 'merchant',
+  },
+  {
+    name: 'an unknown path',
+    line: 'POST /nowhere',
+    type: JSON_TYPE,
+    status: 404,
+    as: 'stranger',
+  },
+  {
+    name: 'a known path with another method',
+    line: 'PATCH /subscription/create',
+    type: JSON_TYPE,
+    status: 405,
+    as: 'stranger',
+  },
+  {
+    name: 'the form of a link',
+    line: 'POST /l/000000000000',
+    type: FORM_TYPE,
+    status: 400,
+    as: 'stranger',
+  },
+  {
+    name: 'the details form of a checkout',
+    line: 'POST /checkout/0000000000000000000000',
+    type: FORM_TYPE,
+    status: 400,
+    as: 'stranger',
+  },
+  {
+    name: 'a hosted page without a form',
+    line: 'POST /update-method/0000000000000000000000',
+    type: FORM_TYPE,
+    status: 405,
+    as: 'stranger',
+  },
+  {
+    name: 'a GET of a hosted page',
+    line: 'GET /checkout/0000000000000000000000',
+    type: FORM_TYPE,
+    status: 404,
+    as: 'stranger',
+  },
+  {
+    name: 'a GET of the API',
+    line: 'GET /webhook',
+    type: JSON_TYPE,
+    status: 200,
+    as: 'merchant',
+  },
+  {
+    name: 'a DELETE of the API',
+    line: 'DELETE /webhook/whc_0000000000000000000000',
+    type: JSON_TYPE,
+    status: 400,
+    as: 'merchant',
+  },
+];
+
+interface Apis {
+  readonly api: ApiEnvironment;
+  readonly limited: ApiEnvironment;
+}
+
+function head({ line, type, as }: Kind, { api, limited }: Apis, framing: string): string {
+  const { keyId, secret } = as === 'limited merchant' ? limited.merchant : api.merchant;
+  const credentials = Buffer.from(`${keyId}:${secret}`).toString('base64');
+  const lines = [`${line} HTTP/1.1`, 'Host: x', `Content-Type: ${type}`, framing];
+  if (as !== 'stranger') lines.push(`Authorization: Basic ${credentials}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+const urlOf = ({ as }: Kind, { api, limited }: Apis): string =>
+  as === 'limited merchant' ? limited.url : api.url;
+
+/** Sends five requests: on this connection, or on a new one if the answer closed it. */
+async function expectServed(url: string, connection: RawConnection, answer: RawAnswer) {
+  const isKept = answer.headers['connection'] === 'keep-alive';
+  if (!isKept) await connection.closed;
+  expect(connection.rest()).toBe('');
+  const next = isKept ? connection : openConnection(url);
+  for (let count = 0; count < 5; count += 1) {
+    next.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
+    const { status, body } = await next.answer();
+    expect([status, body]).toEqual([200, '{"status":"ok"}']);
+  }
+  next.close();
+}
+
+/** A byte is never part of valid JSON, so that every kind of request is refused at every size. */
+const bytes = (size: number): Buffer => Buffer.alloc(size, 'x');
+
+function chunked(size: number): Buffer {
+  const chunk = Buffer.concat([Buffer.from('2000\r\n'), bytes(8_192), Buffer.from('\r\n')]);
+  const count = Math.ceil(size / 8_192);
+  return Buffer.concat([...Array.from({ length: count }, () => chunk), Buffer.from('0\r\n\r\n')]);
+}
+
+const SIZES = [
+  [65, 66_560],
+  [150, 150_000],
+  [1_000, 1_000_000],
+  [10_000, 10_000_000],
+] as const;
+
+const CASES = KINDS.flatMap((kind) =>
+  SIZES.map(([kilobytes, size]) => [kind.name, kilobytes, size, kind] as const),
+);
+
+describe('a refused or unread body', () => {
+  test.for(CASES)(
+    'does not delay the next requests when %s has a body of %i kB [D-10]',
+    async ([, , size, kind], { api, limited }) => {
+      const apis = { api, limited };
+      const url = urlOf(kind, apis);
+      const framings = [
+        [`Content-Length: ${size}`, bytes(size)],
+        ['Transfer-Encoding: chunked', chunked(size)],
+      ] as const;
+      for (const [framing, body] of framings) {
+        const connection = openConnection(url);
+        connection.write(head(kind, apis, framing));
+        connection.write(body);
+        const answer = await connection.answer();
+        expect(answer.status, framing).toBe(kind.status);
+        await expectServed(url, connection, answer);
+      }
+    },
+  );
+
+  test.for(KINDS.map((kind) => [kind.name, kind] as const))(
+    'closes the connection of %s when it does not arrive completely [D-10]',
+    async ([, kind], { api, limited }) => {
+      const apis = { api, limited };
+      const url = urlOf(kind, apis);
+      const framings = [
+        ['Content-Length: 150000', bytes(1_000)],
+        ['Transfer-Encoding: chunked', chunked(80_000).subarray(0, -5)],
+      ] as const;
+      for (const [framing, body] of framings) {
+        const connection = openConnection(url);
+        connection.write(head(kind, apis, framing));
+        connection.write(body);
+        const answer = await connection.answer();
+        expect(answer.status, framing).toBe(kind.status);
+        expect(answer.headers['connection']).toBe('close');
+        await expectServed(url, connection, answer);
+      }
+    },
+  );
+
+  test('keeps the connection of a refused call when the rest of its body arrives [D-10]', async ({
+    api,
+    limited,
+  }) => {
+    const [kind] = KINDS;
+    const connection = openConnection(api.url);
+    connection.write(head(kind!, { api, limited }, 'Content-Length: 150000'));
+    connection.write(bytes(150_000));
+    const answer = await connection.answer();
+    expect([answer.status, answer.headers['connection']]).toEqual([400, 'keep-alive']);
+    await expectServed(api.url, connection, answer);
+  });
+});
+
+test('a request that follows an answer with Connection: close is not handled [D-10]', async () => {
+  const handled: string[] = [];
+  const app = new Koa<RequestState>();
+  app.use(unreadBody()).use((ctx) => {
+    handled.push(ctx.path);
+    ctx.body = 'done';
+  });
+  const deps = {
+    logger: createLogger({ name: 'test', level: 'silent' }),
+    now: Date.now,
+    random: randomBytes,
+  };
+  const server = createApiServer(app, deps);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const connection = openConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  connection.write('POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n');
+  const answer = await connection.answer();
+  expect([answer.status, answer.headers['connection']]).toEqual([200, 'close']);
+  connection.write(`${'x'.repeat(1_000_000)}POST /second HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await connection.closed;
+  expect(connection.rest()).toBe('');
+  // The server may read what the client has sent after the client has closed.
+  await server.drain();
+  expect(handled).toEqual(['/first']);
+});
