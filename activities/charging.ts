@@ -28,6 +28,7 @@ import type { Db } from '../db/client.ts';
 import { invariant } from '../domain/errors.ts';
 import {
   applyOutcome,
+  isEarlyLookup,
   postponed,
   resultOf,
   withIntent,
@@ -101,14 +102,19 @@ export function createChargingActivities(deps: ChargingDeps) {
         const result = opened.kind === 'repeated' ? opened.result : null;
         return { kind: 'adopt', state: opened.state, result };
       }
-      const { lookups } = input.state.openAttempt;
+      const { openAttempt } = input.state;
+      // An early look-up repeats the last one. It must not send the attempt to REVIEW before its 24 h.
+      const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
+      const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const isVoided = status === 'ENDED' || status === 'PAUSED';
       const stopAt = sendDeadline(deps);
       const limits = { stopAt, lookups, isVoided, isFresh: fresh !== null };
       const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
       if (isUnchanged(opened.attempt, settlement)) {
-        const openAttempt = postponed(input.state.openAttempt, input.realNowAt);
-        await recordLookup(deps.db, { ...input.state, openAttempt });
+        await recordLookup(deps.db, {
+          ...input.state,
+          openAttempt: postponed(openAttempt, input.realNowAt),
+        });
         return { kind: 'pending' };
       }
       const settled =

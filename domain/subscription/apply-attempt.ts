@@ -145,7 +145,10 @@ export function applyOutcome(
     return { state: after, events: [], effects: {} };
   }
   if (outcome.kind === 'review') {
-    const reviewed = postponed({ ...openAttempt, reviewReason: outcome.reason }, realNow);
+    const reviewed = postponed(
+      { ...openAttempt, reviewReason: outcome.reason, lookupAt: realNow },
+      realNow,
+    );
     const entry = { at: now, what: 'a payment needs a person', why: outcome.reason };
     return { state: next(state, { openAttempt: reviewed }, entry), events: [], effects: {} };
   }
@@ -154,8 +157,17 @@ export function applyOutcome(
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-/** Schedules the next look-up of an attempt without an outcome. The state's version does not change. */
+/** True if a look-up at `realNow` is additional: it comes before the scheduled one. */
+export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
+  return realNow < attempt.lookupAt;
+}
+
+/**
+ * Schedules the next look-up of an attempt without an outcome. The state's version does not change. An early
+ * look-up changes neither the count nor the schedule, so that no number of them leads to REVIEW.
+ */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
+  if (isEarlyLookup(attempt, realNow)) return attempt;
   const delayMs =
     attempt.reviewReason === undefined ? lookupDelayMs(attempt.lookups) : REVIEW_DELAY_MS;
   const lookupAt = realNow + delayMs;

@@ -38,6 +38,7 @@ const PATHS = [
   'payment-review',
   'payment-unknown',
   'poked',
+  'rechecked',
   'refund',
   'refund-review',
   'refund-unknown',

@@ -8,6 +8,7 @@ import {
   refundWorkflowId,
   setupMethodWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
+import { poke } from '../../workflows/subscription/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { paymentsIn } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -95,6 +96,24 @@ describe('record', () => {
     await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
     await env.control('DELETE', '/control/faults');
     expect(await keepEnded(env, 'cancelled-in-doubt', ref)).toBeGreaterThan(0);
+  });
+
+  record('rechecked', async ({ env }) => {
+    const { ref } = await unpaid(env);
+    await fault(env, 'charge');
+    await fault(env, 'lookup');
+    await send(env, ref, { kind: 'manualRetry' });
+    // The gateway is still away, so the schedule of the look-ups stays.
+    await workflowOf(env, ref).signal(poke);
+    await vi.waitFor(async () => {
+      const { historyLength } = await workflowOf(env, ref).describe();
+      expect(historyLength).toBeGreaterThan(37);
+    }, 20_000);
+    await env.control('DELETE', '/control/faults');
+    await workflowOf(env, ref).signal(poke);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), 20_000);
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepEnded(env, 'rechecked', ref)).toBe(1);
   });
 
   record('refund-unknown', async ({ env }) => {

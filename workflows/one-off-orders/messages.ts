@@ -26,7 +26,10 @@ export function lateChargeWorkflowId(attemptId: string): string {
   return `late-charge/${attemptId}`;
 }
 
-/** Ends the workflow's sleep, because manual review has decided about the attempt or the refund. */
+/**
+ * The recheck: ends the workflow's sleep, because manual review has decided about the attempt or the refund,
+ * the gateway is back, or an operator asks for it.
+ */
 export const poke = defineSignal('poke');
 
 /** Part of the argument of every run. Continue-as-new passes the count to the next run. */

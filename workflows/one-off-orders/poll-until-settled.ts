@@ -38,30 +38,37 @@ interface Undecided {
 
 /**
  * Calls `ask` until its result is not `pending`, and returns that result. Sleeps for a backoff between two
- * calls; after an activity that used up its retries, for 10 s. A cancellation request does not end the
- * poll, because a request may be at the gateway and its outcome must be found out.
+ * calls; after an activity that used up its retries, for 10 s. A recheck ends the sleep. The call after
+ * it is additional: it changes neither the number of calls nor the date of the next one. A cancellation
+ * request does not end the poll, because a request may be at the gateway and its outcome must be found out.
  */
 export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
 ): Promise<Exclude<Outcome, { kind: 'pending' }>> {
-  let isPoked = false;
-  setHandler(poke, () => void (isPoked = true), { description: 'Do the next step now.' });
+  let isRechecked = false;
+  setHandler(poke, () => void (isRechecked = true), { description: 'Do the next step now.' });
   return CancellationScope.nonCancellable(async () => {
     let { lookups } = poll;
+    /** The next call is due at this time. A call before it is additional. */
+    let dueAt = 0;
     for (;;) {
-      isPoked = false;
+      isRechecked = false;
+      const isEarly = now() < dueAt;
       setCurrentDetails(`**Under way**: ${poll.subject} is being settled with the gateway.`);
-      const outcome = await askOnce(poll, lookups);
+      const outcome = await askOnce(poll, isEarly ? lookups - 1 : lookups);
       if (outcome && outcome.kind !== 'pending') {
         setCurrentDetails(`**Decided**: ${poll.subject}: ${outcome.kind}.`);
         return outcome as Exclude<Outcome, { kind: 'pending' }>;
       }
       const { continueAsNewSuggested, historyLength } = workflowInfo();
       const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
-      const delayMs = outcome ? delayAfter(poll, outcome, lookups) : BACKOFF_MS;
-      const nextAt = formatInstant(now() + delayMs);
       const needsPerson = outcome !== null && isForPerson(outcome);
-      if (outcome) lookups += 1;
+      if (outcome && !isEarly) {
+        dueAt = now() + delayAfter(poll, outcome, lookups);
+        lookups += 1;
+      }
+      const delayMs = outcome ? Math.max(1, dueAt - now()) : BACKOFF_MS;
+      const nextAt = formatInstant(now() + delayMs);
       setCurrentDetails(
         needsPerson
           ? `**Manual review**: ${poll.subject}, see \`npm run review -- list\`. Next look-up at ${nextAt}.`
@@ -71,7 +78,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
       );
       if (needsPerson) log.warn('manual review needed', { subject: poll.subject });
       const summary = outcome ? 'ask the gateway again' : 'try again';
-      await condition(() => isPoked, delayMs, { summary });
+      await condition(() => isRechecked, delayMs, { summary });
       if (isFull) await poll.continueAsNew(lookups);
     }
   });

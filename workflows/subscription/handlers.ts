@@ -136,7 +136,9 @@ function registerWakeUps(run: Run): void {
     },
     { description: 'The test clock was sent to targetAt (epoch ms)' },
   );
-  setHandler(messages.poke, () => run.recheck(), { description: 'Look again at what is due' });
+  setHandler(messages.poke, () => run.recheck(), {
+    description: 'Look again at what is due; ask the gateway now about an unknown outcome',
+  });
 }
 
 /** Operators type arguments by hand, so an argument that is not an object counts as an empty object. */

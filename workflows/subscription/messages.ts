@@ -45,7 +45,10 @@ export interface SubscriptionInput {
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
-/** Makes the run read its row again. The sweep sends this to a subscription that seems late. */
+/**
+ * The recheck: makes the run read its row again and look up an unknown outcome now. The sweep sends this to a
+ * subscription that seems late, and after an outage of the gateway. An operator may send it at any time.
+ */
 export const poke = defineSignal('poke');
 
 export const stateQuery = defineQuery<SubscriptionState>('state');

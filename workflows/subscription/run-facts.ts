@@ -33,7 +33,8 @@ export class RunFacts implements Facts {
   }
 
   get step(): Step {
-    const { state, clock } = this.run;
+    const { state, clock, isLookupWanted } = this.run;
+    if (state.openAttempt && isLookupWanted) return { do: 'settleAttempt' };
     return decide(state, clock.now, clock.realNow);
   }
 

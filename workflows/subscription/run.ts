@@ -45,6 +45,10 @@ export class Run {
   backoffUntilAt = 0;
   /** The row may hold a later state, so the run must read the row before it does anything else. */
   needsResync: boolean;
+  /** A recheck was requested. After the next read of the row, the run asks the gateway, if that may help. */
+  isRecheckWanted = false;
+  /** The outcome of the open attempt is looked up now, before the scheduled look-up. */
+  isLookupWanted = false;
   /**
    * The run answered a caller `service_unavailable`. Temporal keeps that answer for the update's id as long
    * as the run lasts, so the run continues as new: the caller's retry then executes the command.
@@ -89,9 +93,13 @@ export class Run {
     setCurrentDetails(describe(state));
   }
 
-  /** Makes the run read its row again, because a step seems late or manual review has decided. */
+  /**
+   * Makes the run read its row again and look up an unknown outcome now, because a step seems late, manual
+   * review has decided, the gateway is back, or an operator asks for it.
+   */
   recheck(): void {
     this.needsResync = true;
+    this.isRecheckWanted = true;
   }
 
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */

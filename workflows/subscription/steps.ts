@@ -5,6 +5,7 @@ import { newId } from '../../domain/ids.ts';
 import { assertNever } from '../../domain/errors.ts';
 import {
   applyOutcome,
+  isEarlyLookup,
   postponed,
   resultOf,
   settleNow,
@@ -142,6 +143,7 @@ export class Steps {
     const { run } = this;
     const { openAttempt: attempt } = state;
     if (!attempt) throw new Error('no attempt is open');
+    run.isLookupWanted = false;
     switch (result.kind) {
       case 'settled': {
         const known = withIntent(state, result.intentId);
@@ -182,12 +184,15 @@ export class Steps {
 
   /**
    * Reads the row and adopts its state if it has a higher version. A resync that is requested during the
-   * read causes another read. If the row cannot be read, waiting callers get `service_unavailable`.
+   * read causes another read. If the row cannot be read, waiting callers get `service_unavailable`. After a
+   * recheck, the outcome of an open attempt is then looked up at once.
    */
   async resync(): Promise<void> {
     const { run } = this;
     const { merchantId, subscriptionId } = run.state;
     const isKept = run.isLocalFirst || patched('doubts-are-kept');
+    const { isRecheckWanted } = run;
+    run.isRecheckWanted = false;
     if (isKept) run.needsResync = false;
     run.isWriting = true;
     try {
@@ -200,15 +205,24 @@ export class Steps {
         this.deliveries.request();
       }
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
+      else if (isRecheckWanted) this.lookUpNow();
       if (!isKept) run.needsResync = false;
     } catch (error) {
       run.needsResync = true;
+      run.isRecheckWanted ||= isRecheckWanted;
       this.backOffAfter(error);
       run.answerUnavailable();
       run.isChanged ||= isKept;
     } finally {
       run.isWriting = false;
     }
+  }
+
+  /** Requests a look-up of the open attempt's outcome, unless it is due anyway. */
+  private lookUpNow(): void {
+    const { openAttempt } = this.run.state;
+    if (!openAttempt || !isEarlyLookup(openAttempt, this.run.clock.realNow)) return;
+    if (patched('recheck-asks-gateway')) this.run.isLookupWanted = true;
   }
 
   /** Backs off and requests a resync, because the failed activity may have committed. */

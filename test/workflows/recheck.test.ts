@@ -1,0 +1,201 @@
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import {
+  paymentWorkflowId,
+  poke as recheckPayment,
+} from '../../workflows/one-off-orders/messages.ts';
+import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
+import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const SOON = { timeout: 30_000, interval: 50 };
+
+/** When the gateway was asked, in workflow time. */
+const askedAt: number[] = [];
+
+const test = onTimeSkippingServerWith(
+  { wrap: withCallLog, sendBudget: { newSendsForMs: 100, pauseMs: 50 } },
+  'test',
+);
+
+beforeEach(() => {
+  askedAt.length = 0;
+});
+
+function withCallLog(activities: Activities): Activities {
+  const log = <T>(at: number, ask: () => Promise<T>): Promise<T> => {
+    askedAt.push(at);
+    return ask();
+  };
+  return {
+    ...activities,
+    chargeAttempt: (input) => log(input.realNowAt, () => activities.chargeAttempt(input)),
+    chargePayment: (input) => log(input.nowAt, () => activities.chargePayment(input)),
+  };
+}
+
+/** Minutes from the first request to each request, rounded down. */
+const minutes = () => askedAt.map((at) => Math.floor((at - (askedAt[0] ?? 0)) / MINUTE));
+
+/** The gateway makes each charge and answers no request. */
+async function gatewayIsAway(env: TestEnvironment): Promise<void> {
+  const all = { match: {}, count: 10_000 };
+  await env.control('POST', '/control/faults', {
+    ...all,
+    operation: 'charge',
+    fault: 'lose_answer',
+  });
+  await env.control('POST', '/control/faults', {
+    ...all,
+    operation: 'lookup',
+    fault: 'error_500',
+  });
+}
+
+const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
+
+const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(poke);
+
+/** Two daily cycles. The outcome of the second charge is unknown, and the next look-up is an hour away. */
+async function undecided(env: TimeSkippingEnvironment, testClockId: string | null = null) {
+  const createdAt = await env.server.currentTimeMs();
+  const ref = await env.create({
+    createdAt,
+    testClockId,
+    terms: { cycleCount: 2, interval: 'DAY' },
+  });
+  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await gatewayIsAway(env);
+  askedAt.length = 0;
+  if (testClockId === null) await env.server.sleep(DAY + 1_000);
+  else await env.sendClock(testClockId, createdAt + DAY);
+  await vi.waitFor(() => expect(askedAt).toHaveLength(1), SOON);
+  await env.server.sleep(25 * MINUTE);
+  await vi.waitFor(() => expect(minutes()).toEqual([0, 0, 0, 1, 6, 21]), SOON);
+  await vi.waitFor(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(6), SOON);
+  return ref;
+}
+
+const outcomes = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.book(ref)).map(({ outcome, sentCount }) => `${outcome} x${sentCount}`);
+
+const PAID_TWICE = [
+  'intent.created',
+  'subscription.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.active',
+  'intent.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.ended',
+];
+
+const types = async (env: TestEnvironment, ref: SubscriptionRef) =>
+  (await env.events(ref)).map((event) => event['eventType']);
+
+describe('a recheck signal to a subscription', () => {
+  test('asks the gateway at once about a charge of unknown outcome [D-40]', async ({ env }) => {
+    const ref = await undecided(env);
+    await gatewayIsBack(env);
+    await recheck(env, ref);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
+    expect(askedAt).toHaveLength(7);
+    expect(minutes()[6]).toBeLessThan(60);
+    expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+    await env.server.sleep(3 * DAY);
+    expect(askedAt).toHaveLength(7);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+  });
+
+  test('asks the gateway at once when the subscription is on a test clock [D-40, D-60]', async ({
+    env,
+  }) => {
+    const clock = await env.createClock(await env.server.currentTimeMs());
+    const ref = await undecided(env, clock);
+    await gatewayIsBack(env);
+    await recheck(env, ref);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
+    expect(askedAt).toHaveLength(7);
+    expect(await outcomes(env, ref)).toEqual(['succeeded x1', 'succeeded x1']);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+  });
+
+  test('changes neither count nor date of the look-ups while the gateway is away [D-40]', async ({
+    env,
+  }) => {
+    const ref = await undecided(env);
+    const before = (await env.state(ref)).openAttempt;
+    for (let signals = 1; signals <= 30; signals += 1) {
+      await recheck(env, ref);
+      await vi.waitFor(() => expect(askedAt).toHaveLength(6 + signals), SOON);
+    }
+    expect((await env.state(ref)).openAttempt).toEqual(before);
+    await env.server.sleep(HOUR);
+    await vi.waitFor(() => expect(askedAt).toHaveLength(37), SOON);
+    expect(minutes()[36]).toBe(81);
+    await gatewayIsBack(env);
+    await env.server.sleep(HOUR);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), SOON);
+    expect(minutes()[37]).toBe(141);
+    expect(askedAt).toHaveLength(38);
+    expect(await types(env, ref)).toEqual(PAID_TWICE);
+  });
+
+  test('makes no request when no outcome is unknown', async ({ env }) => {
+    const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    askedAt.length = 0;
+    await recheck(env, ref);
+    await env.server.sleep(HOUR);
+    expect(askedAt).toEqual([]);
+    const edit = {
+      kind: 'edit',
+      commandId: `edit:${randomUUID()}`,
+      newAmountMinor: 2_500,
+    } as const;
+    expect(await env.workflows.execute(ref, edit)).toMatchObject({ kind: 'result' });
+  });
+});
+
+describe('a recheck signal to a payment', () => {
+  test('changes neither count nor dates of the look-ups while the gateway is away [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const ref = await payments.tokenised();
+    await gatewayIsAway(env);
+    const handle = await env.client.workflow.start('payment', {
+      workflowId: paymentWorkflowId(ref.intentId),
+      taskQueue: `${env.taskQueuePrefix}billing`,
+      args: [{ ...ref, token: null, lookups: 0 }],
+    });
+    await env.server.sleep(25 * MINUTE);
+    await vi.waitFor(() => expect(minutes()).toEqual([0, 0, 0, 1, 6, 21]), SOON);
+    for (let signals = 1; signals <= 30; signals += 1) {
+      await handle.signal(recheckPayment);
+      await vi.waitFor(() => expect(askedAt).toHaveLength(6 + signals), SOON);
+    }
+    expect(await payments.attempts(ref)).toEqual(['1 UNKNOWN']);
+    await env.server.sleep(HOUR);
+    await vi.waitFor(() => expect(askedAt).toHaveLength(37), SOON);
+    expect(minutes()[36]).toBe(81);
+    await gatewayIsBack(env);
+    await handle.signal(recheckPayment);
+    expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
+    expect(askedAt).toHaveLength(38);
+    expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
+    expect(await payments.story(ref.intentId)).toEqual([
+      'intent.created CREATED',
+      'intent.success SUCCESS',
+    ]);
+  });
+});
