@@ -18,6 +18,7 @@ const PATHS = [
   'edit-pause-cancel',
   'full-while-asleep',
   'gave-up',
+  'growing-backoff',
   'jitter',
   'late-charge',
   'late-charge-none',

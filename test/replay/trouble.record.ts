@@ -98,6 +98,18 @@ describe('record', () => {
     expect(await keepEnded(env, 'cancelled-in-doubt', ref)).toBeGreaterThan(0);
   });
 
+  record('growing-backoff', async ({ env }) => {
+    const { clock, ref } = await begin(env, { cycleCount: 2 });
+    await pay(env, ref);
+    // A run of the activity has seven attempts, so the workflow sees two failures in a row.
+    failures.record = 14;
+    await workflowOf(env, ref).signal('pause');
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 90_000);
+    await env.advance(clock, '2027-02-21T00:00:00Z');
+    await send(env, ref, { kind: 'cancel', reason: 'cancelled' });
+    expect(await keepEnded(env, 'growing-backoff', ref)).toBeGreaterThan(0);
+  });
+
   record('rechecked', async ({ env }) => {
     const { ref } = await unpaid(env);
     await fault(env, 'charge');

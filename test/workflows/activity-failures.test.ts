@@ -270,6 +270,28 @@ describe('a lasting activity failure', () => {
     await receiver.close();
   });
 
+  test('is followed by waits that grow to 30 s', async ({ env }) => {
+    const ref = await active(env);
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
+    const { runId } = await handle.describe();
+    faults.record = { times: 28, effect: false };
+    await handle.signal('pause');
+    await env.server.sleep(300_000);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 30_000);
+    const run = env.client.workflow.getHandle(handle.workflowId, runId);
+    const { events } = await run.fetchHistory();
+    const waits = (events ?? []).flatMap(({ timerStartedEventAttributes: timer, userMetadata }) => {
+      const summary = Buffer.from(userMetadata?.summary?.data ?? []).toString();
+      return timer && summary === '"try again"' ? [Number(timer.startToFireTimeout?.seconds)] : [];
+    });
+    // Each of the four failures took seven attempts. A wait has at least half of its limit.
+    const limits = [10, 20, 30, 30];
+    expect(waits).toHaveLength(4);
+    expect(waits.map((s, n) => s >= (limits[n] ?? 0) / 2 && s <= (limits[n] ?? 0))).toEqual(
+      limits.map(() => true),
+    );
+  });
+
   test('does not fail the workflow when it is permanent, and commands still work', async ({
     env,
   }) => {

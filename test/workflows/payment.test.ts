@@ -64,6 +64,18 @@ async function timers(handle: WorkflowHandle): Promise<string[]> {
   });
 }
 
+/** Milliseconds of every timer after a failed activity, in order. */
+async function waitsAfterFailures(handle: WorkflowHandle): Promise<number[]> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? []).flatMap((event) => {
+    const { startToFireTimeout } = event.timerStartedEventAttributes ?? {};
+    const summary = Buffer.from(event.userMetadata?.summary?.data ?? []).toString();
+    if (!startToFireTimeout || summary !== '"try again"') return [];
+    const { seconds, nanos } = startToFireTimeout;
+    return [Number(seconds) * 1_000 + (nanos ?? 0) / 1_000_000];
+  });
+}
+
 const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
 describe('a payment of unknown outcome', () => {
@@ -106,16 +118,20 @@ describe('a payment of unknown outcome', () => {
 });
 
 describe('a payment with failing activities', () => {
-  test('is retried 10 s after an activity failure, and does not fail', async ({
-    env,
-    payments,
-  }) => {
+  test('is retried after waits that grow to 30 s, and does not fail', async ({ env, payments }) => {
     // An activity has five attempts before the workflow sees a failure.
-    faults.push(...times(10, 'fails'));
+    faults.push(...times(25, 'fails'), 'pending', ...times(5, 'fails'));
     const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
-    expect(calls).toBe(11);
-    expect(await timers(handle)).toEqual(['10 s try again', '10 s try again']);
+    expect(calls).toBe(32);
+    const waits = await waitsAfterFailures(handle);
+    // From half of a limit to the limit. An answer of the gateway ends the row of failures.
+    const limits = [10_000, 20_000, 30_000, 30_000, 30_000, 10_000];
+    expect(waits.map((ms, n) => ms >= (limits[n] ?? 0) / 2 && ms <= (limits[n] ?? 0))).toEqual(
+      limits.map(() => true),
+    );
+    // The last waits differ, because each has its own jitter.
+    expect(new Set(waits.slice(2, 5)).size).toBe(3);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 

@@ -7,12 +7,11 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { backoffMs } from '../../domain/backoff.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/lookup-delays.ts';
 import { poke } from './messages.ts';
 
-/** Backoff in ms after an activity has used up its retries. */
-const BACKOFF_MS = 10_000;
 /** A run with this many events of history continues as new. */
 const EVENTS_PER_RUN = 400;
 
@@ -38,7 +37,7 @@ interface Undecided {
 
 /**
  * Calls `ask` until its result is not `pending`, and returns that result. Sleeps for a backoff between two
- * calls; after an activity that used up its retries, for 10 s. A recheck ends the sleep. The call after
+ * calls; after an activity that used up its retries, for `backoffMs`. A recheck ends the sleep. The call after
  * it is additional: it changes neither the number of calls nor the date of the next one. A cancellation
  * request does not end the poll, because a request may be at the gateway and its outcome must be found out.
  */
@@ -51,6 +50,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
     let { lookups } = poll;
     /** The next call is due at this time. A call before it is additional. */
     let dueAt = 0;
+    let failures = 0;
     for (;;) {
       isRechecked = false;
       const isEarly = now() < dueAt;
@@ -60,6 +60,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
         setCurrentDetails(`**Decided**: ${poll.subject}: ${outcome.kind}.`);
         return outcome as Exclude<Outcome, { kind: 'pending' }>;
       }
+      failures = outcome ? 0 : failures + 1;
       const { continueAsNewSuggested, historyLength } = workflowInfo();
       const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
       const needsPerson = outcome !== null && isForPerson(outcome);
@@ -67,7 +68,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
         dueAt = now() + delayAfter(poll, outcome, lookups);
         lookups += 1;
       }
-      const delayMs = outcome ? Math.max(1, dueAt - now()) : BACKOFF_MS;
+      const delayMs = outcome ? Math.max(1, dueAt - now()) : backoffMs(failures, poll.subject);
       const nextAt = formatInstant(now() + delayMs);
       setCurrentDetails(
         needsPerson
@@ -103,7 +104,7 @@ async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<O
     return await poll.ask(now(), lookups);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
-    log.warn('an activity gave up; it is run again in 10 s', {
+    log.warn('an activity gave up; it is run again soon', {
       activity: error.activityType,
       reason: error.cause?.message ?? error.message,
     });

@@ -72,6 +72,7 @@ async function redeem(
       verify: needsVerification(run.state, command, run.clock),
       nowAt: run.clock.now,
     });
+    run.noteProgress();
     if (redeemed.kind === 'saved') return redeemed;
     const { errorCode } = redeemed;
     return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };

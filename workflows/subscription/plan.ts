@@ -4,7 +4,7 @@ import type { Step, Wait } from '../../domain/subscription/decide.ts';
 export interface Facts {
   /** The database may hold a later state than the run. */
   readonly needsResync: boolean;
-  /** An activity used up its retries less than 10 s ago. */
+  /** An activity used up its retries, and the backoff after it is not over. */
   readonly isBackingOff: boolean;
   readonly hasCommand: boolean;
   /** A caller waits for the answer of a command. */

@@ -1,10 +1,12 @@
 import {
+  patched,
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
+import { backoffMs } from '../../domain/backoff.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import { describe } from '../../domain/subscription/describe.ts';
 import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
@@ -29,6 +31,9 @@ const UNAVAILABLE: Answer = {
   code: 'service_unavailable',
   message: ERRORS.service_unavailable.message,
 };
+
+/** Backoff in ms of runs that failed before the backoff grew. They replay as recorded. */
+const FORMER_BACKOFF_MS = 10_000;
 
 /** The memory of one run of the workflow. */
 export class Run {
@@ -60,6 +65,8 @@ export class Run {
   quietAt: number | null = null;
   /** An activity is writing the row, so the row may already differ from `state`. */
   isWriting = false;
+  /** Activities in a row that used up their retries. */
+  private failures = 0;
   private current: SubscriptionState;
   /** The search attributes last written, as text. */
   private publishedText: string;
@@ -100,6 +107,20 @@ export class Run {
   recheck(): void {
     this.needsResync = true;
     this.isRecheckWanted = true;
+  }
+
+  /** Begins a backoff, because an activity has used up its retries. Each backoff in a row is longer. */
+  backOff(): void {
+    this.failures += 1;
+    const delayMs = patched('growing-backoff')
+      ? backoffMs(this.failures, this.current.subscriptionId)
+      : FORMER_BACKOFF_MS;
+    this.backoffUntilAt = this.clock.realNow + delayMs;
+  }
+
+  /** Makes the next backoff a short one again, because an activity has changed something. */
+  noteProgress(): void {
+    this.failures = 0;
   }
 
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */

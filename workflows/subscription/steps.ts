@@ -21,9 +21,6 @@ import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
 
-/** Backoff in ms after an activity has used up its retries. */
-const BACKOFF_MS = 10_000;
-
 /** The result of a change, for the command that caused it. */
 export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
@@ -89,6 +86,7 @@ export class Steps {
         `record ${change.state.log.at(-1)?.what ?? change.state.status}`,
         { change, ...this.identity(change.state, command, result) },
       );
+      run.noteProgress();
       if (recorded.kind === 'recorded') {
         run.adopt(change.state);
         this.deliveries.request();
@@ -143,6 +141,7 @@ export class Steps {
     const { run } = this;
     const { openAttempt: attempt } = state;
     if (!attempt) throw new Error('no attempt is open');
+    run.noteProgress();
     run.isLookupWanted = false;
     switch (result.kind) {
       case 'settled': {
@@ -176,6 +175,7 @@ export class Steps {
         subscriptionId,
         reachedAt,
       });
+      run.noteProgress();
       run.clock.reported(reachedAt);
     } catch (error) {
       this.backOffAfter(error);
@@ -234,7 +234,7 @@ export class Steps {
   /** Begins a backoff. An error other than an activity's is a bug: it fails the workflow task. */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
-    this.run.backoffUntilAt = this.run.clock.realNow + BACKOFF_MS;
+    this.run.backOff();
     log.warn('an activity gave up, trying again soon', {
       activity: error.activityType,
       reason: error.cause?.message ?? error.message,
