@@ -154,7 +154,10 @@ export function isStorable(value: string): boolean {
 
 /** Text of at most `max` characters. */
 export function text(max: number) {
-  return z.string().max(max).refine(isStorable, { error: 'must be text without NUL characters' });
+  return z
+    .string()
+    .max(max)
+    .refine(isStorable, { error: 'must be text without NUL characters and unpaired surrogates' });
 }
 
 /** Maximum length of an id in characters. */

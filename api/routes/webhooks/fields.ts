@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../../domain/events.ts';
+import { text } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
@@ -24,10 +25,7 @@ export const webhookFields = {
       'The secret that signs the events, 1 to 255 visible ASCII characters: `whsec_` and 24 to 64 random ' +
         'bytes in Base64. A text without that prefix is a key too.',
     ),
-  endpoint: z
-    .string()
-    .max(ENDPOINT_MAX)
-    .meta({ description: 'A public https URL.', format: 'uri' }),
+  endpoint: text(ENDPOINT_MAX).meta({ description: 'A public https URL.', format: 'uri' }),
   subscribedEventTypes: z
     .array(z.enum(EVENT_TYPES))
     .max(EVENT_TYPES_MAX)

@@ -20,7 +20,7 @@ const webhook = (name: string, changes: Record<string, unknown>, description: st
   description,
 });
 
-const NUL_TEXT = 'must be text without NUL characters';
+const NUL_TEXT = 'must be text without NUL characters and unpaired surrogates';
 const EVENTS =
   'must be one of intent.checkout_opened, intent.created, intent.failed, intent.refunded, ' +
   'intent.success, subscription.trialing, subscription.cycle_charged, subscription.created, ' +
@@ -225,6 +225,27 @@ export const WEBHOOKS: Case[] = [
     { endpoint: 'http://merchant.example/hook' },
     'endpoint: must be an absolute https URL',
   ),
+  webhook(
+    'an endpoint with a NUL character [D-55]',
+    { endpoint: 'https://merchant.example/\0' },
+    `endpoint: ${NUL_TEXT}`,
+  ),
+  webhook(
+    'an endpoint with an unpaired surrogate [D-55]',
+    { endpoint: 'https://merchant.example/\ud800' },
+    `endpoint: ${NUL_TEXT}`,
+  ),
+  {
+    name: 'an update with a NUL character in the endpoint [D-55]',
+    method: 'PUT',
+    path: `/webhook/${UNKNOWN_WHC}`,
+    send: json({
+      eventSigner: 's',
+      endpoint: 'https://m.example/\0',
+      subscribedEventTypes: [],
+    }),
+    description: `endpoint: ${NUL_TEXT}`,
+  },
   webhook(
     'an endpoint with credentials [D-55]',
     { endpoint: 'https://user:pass@merchant.example/hook' },

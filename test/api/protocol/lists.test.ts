@@ -190,7 +190,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
         400,
         'bad_request',
         wrong === '%00'
-          ? 'offset: must be text without NUL characters'
+          ? 'offset: must be text without NUL characters and unpaired surrogates'
           : 'offset: must be metadata.offset of this list',
       );
     }
