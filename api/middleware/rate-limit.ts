@@ -30,7 +30,7 @@ export function rateLimit({ rateLimits }: Deps) {
   };
 }
 
-/** Limits the reads of each subscription, counted separately. Rules: IF-4.5, D-22. */
+/** Limits the reads of each subscription, on all routes together. Rules: IF-4.5, D-22. */
 export function readLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -28,7 +28,8 @@ export const getSubscription = route({
   tag: 'Subscriptions',
   summary: 'Read a subscription',
   description:
-    'Do not poll: events report every change. One subscription can be read 10 times a second.',
+    'Do not poll: events report every change. One subscription can be read 10 times a second, its next ' +
+    'charges and its timeline included.',
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   answer: {
@@ -74,7 +75,7 @@ const UPCOMING_LIMIT_MAX = 100;
 
 /**
  * The answer comes from a query of the workflow. For an ended subscription, and if Temporal has no workflow,
- * it comes from the row. Rule: D-§7.
+ * it comes from the row. Rules: D-§7, D-22.
  */
 export const getUpcomingCharges = route({
   operationId: 'upcomingCharges',
@@ -84,6 +85,7 @@ export const getUpcomingCharges = route({
   summary: 'Read the next charges',
   description: 'The charges that follow if the subscription is not changed and no payment fails.',
   isExtension: true,
+  isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   query: {
     limit: optional(numberText(1, UPCOMING_LIMIT_MAX)).describe(
@@ -133,7 +135,7 @@ export const getUpcomingCharges = route({
   },
 });
 
-/** The answer comes from the workflow or the row, as in {@link getUpcomingCharges}. Rule: D-§7. */
+/** The answer comes from the workflow or the row, as in {@link getUpcomingCharges}. Rules: D-§7, D-22. */
 export const getTimeline = route({
   operationId: 'subscriptionTimeline',
   method: 'get',
@@ -143,6 +145,7 @@ export const getTimeline = route({
   description:
     'The latest changes of the subscription with their times and reasons, in human-readable text.',
   isExtension: true,
+  isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   answer: {
     description: 'The timeline.',

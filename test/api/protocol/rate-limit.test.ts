@@ -124,4 +124,24 @@ describe('the rate limit', () => {
     expect(await inTurn(1, read(other))).toEqual([200]);
     expect((await read(polled)()).json).toMatchObject({ errorCode: 'rate_limit_exceeded' });
   });
+
+  test('counts the reads of a subscription, its next charges and its timeline together [D-22]', async ({
+    api,
+  }) => {
+    const merchant = await newMerchant(api);
+    const created = await api.call('POST', '/subscription/create', {
+      body: subscriptionBody(),
+      as: merchant,
+    });
+    const { subscriptionId } = created.json as { subscriptionId: string };
+    const read = async (kind: string) => {
+      const path = `/subscription/${kind}/${subscriptionId}`;
+      return (await api.call('GET', path, { as: merchant })).status;
+    };
+    expect(await read('upcoming')).toBe(200);
+    expect(await read('timeline')).toBe(200);
+    expect(await read('upcoming')).toBe(429);
+    expect(await read('timeline')).toBe(429);
+    expect(await read('get-subscription')).toBe(429);
+  });
 });
