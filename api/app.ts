@@ -6,6 +6,7 @@ import { accessLog } from './middleware/access-log.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
+import { hostHeader } from './middleware/host-header.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { knownRoute } from './middleware/known-route.ts';
 import { rateLimit, readLimit } from './middleware/rate-limit.ts';
@@ -45,6 +46,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(accessLog(deps.logger)) // around errorBoundary: logs also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // around every middleware that throws
+    .use(hostHeader()) // inside errorBoundary: throws bad_request
     .use(deadline()) // inside errorBoundary: throws service_unavailable
     .use(knownRoute(routers, check)); // an unknown path is 404 without credentials
   for (const router of routers) app.use(router.routes());

@@ -39,7 +39,8 @@ export function createApiServer(
     if (isDraining) makeLast(response);
     void handle(request, response);
   };
-  const server = createServer(options, listener);
+  // Node refuses a missing Host header without an error body; the app refuses it with one.
+  const server = createServer({ ...options, requireHostHeader: false }, listener);
   server.on('connection', (socket) => {
     connections.set(socket, null);
     socket.once('close', () => connections.delete(socket));
