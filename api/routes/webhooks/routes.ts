@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import {
+  CONFIGS_MAX,
   createWebhookConfig,
   deleteWebhookConfig,
   listWebhookConfigs,
   updateWebhookConfig,
 } from '../../../db/repositories/webhooks/configs.ts';
 import type { Resealed, WebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
+import { DomainError } from '../../../domain/errors.ts';
 import { EVENT_TYPES } from '../../../domain/events.ts';
 import { isId, newId } from '../../../domain/ids.ts';
 import type { Sealing } from '../../../runtime/sealing.ts';
@@ -17,6 +19,10 @@ import { SHOWN_SIGNER, webhookFields, webhookProblems } from './fields.ts';
 
 const CONFIG_ID = 'whc_0002sSOLuT4mR8yNqD1sKjWb';
 const configIdParam = { description: 'Id of a webhook configuration.', example: CONFIG_ID };
+
+const TOO_MANY =
+  `A merchant has at most ${CONFIGS_MAX} webhook configurations, deactivated ones included. ` +
+  'Delete one first.';
 
 const exampleBody = {
   eventSigner: 'whsec_c2VjcmV0IGJ5dGVzIG9mIHlvdXIgb3du',
@@ -104,7 +110,9 @@ export const createWebhook = route({
   path: '/webhook',
   tag: 'Webhooks',
   summary: 'Create a webhook configuration',
-  description: 'Events that happen from now on are sent to the endpoint.',
+  description:
+    'Events that happen from now on are sent to the endpoint. ' +
+    `A merchant has at most ${CONFIGS_MAX} configurations, deactivated ones included.`,
   isExtension: true,
   idempotencyKey: 'honoured',
   body: {
@@ -122,12 +130,13 @@ export const createWebhook = route({
     schema: z.object({ webhookConfigId: id('whc', 'configuration') }),
     examples: [{ summary: 'Created', value: { webhookConfigId: CONFIG_ID } }],
   },
+  refusals: ['operation_not_allowed'],
   handle: async (call, deps) => {
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
     return inTransaction(call, deps, async (tx) => {
       const at = deps.now();
       const webhookConfigId = newId('whc', at, deps.random);
-      await createWebhookConfig(tx, {
+      const isStored = await createWebhookConfig(tx, {
         merchantId: call.merchant.id,
         configId: webhookConfigId,
         url: endpoint,
@@ -135,6 +144,7 @@ export const createWebhook = route({
         eventTypes: subscribedEventTypes,
         at,
       });
+      if (!isStored) throw new DomainError('operation_not_allowed', TOO_MANY);
       return { answer: ok({ webhookConfigId }) };
     });
   },

@@ -2,6 +2,7 @@ import { and, asc, eq, isNull } from 'drizzle-orm';
 import { CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
+import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs } from '../../schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../schema/webhook-deliveries.ts';
 import { isRecord } from '../is-record.ts';
@@ -18,20 +19,39 @@ const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
-/** Stores a new, active configuration. `at` is real time. Rule: D-55. */
+/** Most configurations of one merchant, deactivated ones included. Rule: D-55. */
+export const CONFIGS_MAX = 20;
+
+/**
+ * Stores a new, active configuration, in the caller's transaction. False if the merchant has the most
+ * configurations already. `at` is real time. Rule: D-55.
+ */
 export async function createWebhookConfig(
-  db: Db,
+  tx: Db,
   config: ConfigRef & {
     url: string;
     sealedSigner: Buffer;
     eventTypes: EventType[];
     at: number;
   },
-): Promise<void> {
+): Promise<boolean> {
   const { configId, at, ...rest } = config;
-  await db
+  const { merchantId } = config;
+  // The row's lock serialises the creations of one merchant, so parallel requests cannot exceed the limit.
+  await tx
+    .select({ id: merchants.id })
+    .from(merchants)
+    .where(eq(merchants.id, merchantId))
+    .for('no key update');
+  const isCounted = and(
+    eq(webhookConfigs.merchantId, merchantId),
+    isNull(webhookConfigs.deletedAt),
+  );
+  if ((await tx.$count(webhookConfigs, isCounted)) >= CONFIGS_MAX) return false;
+  await tx
     .insert(webhookConfigs)
     .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
+  return true;
 }
 
 /** A merchant's configurations, oldest first, without deleted ones. Rules: IF-4.14, D-55. */

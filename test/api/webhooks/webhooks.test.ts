@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { and, eq, isNull } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { deactivateWebhookConfig } from '../../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs } from '../../../db/schema/webhook-configs.ts';
@@ -35,6 +35,13 @@ async function row(api: ApiEnvironment, id: string) {
   const [found] = await api.db.select().from(webhookConfigs).where(eq(webhookConfigs.id, id));
   return found!;
 }
+
+/** The number of a merchant's configurations without deleted ones. */
+const countOf = (api: ApiEnvironment, merchantId: string) =>
+  api.db.$count(
+    webhookConfigs,
+    and(eq(webhookConfigs.merchantId, merchantId), isNull(webhookConfigs.deletedAt)),
+  );
 
 test('a configuration’s secret is listed masked and stored sealed [IF-2.6, IF-4.14, D-55]', async ({
   api,
@@ -160,6 +167,47 @@ test('a deleted configuration is in no list and cannot be updated [D-55]', async
   expect([again.status, updated.status]).toEqual([400, 400]);
   const all = await list(api, '?includeInactive=true');
   expect(all.some(({ webhookConfigId }) => webhookConfigId === id)).toBe(false);
+});
+
+test('a merchant has at most 20 configurations, inactive ones included, also by parallel requests [D-55]', async ({
+  api,
+}) => {
+  const { other } = api;
+  const body = {
+    eventSigner: SECRET,
+    endpoint: ENDPOINT,
+    subscribedEventTypes: ['intent.success'],
+  };
+  const post = () => api.call('POST', '/webhook', { body, as: other });
+  for (let made = 1; made <= 18; made += 1) expect((await post()).status).toBe(200);
+  const [first] = await api.db
+    .select()
+    .from(webhookConfigs)
+    .where(eq(webhookConfigs.merchantId, other.merchantId));
+  const ref = { merchantId: other.merchantId, configId: first!.id };
+  await deactivateWebhookConfig(api.db, { ...ref, url: ENDPOINT, reason: 'status 410', at: 1 });
+
+  const answers = await Promise.all([post(), post(), post(), post(), post()]);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 400, 400, 400]);
+  const refused = await post();
+  expect([refused.status, refused.json]).toEqual([
+    400,
+    {
+      errorCode: 'operation_not_allowed',
+      errorDescription:
+        'A merchant has at most 20 webhook configurations, deactivated ones included. Delete one first.',
+    },
+  ]);
+  expect(await countOf(api, other.merchantId)).toBe(20);
+
+  // Another merchant is not affected. An update needs no free place, and a deletion makes one.
+  await create(api);
+  const put = await api.call('PUT', `/webhook/${first!.id}`, { body, as: other });
+  expect(put.status).toBe(204);
+  expect((await api.call('DELETE', `/webhook/${first!.id}`, { as: other })).status).toBe(200);
+  expect((await post()).status).toBe(200);
+  expect((await post()).status).toBe(400);
+  expect(await countOf(api, other.merchantId)).toBe(20);
 });
 
 test('a configuration gets only the subscribed events of a create request [D-50, D-51]', async ({
