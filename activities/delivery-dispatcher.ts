@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StreamRef } from '../db/repositories/webhooks/deliveries.ts';
+import { createFairSlots } from './fair-slots.ts';
 import { StreamRound } from './stream-round.ts';
 import type { RoundDeps, SubmittedStream } from './stream-round.ts';
 
@@ -28,15 +29,18 @@ export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
 /** Streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
+/** Of these, streams of one merchant. The endpoints of one merchant cannot delay other merchants' events. */
+const MERCHANT_STREAMS_AT_ONCE = 16;
 /** Most streams that wait to be processed. Further streams are dropped; the sweep wakes their queues. */
 const MOST_WAITING = 5_000;
+/** Of these, streams of one merchant. */
+const MERCHANT_MOST_WAITING = 4_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };
 
 export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatcher {
   const rounds = new Map<string, Round>();
-  const waiting: (() => void)[] = [];
-  let underWay = 0;
+  const slots = createFairSlots({ most: STREAMS_AT_ONCE, mostOfOne: MERCHANT_STREAMS_AT_ONCE });
   let isDraining = false;
   const roundDeps: RoundDeps = {
     ...deps,
@@ -45,9 +49,7 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
   };
 
   const run = async (key: string, round: Round): Promise<void> => {
-    if (underWay < STREAMS_AT_ONCE) underWay += 1;
-    // The round that resolves this promise has ended, so `underWay` does not change.
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    const free = await slots.take(round.ref.merchantId);
     try {
       while (round.isWanted) await new StreamRound(roundDeps, round).run();
     } catch (error) {
@@ -56,9 +58,7 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
       deps.logger?.warn({ ...round.ref, error: reason }, 'first delivery failed');
     } finally {
       rounds.delete(key);
-      const next = waiting.shift();
-      if (next) next();
-      else underWay -= 1;
+      free();
     }
   };
 
@@ -70,7 +70,8 @@ export function createDeliveryDispatcher(deps: DispatcherDeps): DeliveryDispatch
       current.notify();
       return current;
     }
-    if (waiting.length >= MOST_WAITING) return null;
+    const waiting = slots.waiting(merchantId);
+    if (waiting.all >= MOST_WAITING || waiting.own >= MERCHANT_MOST_WAITING) return null;
     const submittedAt = performance.now();
     const round: Round = {
       ref: { merchantId, streamId },

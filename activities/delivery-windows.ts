@@ -1,18 +1,21 @@
+import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
+
 /**
- * Semaphores that limit the requests in flight from this process to each endpoint. The dispatcher takes one
+ * Semaphores that limit the requests in flight from this process to each endpoint, and to all endpoints of one
+ * merchant, so that a merchant with many endpoints leaves time for the others. The dispatcher takes one
  * slot for each batch. While this process drains the endpoint's queue, only the drain gets new slots,
  * because a drain sends many events with few statements and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
   /** Takes a slot. The returned function frees the slot. Null if no slot is free or a drain runs. */
-  take(key: string): FreeSlot | null;
+  take(endpoint: EndpointRef): FreeSlot | null;
   /**
    * Like {@link take}, but waits up to 1 s for a slot, if the endpoint answers quickly. Callers get slots
    * in the order of their calls.
    */
-  takeSoon(key: string): Promise<FreeSlot | null>;
+  takeSoon(endpoint: EndpointRef): Promise<FreeSlot | null>;
   /** Begins a drain of the endpoint's queue. */
-  beginDrain(key: string): DrainSlots;
+  beginDrain(endpoint: EndpointRef): DrainSlots;
 }
 
 export interface DrainSlots {
@@ -31,81 +34,132 @@ export interface SlotWait {
 
 const DEFAULT_SLOT_WAIT: SlotWait = { waitMs: 1_000, quickMs: 250 };
 
+/** Most requests in flight: to one endpoint, and to all endpoints of one merchant. */
+export interface WindowSizes {
+  readonly ofEndpoint: number;
+  readonly ofMerchant: number;
+}
+
 interface Window {
+  readonly merchant: MerchantWindows;
+  readonly configId: string;
   inFlight: number;
   drains: number;
   changedAt: number;
-  waiting: Set<(slot: FreeSlot | null) => void>;
+  readonly waiting: Set<(slot: FreeSlot | null) => void>;
+}
+
+interface MerchantWindows {
+  readonly merchantId: string;
+  inFlight: number;
+  /** By the configuration's id. */
+  readonly windows: Map<string, Window>;
 }
 
 export function createDeliveryWindows(
-  slots: number,
+  sizes: WindowSizes,
   { waitMs, quickMs }: SlotWait = DEFAULT_SLOT_WAIT,
 ): DeliveryWindows {
-  const windows = new Map<string, Window>();
-
-  const windowOf = (key: string): Window => {
-    const window = windows.get(key) ?? {
-      inFlight: 0,
-      drains: 0,
-      changedAt: 0,
-      waiting: new Set(),
-    };
-    windows.set(key, window);
-    return window;
-  };
-  const forget = (key: string, { inFlight, drains, waiting }: Window): void => {
-    if (inFlight + drains + waiting.size === 0) windows.delete(key);
-  };
-  const takeSlot = (key: string): FreeSlot | null => {
-    const window = windowOf(key);
-    if (window.inFlight >= slots) return null;
-    window.inFlight += 1;
-    window.changedAt = performance.now();
-    return () => {
-      window.inFlight -= 1;
-      window.changedAt = performance.now();
-      const [first] = window.waiting;
-      if (first) first(takeSlot(key));
-      forget(key, window);
-    };
-  };
-  const take = (key: string): FreeSlot | null => {
-    const window = windows.get(key);
+  const windows = new Windows(sizes);
+  const take = (window: Window): FreeSlot | null => {
     // During a drain, only the drain gets slots. Without a drain, callers that wait get slots first.
-    const isReserved = window !== undefined && (window.drains > 0 || window.waiting.size > 0);
-    return isReserved ? null : takeSlot(key);
+    const isReserved = window.drains > 0 || window.waiting.size > 0;
+    return isReserved ? null : windows.takeSlot(window);
   };
 
   return {
-    take,
-    takeSoon(key) {
-      const slot = take(key);
-      const window = windowOf(key);
+    take(endpoint) {
+      const window = windows.of(endpoint);
+      const slot = take(window);
+      windows.forget(window);
+      return slot;
+    },
+    takeSoon(endpoint) {
+      const window = windows.of(endpoint);
       const isQuick = performance.now() - window.changedAt < quickMs;
-      if (slot !== null || window.drains > 0 || !isQuick) return Promise.resolve(slot);
+      const slot = take(window);
+      if (slot !== null || window.drains > 0 || !isQuick) {
+        windows.forget(window);
+        return Promise.resolve(slot);
+      }
       return new Promise((resolve) => {
         const end = (given: FreeSlot | null): void => {
           clearTimeout(timeout);
           window.waiting.delete(end);
           resolve(given);
-          forget(key, window);
+          windows.forget(window);
         };
         const timeout = setTimeout(() => end(null), waitMs);
         window.waiting.add(end);
       });
     },
-    beginDrain(key) {
-      const window = windowOf(key);
+    beginDrain(endpoint) {
+      const window = windows.of(endpoint);
       window.drains += 1;
       for (const end of window.waiting) end(null);
       return {
-        take: () => takeSlot(key),
+        take: () => windows.takeSlot(window),
         end() {
           window.drains -= 1;
-          forget(key, window);
+          windows.forget(window);
         },
       };
     },
   };
+}
+
+/** The windows that have a request in flight, a drain or a caller that waits. */
+class Windows {
+  private readonly sizes: WindowSizes;
+  private readonly merchants = new Map<string, MerchantWindows>();
+
+  constructor(sizes: WindowSizes) {
+    this.sizes = sizes;
+  }
+
+  of({ merchantId, configId }: EndpointRef): Window {
+    const known = this.merchants.get(merchantId);
+    const merchant: MerchantWindows = known ?? { merchantId, inFlight: 0, windows: new Map() };
+    this.merchants.set(merchantId, merchant);
+    const window = merchant.windows.get(configId) ?? {
+      merchant,
+      configId,
+      inFlight: 0,
+      drains: 0,
+      changedAt: 0,
+      waiting: new Set(),
+    };
+    merchant.windows.set(configId, window);
+    return window;
+  }
+
+  takeSlot(window: Window): FreeSlot | null {
+    if (!this.isFree(window)) return null;
+    const { merchant } = window;
+    window.inFlight += 1;
+    merchant.inFlight += 1;
+    window.changedAt = performance.now();
+    return () => {
+      window.inFlight -= 1;
+      merchant.inFlight -= 1;
+      window.changedAt = performance.now();
+      // Callers that wait for this endpoint come before those that wait for the merchant's other endpoints.
+      const next = [window, ...merchant.windows.values()].find(
+        (one) => one.waiting.size > 0 && this.isFree(one),
+      );
+      const [first] = next?.waiting ?? [];
+      if (next && first) first(this.takeSlot(next));
+      this.forget(window);
+    };
+  }
+
+  /** Removes the window if it is not used. */
+  forget({ merchant, configId, inFlight, drains, waiting }: Window): void {
+    if (inFlight + drains + waiting.size === 0) merchant.windows.delete(configId);
+    if (merchant.windows.size === 0) this.merchants.delete(merchant.merchantId);
+  }
+
+  private isFree({ merchant, inFlight }: Window): boolean {
+    return inFlight < this.sizes.ofEndpoint && merchant.inFlight < this.sizes.ofMerchant;
+  }
 }

@@ -113,9 +113,8 @@ class Drain {
 
   /** Sends until nothing is due, the breaker opens or the time is over. Returns the number of attempts. */
   async sendDue(): Promise<number> {
-    const { merchantId, configId } = this.progress.endpoint;
     const sentBefore = this.sent;
-    const slots = this.deps.windows.beginDrain(`${merchantId}/${configId}`);
+    const slots = this.deps.windows.beginDrain(this.progress.endpoint);
     try {
       await this.send(slots);
       await Promise.all(this.running);

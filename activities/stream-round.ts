@@ -97,7 +97,7 @@ export class StreamRound {
     const except: string[] = [];
     const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
     const take = async (configId: string): Promise<void> => {
-      const free = await this.deps.windows.takeSoon(`${merchantId}/${configId}`);
+      const free = await this.deps.windows.takeSoon({ merchantId, configId });
       if (free) slots.set(configId, free);
       else except.push(configId);
     };
@@ -108,7 +108,7 @@ export class StreamRound {
       const until = performance.now() + SEND_WITHIN_MS;
       for (const { endpoint, batch } of taken) {
         const { configId } = endpoint;
-        const free = slots.get(configId) ?? this.deps.windows.take(`${merchantId}/${configId}`);
+        const free = slots.get(configId) ?? this.deps.windows.take(endpoint);
         slots.delete(configId);
         this.start(endpoint, batch, free, until);
       }

@@ -1,5 +1,5 @@
 import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
-import { LARGEST_WINDOW } from '../domain/endpoint-breaker.ts';
+import { LARGEST_WINDOW, MERCHANT_WINDOW } from '../domain/endpoint-breaker.ts';
 import { createDeliveryDispatcher } from './delivery-dispatcher.ts';
 import type { DeliveryDispatcher } from './delivery-dispatcher.ts';
 import { createDeliveryWindows } from './delivery-windows.ts';
@@ -58,7 +58,7 @@ export function createWebhookDelivery(deps: WebhookDeps): {
   const drainDeps: DrainDeps = {
     ...rest,
     send: createWebhookSender({ allowLoopback }),
-    windows: createDeliveryWindows(LARGEST_WINDOW),
+    windows: createDeliveryWindows({ ofEndpoint: LARGEST_WINDOW, ofMerchant: MERCHANT_WINDOW }),
   };
   const wakes = createEndpointWakes(wakeEndpoint);
   const dispatcher = createDeliveryDispatcher({ ...drainDeps, wakes });

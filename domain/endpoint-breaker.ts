@@ -33,6 +33,8 @@ const JITTER = 0.2;
 
 /** Most requests in flight to one endpoint from one process. */
 export const LARGEST_WINDOW = 8;
+/** Most requests in flight to all endpoints of one merchant from one process. Rule: D-55. */
+export const MERCHANT_WINDOW = 32;
 
 export function isOpen(breaker: Breaker): boolean {
   return breaker.consecutiveFailures >= OPENS_AFTER_FAILURES;

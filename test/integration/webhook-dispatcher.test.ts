@@ -2,6 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import type { Db } from '../../db/client.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { EVENT_TYPES } from '../../domain/events.ts';
 import { gate } from '../support/gate.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { onWebhookQueues as it } from '../support/webhook-environment.ts';
@@ -156,6 +157,42 @@ describe('the delivery window of an endpoint', () => {
       ...Array.from({ length: 12 }, () => '1 PENDING 0'),
       ...Array.from({ length: 8 }, () => '1 PENDING 1'),
     ]);
+  });
+});
+
+describe('the share of one merchant', () => {
+  it('is 16 streams at once: endpoints that hang do not delay another merchant [D-54, D-55]', async ({
+    env,
+  }) => {
+    const receiver = await env.startReceiver();
+    receiver.answerWith('hang');
+    // Eight endpoints of different event types, so that every stream has a request in flight.
+    const types = EVENT_TYPES.slice(0, 8);
+    for (const type of types) await env.addConfig({ url: receiver.url, eventTypes: [type] });
+    const streams = types.flatMap((type) =>
+      streamIds(8).map((id) => ({ id: `${id}_${type}`, type })),
+    );
+    expect(streams).toHaveLength(64);
+    for (const { id, type } of streams) {
+      await env.emitEvent({ merchantId: env.merchantId, streamId: id }, type);
+      submit(env, id);
+    }
+    await receiver.waitFor(16);
+
+    const healthy = await env.startReceiver();
+    const merchantId = await env.addMerchant();
+    await env.addConfig({ url: healthy.url, merchantId });
+    const stream = { merchantId, streamId: 'sub_healthy' };
+    await env.emitEvent(stream, 'subscription.cycle_charged');
+    await env.dispatcher.deliver({ ...stream, nowAt: Date.now() }, 30_000);
+    expect(healthy.received).toHaveLength(1);
+    expect(receiver.received).toHaveLength(16);
+    const deliveries = await env.db.select().from(webhookDeliveries);
+    expect(deliveries.filter(({ attempts }) => attempts > 0)).toMatchObject([
+      { merchantId, state: 'DELIVERED' },
+    ]);
+    await receiver.close();
+    await env.dispatcher.drain(30_000);
   });
 });
 

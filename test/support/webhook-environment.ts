@@ -7,6 +7,7 @@ import type { WebhookActivities } from '../../activities/webhooks.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
+import type { StreamRef } from '../../db/repositories/webhooks/deliveries.ts';
 import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
@@ -32,11 +33,20 @@ export interface WebhookEnvironment {
   woken: string[];
   /** Simulates another process on the same database. */
   startProcess(itsDb?: Db): Process;
-  addConfig(config: { url: string; secret?: string; eventTypes?: EventType[] }): Promise<string>;
+  addConfig(config: {
+    url: string;
+    secret?: string;
+    eventTypes?: EventType[];
+    merchantId?: string;
+  }): Promise<string>;
   /** Commits one event per amount, in one transaction. */
   emit(...amounts: number[]): Promise<void>;
   /** Commits one event to each stream. */
   emitTo(...streamIds: string[]): Promise<void>;
+  /** Commits one event of this type to a stream of any merchant. */
+  emitEvent(stream: StreamRef, type: EventType): Promise<void>;
+  /** Adds a further merchant and returns its id. */
+  addMerchant(): Promise<string>;
   /**
    * Drains every endpoint queue in parallel. `laterMs` is how far the calling workflow's clock is ahead
    * of the start of this test environment.
@@ -103,13 +113,12 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
         })),
       ),
     );
-  await db.insert(merchants).values({
-    id: merchantId,
-    name: 'Test shop',
-    mode: 'test',
-    settings: { retryPlan: DEFAULT_RETRY_PLAN },
-    createdAt: startedAt,
-  });
+  const insertMerchant = async (id: string): Promise<void> => {
+    const settings = { retryPlan: DEFAULT_RETRY_PLAN };
+    const row = { id, name: 'Test shop', mode: 'test' as const, settings, createdAt: startedAt };
+    await db.insert(merchants).values(row);
+  };
+  await insertMerchant(merchantId);
 
   return {
     db,
@@ -125,11 +134,16 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       started.push(other);
       return other;
     },
-    async addConfig({ url, secret = SECRET, eventTypes = ['subscription.cycle_charged'] }) {
+    async addConfig({
+      url,
+      secret = SECRET,
+      eventTypes = ['subscription.cycle_charged'],
+      merchantId: of = merchantId,
+    }) {
       const configId = newId('whc', Date.now(), randomBytes);
       const sealedSigner = sealing.seal(secret, configId);
       await createWebhookConfig(db, {
-        merchantId,
+        merchantId: of,
         configId,
         url,
         sealedSigner,
@@ -139,6 +153,17 @@ async function createWebhookEnvironment(): Promise<WebhookEnvironment> {
       return configId;
     },
     emit: (...amounts) => emitTo(streamId, amounts),
+    emitEvent: (stream, type) =>
+      db.transaction((tx) =>
+        appendEvents(tx, stream, [
+          { type, occurredAt: startedAt, body: (envelope) => ({ ...envelope }) },
+        ]),
+      ),
+    async addMerchant() {
+      const id = newId('mer', startedAt, randomBytes);
+      await insertMerchant(id);
+      return id;
+    },
     async emitTo(...streamIds) {
       for (const id of streamIds) await emitTo(id, [1_000]);
     },

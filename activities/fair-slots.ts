@@ -1,0 +1,68 @@
+/** A semaphore whose slots are shared by merchants. */
+export interface FairSlots {
+  /**
+   * Resolves when the merchant has a slot, with the function that frees it. Merchants that wait get free
+   * slots in turn, and each merchant's callers get them in the order of their calls.
+   */
+  take(merchantId: string): Promise<() => void>;
+  /** The number of callers that wait: of all merchants, and of this one. */
+  waiting(merchantId: string): { readonly all: number; readonly own: number };
+}
+
+interface Share {
+  inUse: number;
+  readonly waiting: (() => void)[];
+}
+
+/** `most`: the number of slots. `mostOfOne`: the most slots of one merchant. */
+export function createFairSlots({
+  most,
+  mostOfOne,
+}: {
+  most: number;
+  mostOfOne: number;
+}): FairSlots {
+  /** The merchants with slots or callers. The merchant that got a slot last is the last one. */
+  const shares = new Map<string, Share>();
+  let inUse = 0;
+  let waiting = 0;
+
+  const isFree = (share: Share): boolean => inUse < most && share.inUse < mostOfOne;
+  const grant = (merchantId: string, share: Share): (() => void) => {
+    inUse += 1;
+    share.inUse += 1;
+    shares.delete(merchantId);
+    shares.set(merchantId, share);
+    return () => {
+      inUse -= 1;
+      share.inUse -= 1;
+      if (share.inUse + share.waiting.length === 0) shares.delete(merchantId);
+      serveNext();
+    };
+  };
+  const serveNext = (): void => {
+    for (const share of shares.values()) {
+      if (share.waiting.length === 0 || !isFree(share)) continue;
+      share.waiting.shift()?.();
+      return;
+    }
+  };
+
+  return {
+    take(merchantId) {
+      const share = shares.get(merchantId) ?? { inUse: 0, waiting: [] };
+      if (share.waiting.length === 0 && isFree(share)) {
+        return Promise.resolve(grant(merchantId, share));
+      }
+      shares.set(merchantId, share);
+      waiting += 1;
+      return new Promise((resolve) => {
+        share.waiting.push(() => {
+          waiting -= 1;
+          resolve(grant(merchantId, share));
+        });
+      });
+    },
+    waiting: (merchantId) => ({ all: waiting, own: shares.get(merchantId)?.waiting.length ?? 0 }),
+  };
+}
