@@ -4,6 +4,7 @@ export * from './customers.ts';
 export * from './payment-methods.ts';
 export * from './test-clocks.ts';
 export * from './subscription-links.ts';
+export * from './link-uses.ts';
 export * from './subscriptions.ts';
 export * from './subscription-commands.ts';
 export * from './payment-intents.ts';

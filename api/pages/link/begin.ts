@@ -1,32 +1,35 @@
 import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
-import type { Link } from '../../../db/repositories/subscriptions/links.ts';
+import type { Link, LinkPayer, LinkUse } from '../../../db/repositories/subscriptions/links.ts';
 import type { Db } from '../../../db/client.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { payerOf } from '../../payer.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 
+/** How long, in ms, an unpaid checkout holds its use of a link. Then it expires. Rule: D-37. */
+const USE_HELD_MS = 3_600_000;
+
 /**
- * Counts a use of the link and creates a subscription from the link's template, in one transaction. `token`
- * is the token of the new checkout. `given`: the details that the payer typed. True if the checkout exists
- * now; a repeat with the same `token` changes nothing. False if the link is used up or expired. Rule: D-37.
+ * Counts a use of the link and creates a subscription from the link's template, in one transaction. `given`:
+ * the details that the payer typed. After `taken` and `repeated` the checkout of the payer's token exists; a
+ * repeat with the same token changes nothing. Rule: D-37.
  */
 export async function beginCheckout(
   deps: ApiDeps,
   link: Link,
-  token: string,
+  payer: LinkPayer,
   given: CustomerDetails,
-): Promise<boolean> {
+): Promise<LinkUse> {
   const { merchantId } = link.template;
-  const begun = await deps.db.transaction(async (tx) => {
+  const { use, subscriptionId } = await deps.db.transaction(async (tx) => {
     const nowAt = deps.now();
-    const use = await takeLinkUse(tx, link, token, nowAt);
-    if (use !== 'taken') return use;
-    return { subscriptionId: await subscribe(tx, deps, link, token, given, nowAt) };
+    const use = await takeLinkUse(tx, link, payer, nowAt);
+    if (use.kind !== 'taken') return { use, subscriptionId: null };
+    const created = await subscribe(tx, deps, link, payer.checkoutToken, given, nowAt);
+    return { use, subscriptionId: created };
   });
-  if (typeof begun === 'string') return begun === 'repeated';
-  await deps.starts.begin({ merchantId, subscriptionId: begun.subscriptionId });
-  return true;
+  if (subscriptionId !== null) await deps.starts.begin({ merchantId, subscriptionId });
+  return use;
 }
 
 /** Never changes the record of the template's customer, because any person may open a link. */
@@ -46,9 +49,10 @@ async function subscribe(
     customerId: known ?? undefined,
     details: customerDetails,
   });
+  const checkoutExpiryMs = Math.min(deps.checkoutExpiryMs, USE_HELD_MS);
   return writeSubscription(
     tx,
-    deps,
+    { ...deps, checkoutExpiryMs },
     { merchantId, customerId, terms, createdAt, testClockId: null },
     {
       customerDetails,

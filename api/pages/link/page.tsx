@@ -49,6 +49,13 @@ export function gonePage(): Page {
   ]);
 }
 
+/** The page for an address that has begun too many uses of the link. Rule: D-37. */
+export function busyPage(): Page {
+  return notice(429, 'This link was begun too often from your network', [
+    'Nothing was charged. Open the link again in ten minutes, or from another network.',
+  ]);
+}
+
 /** The page for a form that another site sent. */
 export function foreignFormPage(code: string): Page {
   return notice(

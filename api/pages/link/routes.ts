@@ -10,10 +10,18 @@ import { businessNow, stageOf } from '../checkout/stage.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-form.ts';
+import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
 import { beginCheckout } from './begin.ts';
-import { foreignFormPage, gonePage, linkPage, missingOf, visitFormToken } from './page.tsx';
+import {
+  busyPage,
+  foreignFormPage,
+  gonePage,
+  linkPage,
+  missingOf,
+  visitFormToken,
+} from './page.tsx';
 import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from './visit.ts';
 
 const CODE = /^[0-9A-Za-z]{12}$/;
@@ -89,10 +97,21 @@ async function takeFirstStep(
     return;
   }
   const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));
-  const token = checkoutTokenOf(deps, code, visit);
-  const isBegun = await beginCheckout(deps, link, token, given);
-  if (isBegun) seeOther(ctx, pagePath(token));
-  else sendPage(deps, ctx, gonePage());
+  const checkoutToken = checkoutTokenOf(deps, code, visit);
+  const payer = { checkoutToken, addressHash: hashAddress(deps, ctx) };
+  const use = await beginCheckout(deps, link, payer, given);
+  switch (use.kind) {
+    case 'taken':
+    case 'repeated':
+      return seeOther(ctx, pagePath(checkoutToken));
+    case 'gone':
+      return sendPage(deps, ctx, gonePage());
+    case 'limited': {
+      const waitSeconds = Math.max(1, Math.ceil((use.untilAt - deps.now()) / 1_000));
+      ctx.set('Retry-After', String(waitSeconds));
+      return sendPage(deps, ctx, busyPage());
+    }
+  }
 }
 
 /** Returns the link of the path's code. For an unknown code, answers and returns null. */

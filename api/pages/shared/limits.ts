@@ -1,7 +1,9 @@
+import { createHmac } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
+import type { ApiDeps } from '../../deps.ts';
 
 /** Most cards per session, refused cards included. */
 export const CARD_TRIES_MAX = 5;
@@ -51,6 +53,13 @@ async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<voi
   throw new DomainError('rate_limit_exceeded', undefined, {
     retryAfterSeconds: Math.max(1, Math.ceil(counted.msBeforeNext / 1_000)),
   });
+}
+
+/** Returns a hash of the client's address, to be stored. Without the session key it names no address. */
+export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Context): Buffer {
+  return createHmac('sha256', sessionKey)
+    .update(`address:${addressOf(ctx)}`)
+    .digest();
 }
 
 /** Returns the client's address; for IPv6 its /64 network, because one customer owns a whole /64. */

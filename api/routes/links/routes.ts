@@ -56,7 +56,7 @@ export const generateLink = route({
   description:
     'A payer who submits the first step of the linked page takes one use of the link and gets a ' +
     'subscription on these terms. Opening the link takes no use. The use is free again when the ' +
-    'checkout ends unpaid.',
+    'checkout ends unpaid; it expires after an hour. One address begins at most 5 uses in 10 minutes.',
   idempotencyKey: 'listed',
   body: {
     fields,

@@ -1,8 +1,9 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, sql } from 'drizzle-orm';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
 import { customers } from '../../schema/customers.ts';
+import { linkUses } from '../../schema/link-uses.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { subscriptionLinks } from '../../schema/subscription-links.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
@@ -46,41 +47,73 @@ export function isUsable({ template }: Link, nowAt: number): boolean {
   return template.uses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
+/** Most uses of one link that one address begins within {@link ADDRESS_WINDOW_MS}. Rule: D-37. */
+const USES_OF_ADDRESS_MAX = 5;
+const ADDRESS_WINDOW_MS = 10 * 60_000;
+
+/** A payer who begins a use of a link. */
+export interface LinkPayer {
+  /** The token of the checkout that the caller creates in the same transaction. */
+  readonly checkoutToken: string;
+  readonly addressHash: Buffer;
+}
+
 /**
- * Counts a use of a link for the checkout of `checkoutToken`, which the caller creates in the same
- * transaction. `repeated`: the checkout exists already, and no use was counted. `gone`: the link is used up
- * or expired. Locks the link's row until the transaction ends, so that a concurrent call with the same token
- * finds the checkout. Rule: D-37.
+ * The result of {@link takeLinkUse}. `repeated`: the checkout exists already, and no use was counted. `gone`:
+ * the link is used up or expired. `limited`: the payer's address has begun too many uses until `untilAt`.
+ */
+export type LinkUse =
+  | { kind: 'taken' }
+  | { kind: 'repeated' }
+  | { kind: 'gone' }
+  | { kind: 'limited'; untilAt: number };
+
+/**
+ * Counts a use of a link, for the link and for the payer's address. Locks the link's row until the transaction
+ * ends, so that parallel calls exceed no limit and a concurrent call with the same token finds the checkout.
+ * `nowAt` is real time. Rule: D-37.
  */
 export async function takeLinkUse(
   tx: Db,
-  { template: { merchantId, id } }: Link,
-  checkoutToken: string,
+  { template: { merchantId, id: linkId } }: Link,
+  { checkoutToken, addressHash }: LinkPayer,
   nowAt: number,
-): Promise<'taken' | 'repeated' | 'gone'> {
-  const isLink = isRecord(subscriptionLinks, merchantId, id);
-  await tx
-    .select({ id: subscriptionLinks.id })
+): Promise<LinkUse> {
+  const isLink = isRecord(subscriptionLinks, merchantId, linkId);
+  const { uses, multiUseLimit, expiresAt } = subscriptionLinks;
+  const [link] = await tx
+    .select({ uses, multiUseLimit, expiresAt })
     .from(subscriptionLinks)
     .where(isLink)
     .for('no key update');
+  const tokenHash = hashCheckoutToken(checkoutToken);
   const [checkout] = await tx
     .select({ id: checkoutSessions.id })
     .from(checkoutSessions)
-    .where(eq(checkoutSessions.tokenHash, hashCheckoutToken(checkoutToken)));
-  if (checkout) return 'repeated';
-  const taken = await tx
-    .update(subscriptionLinks)
-    .set({ uses: sql`${subscriptionLinks.uses} + 1` })
+    .where(eq(checkoutSessions.tokenHash, tokenHash));
+  if (checkout) return { kind: 'repeated' };
+  if (!link || link.uses >= link.multiUseLimit || nowAt >= link.expiresAt) return { kind: 'gone' };
+  const begun = await tx
+    .select({ at: linkUses.begunAt })
+    .from(linkUses)
     .where(
       and(
-        isLink,
-        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),
-        gt(subscriptionLinks.expiresAt, nowAt),
+        eq(linkUses.merchantId, merchantId),
+        eq(linkUses.linkId, linkId),
+        eq(linkUses.addressHash, addressHash),
+        gt(linkUses.begunAt, nowAt - ADDRESS_WINDOW_MS),
       ),
     )
-    .returning({ uses: subscriptionLinks.uses });
-  return taken.length > 0 ? 'taken' : 'gone';
+    .orderBy(desc(linkUses.begunAt))
+    .limit(USES_OF_ADDRESS_MAX);
+  const oldest = begun[USES_OF_ADDRESS_MAX - 1];
+  if (oldest) return { kind: 'limited', untilAt: oldest.at + ADDRESS_WINDOW_MS };
+  await tx.insert(linkUses).values({ merchantId, linkId, addressHash, tokenHash, begunAt: nowAt });
+  await tx
+    .update(subscriptionLinks)
+    .set({ uses: link.uses + 1 })
+    .where(isLink);
+  return { kind: 'taken' };
 }
 
 /** Releases the link use of a subscription that ended unpaid. Does nothing without a link. Rule: D-37. */

@@ -1,10 +1,12 @@
+import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import {
   loadSnapshot,
   recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
+import { linkUses } from '../../../db/schema/link-uses.ts';
 import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';
-import { test } from '../../support/api-environment.ts';
+import { test as apiTest } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   cookieOf,
@@ -21,20 +23,21 @@ import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
 const cancel = (api: ApiEnvironment, subscriptionId: string) =>
   api.call('POST', '/subscription/merchant/cancel', { body: { subscriptionId } });
 
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
 const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 describe('a browser that used a link', () => {
   test('is redirected to its checkout, also when the link is used up or expired [D-37]', async ({
     api,
   }) => {
-    const path = await makeLink(api);
+    const path = await makeLink(api, { expiryDate: Date.now() + HOUR / 2 });
     const { browser, checkout } = await sell(api, path);
     expect(outcome(await browser.open())).toEqual([303, checkout]);
     expect(outcome(await browser.open('HEAD'))).toEqual([303, checkout]);
     expect(outcome(await browser.submit())).toEqual([303, checkout]);
     expect((await browse(api, path)).status).toBe(410);
     // The link has expired.
-    api.clock.aheadMs = DAY - HOUR;
+    api.clock.aheadMs = 0.9 * HOUR;
     const later = await browser.open();
     api.clock.aheadMs = 0;
     expect(outcome(later)).toEqual([303, checkout]);
@@ -49,7 +52,7 @@ describe('a browser that used a link', () => {
     async (multiUseLimit, { api }) => {
       for (const keepsCookies of [true, false]) {
         const path = await makeLink(api, { multiUseLimit });
-        const { submit } = await openLink(api, path, keepsCookies);
+        const { submit } = await openLink(api, path, { keepsCookies });
         const answers = await Promise.all(Array.from({ length: 5 }, () => submit()));
         const places = new Set(answers.map((answer) => outcome(answer).join(' ')));
         expect([...places]).toEqual([expect.stringMatching(/^303 \/checkout\/[0-9A-Za-z]{22}$/)]);
@@ -76,7 +79,11 @@ describe('a browser that used a link', () => {
 describe('a link with limited uses', () => {
   test('sells exactly its 10 uses to 1,000 parallel submits [D-37, IF-4.4]', async ({ api }) => {
     const path = await makeLink(api, { multiUseLimit: 10 });
-    const browsers = await Promise.all(Array.from({ length: 1_000 }, () => openLink(api, path)));
+    const browsers = await Promise.all(
+      Array.from({ length: 1_000 }, (_, at) =>
+        openLink(api, path, { address: `10.0.${Math.floor(at / 250)}.${at % 250}` }),
+      ),
+    );
     // A slow machine may not get the link's lock within 5 s. The payer submits again.
     const submitWithRetries = async ({ submit }: (typeof browsers)[number]) => {
       let answer = await submit();
@@ -108,7 +115,84 @@ describe('a link with limited uses', () => {
   });
 });
 
+describe('an address', () => {
+  const address = '203.0.113.20';
+  const heading = '<h1>This link was begun too often from your network</h1>';
+
+  test('begins at most 5 uses of a link in 10 minutes, also by parallel submits [D-37]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api, { multiUseLimit: 30 });
+    const browsers = await Promise.all(
+      Array.from({ length: 12 }, () => openLink(api, path, { address })),
+    );
+    const answers = await Promise.all(browsers.map(({ submit }) => submit()));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      ...Array.from({ length: 5 }, () => 303),
+      ...Array.from({ length: 7 }, () => 429),
+    ]);
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(refused.text).toContain(heading);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(500);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(600);
+    expect((await rowOf(api, path)).uses).toBe(5);
+    expect(await soldBy(api, path)).toHaveLength(5);
+
+    // A repeat of a begun use, another address and another link are not refused.
+    const begun = browsers[answers.findIndex(({ status }) => status === 303)]!;
+    expect((await begun.submit()).status).toBe(303);
+    const elsewhere = await openLink(api, path, { address: '203.0.113.21' });
+    expect((await elsewhere.submit()).status).toBe(303);
+    const second = await openLink(api, await makeLink(api), { address });
+    expect((await second.submit()).status).toBe(303);
+    expect((await rowOf(api, path)).uses).toBe(6);
+  });
+
+  test('is refused also after its uses were returned, until 10 minutes have passed [D-37]', async ({
+    api,
+  }) => {
+    const path = await makeLink(api, { multiUseLimit: 30 });
+    for (let use = 1; use <= 5; use += 1) {
+      const { submit } = await openLink(api, path, { address });
+      expect((await submit()).status).toBe(303);
+      await cancel(api, (await soldBy(api, path)).at(-1)!.id);
+    }
+    expect((await rowOf(api, path)).uses).toBe(0);
+    const { submit } = await openLink(api, path, { address });
+    expect((await submit()).status).toBe(429);
+    api.clock.aheadMs = 10 * 60_000;
+    expect((await submit()).status).toBe(303);
+    expect((await rowOf(api, path)).uses).toBe(1);
+  });
+
+  test('is an IPv6 /64 network, and is stored only as a hash [D-37]', async ({ api }) => {
+    const path = await makeLink(api, { multiUseLimit: 30 });
+    const begin = async (from: string) =>
+      (await (await openLink(api, path, { address: from })).submit()).status;
+    for (let host = 1; host <= 5; host += 1) {
+      expect(await begin(`2001:db8:7:8::${host}`)).toBe(303);
+    }
+    expect(await begin('2001:db8:7:8:ffff::1')).toBe(429);
+    expect(await begin('2001:db8:7:9::1')).toBe(303);
+    const { id } = await rowOf(api, path);
+    const counted = await api.db.select().from(linkUses).where(eq(linkUses.linkId, id));
+    expect(counted.map(({ addressHash }) => addressHash.length)).toEqual(
+      Array.from({ length: 6 }, () => 32),
+    );
+    expect(new Set(counted.map(({ addressHash }) => addressHash.toString('hex'))).size).toBe(2);
+  });
+});
+
 describe('a use of a link', () => {
+  test('is held for an hour: then its checkout expires [D-37]', async ({ api }) => {
+    const path = await makeLink(api, { multiUseLimit: 30 });
+    const { ref, checkout } = await sell(api, path);
+    const { state } = (await loadSnapshot(api.db, ref))!;
+    expect(state.checkoutExpiresAt - state.createdAt).toBe(3_600_000);
+    api.clock.aheadMs = HOUR;
+    expect((await browse(api, checkout)).text).toContain('<h1>This checkout has expired</h1>');
+  });
+
   test('is returned to the link when its unpaid checkout is cancelled [D-37]', async ({ api }) => {
     const path = await makeLink(api);
     const { browser, subscriptionId, checkout } = await sell(api, path);

@@ -31,16 +31,24 @@ export async function makeLink(
   return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
 }
 
-/** Opens the link's page in a new browser. Without cookies, only the form's hidden fields identify the browser. */
-export async function openLink(api: ApiEnvironment, path: string, keepsCookies = true) {
-  const page = await browse(api, path);
+/**
+ * Opens the link's page in a new browser. Without cookies, only the form's hidden fields identify the browser.
+ * `address`: the browser's address, if the API trusts a proxy.
+ */
+export async function openLink(
+  api: ApiEnvironment,
+  path: string,
+  { keepsCookies = true, address }: { keepsCookies?: boolean; address?: string } = {},
+) {
+  const from: Record<string, string> = address === undefined ? {} : { 'x-forwarded-for': address };
+  const page = await browse(api, path, { headers: from });
   expect(page.status).toBe(200);
   const hidden = fieldsOf(page.text)
     .filter(({ label }) => label === undefined)
     .map(({ name, value }) => [name, value ?? '']);
   const fields = Object.fromEntries(hidden) as Record<string, string>;
   const cookie = cookieOf(page);
-  const headers = keepsCookies ? { cookie } : {};
+  const headers = { ...from, ...(keepsCookies ? { cookie } : {}) };
   return {
     page,
     cookie,
