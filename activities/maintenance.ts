@@ -2,13 +2,13 @@ import type { Db } from '../db/client.ts';
 import { stalledEndpoints } from '../db/repositories/webhooks/deliveries.ts';
 import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 import {
-  behindTheirClock,
   forgetExpiredKeys,
-  neverStarted,
   isOverdue,
-  overdue,
+  takeBehindTheirClock,
+  takeNeverStarted,
   takeOpenPayments,
   takeOpenRefunds,
+  takeOverdue,
   unkeyedPayments,
   unkeyedRefunds,
 } from '../db/repositories/sweeps/queries.ts';
@@ -77,15 +77,15 @@ export function createMaintenanceActivities({
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, errors, sweepKind } = createSweep(db);
       const recheck = (ref: SubscriptionRef) => subscriptionWorkflows.recheck(ref);
-      await sweepKind('neverStarted', () => neverStarted(db, LIMIT), recheck);
+      await sweepKind('neverStarted', () => takeNeverStarted(db, LIMIT), recheck);
       await sweepKind(
         'overdue',
-        () => overdue(db, LIMIT),
+        () => takeOverdue(db, LIMIT),
         (ref) => subscriptionWorkflows.recheckUnlessBusy(ref, () => isOverdue(db, ref)),
       );
       await sweepKind(
         'behindTheirClock',
-        () => behindTheirClock(db, LIMIT),
+        () => takeBehindTheirClock(db, LIMIT),
         async (one) => {
           if (await subscriptionWorkflows.replaceIfStuck(one)) return;
           await subscriptionWorkflows.advanceClock(one, one.targetAt);

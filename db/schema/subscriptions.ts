@@ -68,6 +68,8 @@ export const subscriptions = pgTable(
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
+    /** Real time when a sweep last took the row; null if none did. Rows taken long ago come first. */
+    sweptAt: instant('swept_at'),
     /** Null until Temporal confirmed the start of the workflow. */
     workflowStartedAt: instant('workflow_started_at'),
   },

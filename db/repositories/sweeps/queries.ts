@@ -1,5 +1,6 @@
-import { and, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, eq, exists, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { RefundRef } from '../../../domain/refund.ts';
 import type { Db } from '../../client.ts';
@@ -14,19 +15,36 @@ import { isRecord } from '../is-record.ts';
 
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
-/** Returns subscriptions that are older than 10 s and whose workflow start is not confirmed. */
-export function neverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> {
-  return db
-    .select(ref)
+/**
+ * Takes at most `limit` of the subscriptions with `condition` for a sweep: first those that no sweep has taken,
+ * the oldest by `oldest` first, then those that a sweep took longest ago. So rows that stay stuck use up the
+ * limit of one sweep only, and later sweeps reach all others.
+ */
+function takeSubscriptions(
+  db: Db,
+  { condition, oldest, limit }: { condition: SQL | undefined; oldest: AnyPgColumn; limit: number },
+): Promise<SubscriptionRef[]> {
+  const due = db
+    .select({ row: sql`${subscriptions}.ctid` })
     .from(subscriptions)
-    .where(
-      and(
-        isNull(subscriptions.workflowStartedAt),
-        lt(subscriptions.insertedAt, sql`now() - interval '10 seconds'`),
-      ),
-    )
-    .orderBy(subscriptions.insertedAt)
-    .limit(limit);
+    .where(condition)
+    .orderBy(sql`${subscriptions.sweptAt} asc nulls first`, oldest)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return db
+    .update(subscriptions)
+    .set({ sweptAt: sql`now()` })
+    .where(sql`${subscriptions}.ctid in (${due})`)
+    .returning(ref);
+}
+
+/** Takes subscriptions that are older than 10 s and whose workflow start is not confirmed. */
+export function takeNeverStarted(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  const condition = and(
+    isNull(subscriptions.workflowStartedAt),
+    lt(subscriptions.insertedAt, sql`now() - interval '10 seconds'`),
+  );
+  return takeSubscriptions(db, { condition, oldest: subscriptions.insertedAt, limit });
 }
 
 const IS_OVERDUE = and(
@@ -36,19 +54,14 @@ const IS_OVERDUE = and(
 );
 
 /**
- * Returns subscriptions without a test clock whose next step is overdue by a minute, also ENDED ones with an
+ * Takes subscriptions without a test clock whose next step is overdue by a minute, also ENDED ones with an
  * open attempt.
  */
-export function overdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
-  return db
-    .select(ref)
-    .from(subscriptions)
-    .where(IS_OVERDUE)
-    .orderBy(subscriptions.wakeAt)
-    .limit(limit);
+export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
+  return takeSubscriptions(db, { condition: IS_OVERDUE, oldest: subscriptions.wakeAt, limit });
 }
 
-/** True if {@link overdue} would return the subscription. */
+/** True if {@link takeOverdue} could take the subscription. */
 export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
@@ -62,35 +75,47 @@ export async function isOverdue(
 }
 
 /**
- * Returns subscriptions that have not reached their test clock's target and have not changed for 30 s. A
- * subscription with an open attempt waits for the outcome, so it is returned only if its look-up is overdue
- * by a minute. Rule: D-60.
+ * Takes subscriptions that have not reached their test clock's target and have not changed for 30 s. A
+ * subscription with an open attempt waits for the outcome, so it is taken only if its look-up is overdue by a
+ * minute. Rule: D-60.
  */
-export function behindTheirClock(
+export async function takeBehindTheirClock(
   db: Db,
   limit: number,
 ): Promise<(SubscriptionRef & { targetAt: number })[]> {
+  const isClock = isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId);
+  const clock = db
+    .select({ id: testClocks.id })
+    .from(testClocks)
+    .where(
+      and(
+        isClock,
+        hasToReach(testClocks.targetAt),
+        lt(testClocks.sentAt, sql`now() - interval '30 seconds'`),
+      ),
+    );
+  const condition = and(
+    isNotNull(subscriptions.testClockId),
+    exists(clock),
+    lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
+    or(
+      sql`${subscriptions.state} ->> 'openAttempt' is null`,
+      // For an open attempt `wakeAt` is real time, also on a test clock.
+      lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
+    ),
+  );
+  const taken = await takeSubscriptions(db, {
+    condition,
+    oldest: subscriptions.insertedAt,
+    limit,
+  });
+  if (taken.length === 0) return [];
+  const ids = taken.map(({ subscriptionId }) => subscriptionId);
   return db
     .select({ ...ref, targetAt: testClocks.targetAt })
     .from(subscriptions)
-    .innerJoin(
-      testClocks,
-      isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId),
-    )
-    .where(
-      and(
-        isNotNull(subscriptions.testClockId),
-        hasToReach(testClocks.targetAt),
-        lt(testClocks.sentAt, sql`now() - interval '30 seconds'`),
-        lt(subscriptions.updatedAt, sql`now() - interval '30 seconds'`),
-        or(
-          sql`${subscriptions.state} ->> 'openAttempt' is null`,
-          // For an open attempt `wakeAt` is real time, also on a test clock.
-          lt(subscriptions.wakeAt, sql`now() - interval '1 minute'`),
-        ),
-      ),
-    )
-    .limit(limit);
+    .innerJoin(testClocks, isClock)
+    .where(inArray(subscriptions.id, ids));
 }
 
 /**
@@ -136,18 +161,22 @@ function isUnkeyed(id: SQL, merchantId: SQL): SQL {
  * workflow runs for such a charge, its caller got no answer, and the charge must be voided. Rule: D-17.
  */
 export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
-  return db
-    .select({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id })
-    .from(paymentIntents)
-    .where(
-      and(
-        inArray(paymentIntents.kind, ['one_time', 'tokenised']),
-        eq(paymentIntents.status, 'CREATED'),
-        lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
-        isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
-      ),
-    )
-    .limit(limit);
+  return (
+    db
+      .select({ merchantId: paymentIntents.merchantId, intentId: paymentIntents.id })
+      .from(paymentIntents)
+      .where(
+        and(
+          inArray(paymentIntents.kind, ['one_time', 'tokenised']),
+          eq(paymentIntents.status, 'CREATED'),
+          lt(paymentIntents.updatedAt, sql`now() - interval '1 minute'`),
+          isUnkeyed(sql`${paymentIntents.id}`, sql`${paymentIntents.merchantId}`),
+        ),
+      )
+      // `takeOpenPayments` sets `updatedAt` of the same rows, so later sweeps return others.
+      .orderBy(paymentIntents.updatedAt)
+      .limit(limit)
+  );
 }
 
 /**
@@ -155,18 +184,22 @@ export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
  * refunds of late charges, because those must be executed.
  */
 export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
-  return db
-    .select({ merchantId: refunds.merchantId, refundId: refunds.id })
-    .from(refunds)
-    .where(
-      and(
-        eq(refunds.state, 'CREATED'),
-        isNull(refunds.lateAttemptId),
-        lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
-        isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`),
-      ),
-    )
-    .limit(limit);
+  return (
+    db
+      .select({ merchantId: refunds.merchantId, refundId: refunds.id })
+      .from(refunds)
+      .where(
+        and(
+          eq(refunds.state, 'CREATED'),
+          isNull(refunds.lateAttemptId),
+          lt(refunds.updatedAt, sql`now() - interval '1 minute'`),
+          isUnkeyed(sql`${refunds.id}`, sql`${refunds.merchantId}`),
+        ),
+      )
+      // `takeOpenRefunds` sets `updatedAt` of the same rows, so later sweeps return others.
+      .orderBy(refunds.updatedAt)
+      .limit(limit)
+  );
 }
 
 /** Returns undecided refunds, each at most once a minute, as {@link takeOpenPayments} does. */

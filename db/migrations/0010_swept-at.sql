@@ -1,0 +1,1 @@
+ALTER TABLE "subscription" ADD COLUMN "swept_at" timestamp(3) with time zone;
