@@ -149,7 +149,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'the last use of a link can be taken twice',
     file: 'db/repositories/subscriptions/links.ts',
-    find: '        lt(subscriptionLinks.uses, subscriptionLinks.multiUseLimit),\n',
+    find: 'link.uses >= link.multiUseLimit || ',
     replace: '',
     project: 'api',
     test: 'test/api/links/uses.test.ts',
