@@ -1,5 +1,9 @@
 import { formatAmount } from '../../../domain/money.ts';
-import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import {
+  earliestAttemptAt,
+  knownUntil,
+  nextPaymentAt,
+} from '../../../domain/subscription/state.ts';
 import { dateText } from '../checkout/offer.ts';
 import { askCard, closedPage, lockedPage, processingPage } from '../shared/card-page.tsx';
 import type { PageDeps } from '../shared/card-page.tsx';
@@ -30,7 +34,7 @@ export function updatePage(
         home: updateMethodPath(update.token),
         browser,
         sessionId: update.sessionId,
-        sale: saleOf(deps, update),
+        sale: saleOf(deps, update, nowAt),
         payerName: knownDetails(update).name,
         alert: alertOf(update),
       });
@@ -41,7 +45,7 @@ export function updatePage(
     case 'saved':
       return notice(200, 'Your card was replaced', [
         `${newCardText(update)} Nothing was charged for the change.`,
-        // An attempt with the old card is in flight. The next attempt uses the new card.
+        // An attempt with the old card is in flight, or the next attempt has a later date.
         ...(update.state.status === 'UNPAID'
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
@@ -97,23 +101,28 @@ function newCardText({ card }: MethodUpdate): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)} is used from now on.`;
 }
 
-function saleOf({ testCards }: PageDeps, update: MethodUpdate): Sale {
+function saleOf({ testCards }: PageDeps, update: MethodUpdate, nowAt: number): Sale {
   const { productPage, description, merchantName } = update;
   return {
     merchantName,
     productName: 'Change your card',
     productDescription: productPage?.name ?? description,
-    offer: offerOf(update),
+    offer: offerOf(update, nowAt),
     cancelUrl: null,
     testCards: update.mode === 'test' ? testCards : null,
   };
 }
 
-/** Returns the present card, and the amount that a new card is charged today. */
-function offerOf(update: MethodUpdate): Offer {
+/**
+ * Returns the present card, and the amount that a new card is charged today. After 15 automatic attempts in
+ * 30 days that is nothing. Rules: D-33, D-30.
+ */
+function offerOf(update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
   const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };
-  if (state.status === 'UNPAID') {
+  const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
+  const earliestAt = earliestAttemptAt(state);
+  if (state.status === 'UNPAID' && ownNow >= earliestAt) {
     const owed = owedText(update);
     return {
       heading: 'New card',
@@ -121,8 +130,7 @@ function offerOf(update: MethodUpdate): Offer {
       lines: [{ label: 'Charged today', text: `${owed}, which is due` }, now],
     };
   }
-  const nextAt = nextPaymentAt(state);
-  const amount = formatAmount(state.terms.amountMinor, state.terms.currency);
+  const nextAt = state.status === 'UNPAID' ? earliestAt : nextPaymentAt(state);
   return {
     heading: 'New card',
     action: 'Save card',
@@ -131,7 +139,7 @@ function offerOf(update: MethodUpdate): Offer {
       now,
       ...(nextAt === null
         ? []
-        : [{ label: 'Next payment', text: `${amount} on ${dateText(nextAt)}` }]),
+        : [{ label: 'Next payment', text: `${owedText(update)} on ${dateText(nextAt)}` }]),
     ],
   };
 }
