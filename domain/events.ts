@@ -18,6 +18,7 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.checkout_opened',
   'subscription.active',
   'subscription.unpaid',
+  'subscription.retries_exhausted',
   'subscription.paused',
   'subscription.ended',
 ] as const;
@@ -63,7 +64,7 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
-  /** Only for `subscription.unpaid`: why the cycle was declined, and the next automatic retry or null. */
+  /** Why the cycle was declined, and the next automatic retry or null. Only for events of dunning. */
   dunning?: { errorCode: string | null; nextRetryAt: number | null };
 }
 

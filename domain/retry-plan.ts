@@ -8,7 +8,15 @@ const DAY_MS = 24 * HOUR_MS;
 export interface RetryPlan {
   delaysMs: number[];
   afterExhausted: 'stay_unpaid' | 'end';
+  /**
+   * When the subscription becomes UNPAID: at the first decline, or when no automatic retry is left. Absent:
+   * `first_decline`.
+   */
+  unpaidFrom?: UnpaidFrom;
 }
+
+export const UNPAID_FROM = ['first_decline', 'retries_exhausted'] as const;
+export type UnpaidFrom = (typeof UNPAID_FROM)[number];
 
 export const DEFAULT_RETRY_PLAN: RetryPlan = {
   delaysMs: [4 * HOUR_MS, 8 * HOUR_MS, 12 * HOUR_MS, 24 * HOUR_MS],

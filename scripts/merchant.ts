@@ -21,6 +21,7 @@ import {
 import { MERCHANT_MODES } from '../db/schema/merchants.ts';
 import type { MerchantMode } from '../db/schema/merchants.ts';
 import { formatInstant } from '../domain/calendar.ts';
+import { UNPAID_FROM } from '../domain/retry-plan.ts';
 import { readDemoFile } from '../embedded/demo-file.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { loadEmbeddedConfig } from '../runtime/config.ts';
@@ -82,6 +83,11 @@ program
   .addOption(
     new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
       ...AFTER_EXHAUSTED,
+    ]),
+  )
+  .addOption(
+    new Option('--unpaid-from <when>', 'when a declined subscription becomes UNPAID').choices([
+      ...UNPAID_FROM,
     ]),
   )
   .option('--jitter <time>', 'spread renewals of new subscriptions over this time: 30m, 4h; or 0')

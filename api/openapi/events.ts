@@ -33,6 +33,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
     'The checkout of a subscription with a trial was opened for the first time.',
   'subscription.active': 'The subscription became ACTIVE.',
   'subscription.unpaid': 'The subscription became UNPAID.',
+  'subscription.retries_exhausted': 'The subscription is UNPAID and no automatic retry is left.',
   'subscription.paused': 'The subscription became PAUSED.',
   'subscription.ended': 'The subscription became ENDED.',
   'setup_method.success': 'A payment method was saved in a setup session.',
@@ -117,10 +118,13 @@ const SubscriptionEvent = z.object({
     .nullable()
     .optional()
     .meta({
-      description: 'Why the cycle was declined. Only in subscription.unpaid.',
+      description:
+        'Why the cycle was declined. Only in subscription.unpaid and subscription.retries_exhausted.',
       ...EXTENSION,
     }),
-  nextRetryAt: epochMs('The next automatic retry, or null. Only in subscription.unpaid.')
+  nextRetryAt: epochMs(
+    'The next automatic retry, or null. Only in subscription.unpaid and subscription.retries_exhausted.',
+  )
     .nullable()
     .optional()
     .meta(EXTENSION),

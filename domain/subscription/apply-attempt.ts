@@ -9,7 +9,7 @@ import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import { cycleAmountMinor, newOwedCycle } from './state.ts';
-import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
  * The outcome of an attempt, from the gateway's answer or from manual review (`byPerson`). `retryPlan`: the
@@ -30,7 +30,7 @@ export type AttemptOutcome =
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 
-/** True if the attempt was opened in UNPAID. */
+/** True if the attempt retries a declined cycle. */
 const isRetry = ({ trigger }: OpenAttempt): boolean =>
   trigger === 'automatic_retry' || trigger === 'manual_retry' || trigger === 'new_method';
 
@@ -236,15 +236,13 @@ function calendarAfterPayment(
 ): { anchorAt: number; nextIndex: number } {
   const { anchorAt, terms } = state;
   if (anchorAt === null) return { anchorAt: now, nextIndex: 1 };
+  const indexAfterNow = () => firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
   if (state.status === 'UNPAID' || (isRetry(attempt) && state.status !== 'ACTIVE')) {
-    const nextIndex = firstIndexAfter(anchorAt, terms.interval, terms.intervalCount, now);
-    return { anchorAt, nextIndex };
+    return { anchorAt, nextIndex: indexAfterNow() };
   }
   const dueAt = dateOf(state, anchorAt, state.nextIndex);
-  return {
-    anchorAt,
-    nextIndex: dueAt <= attempt.startedAt ? state.nextIndex + 1 : state.nextIndex,
-  };
+  if (dueAt > attempt.startedAt) return { anchorAt, nextIndex: state.nextIndex };
+  return { anchorAt, nextIndex: isRetry(attempt) ? indexAfterNow() : state.nextIndex + 1 };
 }
 
 function dateOf(state: SubscriptionState, anchorAt: number, index: number): number {
@@ -267,11 +265,7 @@ function declined(
     owedAfter.nextRetryAt === null &&
     !owedAfter.retriesStopped &&
     owedAfter.retryPlan?.afterExhausted === 'end';
-  const status = isExhausted
-    ? 'ENDED'
-    : state.status === 'TRIALING' || state.status === 'ACTIVE'
-      ? 'UNPAID'
-      : state.status;
+  const status = isExhausted ? 'ENDED' : statusAfterDecline(state, owedAfter, outcome.retryPlan);
   const after = next(
     state,
     {
@@ -292,10 +286,43 @@ function declined(
     events: [
       intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
       ...entryEvents(state, after, now),
+      ...(endsRetries(state, attempt, after, outcome.retryPlan)
+        ? [subscriptionEvent('subscription.retries_exhausted', after, now)]
+        : []),
     ],
     // If the subscription was cancelled during its first payment, this decline makes it end unpaid.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
+}
+
+/**
+ * TRIALING and ACTIVE become UNPAID, unless the merchant wants UNPAID only from the end of the retries and an
+ * automatic retry is left. Rule: D-30.
+ */
+function statusAfterDecline(
+  { status }: SubscriptionState,
+  { retryPlan, nextRetryAt }: OwedCycle,
+  latestPlan: RetryPlan,
+): SubscriptionStatus {
+  if (status !== 'TRIALING' && status !== 'ACTIVE') return status;
+  const isQuiet = (retryPlan ?? latestPlan).unpaidFrom === 'retries_exhausted';
+  return isQuiet && nextRetryAt !== null ? status : 'UNPAID';
+}
+
+/**
+ * True if the decline takes the last automatic retry from a subscription that is UNPAID after it. With
+ * `unpaidFrom: retries_exhausted` the event of becoming UNPAID already says so. Rule: D-30.
+ */
+function endsRetries(
+  before: SubscriptionState,
+  { trigger }: OpenAttempt,
+  { status, owed }: SubscriptionState,
+  latestPlan: RetryPlan,
+): boolean {
+  const hadRetry = AUTOMATIC.includes(trigger) || (before.owed?.nextRetryAt ?? null) !== null;
+  const isQuiet = (owed?.retryPlan ?? latestPlan).unpaidFrom === 'retries_exhausted';
+  const isTold = isQuiet && before.status !== 'UNPAID';
+  return status === 'UNPAID' && hadRetry && owed?.nextRetryAt === null && !isTold;
 }
 
 /** Returns the owed cycle with its next automatic retry after a decline. Rule: D-30. */

@@ -63,7 +63,8 @@ export function subscriptionEvent(
   cycle?: { intentId: string; cycleNumber: number; amountMinor: number },
 ): EventDraft {
   const { owed } = state;
-  const unpaid = type === 'subscription.unpaid' ? owed : null;
+  const isDunning = type === 'subscription.unpaid' || type === 'subscription.retries_exhausted';
+  const unpaid = isDunning ? owed : null;
   return {
     type,
     at,

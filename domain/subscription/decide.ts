@@ -1,4 +1,4 @@
-import { calendarDate, earliestAttemptAt } from './state.ts';
+import { calendarDate, earliestAttemptAt, quietRetryAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** The next step of the billing schedule. */
@@ -77,7 +77,8 @@ function dueSteps(state: SubscriptionState): DueStep[] {
       step: { do: 'expireCheckout' },
     });
   }
-  if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
+  const quietAt = quietRetryAt(state);
+  if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && quietAt === null) {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({
@@ -87,7 +88,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
       step: { do: 'chargeCycle', dueAt },
     });
   }
-  const retryAt = state.status === 'UNPAID' ? state.owed?.nextRetryAt : null;
+  const retryAt = state.status === 'UNPAID' ? state.owed?.nextRetryAt : quietAt;
   if (retryAt) {
     all.push({
       at: Math.max(retryAt, earliestAt),

@@ -1,6 +1,6 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
-import { cycleAmountMinor, nextPaymentAt } from './state.ts';
+import { cycleAmountMinor, nextPaymentAt, quietRetryAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /**
@@ -48,6 +48,8 @@ function sentence(state: SubscriptionState): string {
     state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
     state.terms.currency,
   );
+  const declined = `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'})`;
+  if (quietRetryAt(state) !== null) return `${declined}; the next retry is on ${when}`;
   switch (state.status) {
     case 'CREATED':
       return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;
@@ -56,7 +58,7 @@ function sentence(state: SubscriptionState): string {
     case 'ACTIVE':
       return `the next charge is cycle ${cycle}, ${amount} on ${when}`;
     case 'UNPAID':
-      return `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'}); ${
+      return `${declined}; ${
         nextAt === null ? 'no automatic retry is planned' : `the next retry is on ${when}`
       }`;
     case 'PAUSED':

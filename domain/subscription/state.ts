@@ -147,10 +147,22 @@ export function earliestAttemptAt({ owed }: SubscriptionState): number {
   return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
 }
 
-/** Returns, by status, the trial's end, the next due date, the next automatic retry or null. Rule: D-34. */
+/**
+ * Returns the next automatic retry of a cycle that was declined while the subscription stays TRIALING or
+ * ACTIVE; null if there is none. Rule: D-30 (unpaidFrom).
+ */
+export function quietRetryAt({ status, owed, openAttempt }: SubscriptionState): number | null {
+  const staysPaid = (status === 'TRIALING' || status === 'ACTIVE') && openAttempt === null;
+  return staysPaid ? (owed?.nextRetryAt ?? null) : null;
+}
+
+/**
+ * Returns, by status, the trial's end, the next due date, the next automatic retry or null. While a declined
+ * cycle is retried in TRIALING or ACTIVE: the next automatic retry. Rules: D-34, D-30.
+ */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
-    return calendarDate(state, state.nextIndex);
+    return quietRetryAt(state) ?? calendarDate(state, state.nextIndex);
   }
   return state.status === 'UNPAID' ? (state.owed?.nextRetryAt ?? null) : null;
 }

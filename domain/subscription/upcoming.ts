@@ -1,9 +1,9 @@
 import { firstIndexAfter } from '../calendar.ts';
-import { calendarDate, cycleAmountMinor, remainingCycleCount } from './state.ts';
+import { calendarDate, cycleAmountMinor, quietRetryAt, remainingCycleCount } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {
-  /** The due date. In UNPAID, the first charge has the next automatic retry; null if none is planned. */
+  /** The due date. The charge of a declined cycle has its next automatic retry; null if none is planned. */
   at: number | null;
   cycleNumber: number;
   amountMinor: number;
@@ -12,8 +12,8 @@ export interface UpcomingCharge {
 
 /**
  * Returns at most `limit` charges after `now` (the subscription's own time), as if every charge succeeded and
- * no command changed the subscription. In UNPAID, dates that pass before the owed cycle is paid are not
- * charged, so they are not returned. Empty in CREATED, PAUSED and ENDED. Rules: D-§7, D-§4.
+ * no command changed the subscription. Dates that pass before a declined cycle is paid are not charged, so
+ * they are not returned. Empty in CREATED, PAUSED and ENDED. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
   state: SubscriptionState,
@@ -23,14 +23,14 @@ export function upcomingCharges(
   const { status, owed, terms } = state;
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
-  const isUnpaid = status === 'UNPAID';
-  const firstIndex = isUnpaid ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
+  const isRetried = status === 'UNPAID' || quietRetryAt(state) !== null;
+  const firstIndex = isRetried ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
     return {
       at:
-        isUnpaid && offset === 0
+        isRetried && offset === 0
           ? (owed?.nextRetryAt ?? null)
           : calendarDate(state, firstIndex + offset),
       cycleNumber,

@@ -6,12 +6,14 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * SQL that is true for a subscription whose dates never changed: it had no edit and no unpause, and was never
- * UNPAID, because after a late payment dates may be skipped.
+ * SQL that is true for a subscription whose dates never changed: it had no edit, no unpause and no retry,
+ * because after a retry dates may be skipped.
  */
 const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
-  select from outbox_event e where e.merchant_id = s.merchant_id and e.stream_id = s.id
-    and e.type = 'subscription.unpaid')`;
+  select from payment_intent ri join payment_attempt ra
+    on ra.merchant_id = ri.merchant_id and ra.intent_id = ri.id
+  where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id
+    and ra.trigger in ('automatic_retry', 'manual_retry', 'new_method'))`;
 
 const CYCLES = `payment_intent i join subscription s
   on s.merchant_id = i.merchant_id and s.id = i.subscription_id and i.cycle_number is not null`;

@@ -9,6 +9,9 @@ const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 /** SQL for the allowed lateness: longer than a process needs to restart, plus the jitter of renewals. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
+/** SQL for a subscription with a declined cycle. In TRIALING and ACTIVE only while a retry is planned. */
+const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
+
 const STATUS_CHANGES = `
   select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
@@ -21,15 +24,15 @@ export const subscriptionChecks: readonly Check[] = [
     wrong: `select format('%s is %s and cycle %s was due at %s', id, status, cycles_charged + 1, ${DUE_AT}) as wrong
       from subscription
       where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null
-        and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
+        and state->'owed'->>'nextRetryAt' is null and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,
-    counted: `select count(*) as n from subscription where status = 'UNPAID'`,
-    wrong: `select format('%s is UNPAID and its retry was due at %s', id,
+    counted: `select count(*) as n from subscription where ${IS_RETRIED}`,
+    wrong: `select format('%s is %s and its retry was due at %s', id, status,
         to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0)) as wrong
       from subscription
-      where status = 'UNPAID' and state->>'openAttempt' is null
+      where ${IS_RETRIED} and state->>'openAttempt' is null
         and to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0) at time zone 'UTC'
           < ${OWN_NOW} - (${LATE})`,
   },

@@ -2,7 +2,7 @@ import type { MerchantSettings } from '../../db/schema/merchants.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { retryPlanProblem } from '../../domain/retry-plan.ts';
-import type { RetryPlan } from '../../domain/retry-plan.ts';
+import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
@@ -10,6 +10,7 @@ import { formatDuration, parseDuration } from './duration.ts';
 export interface ConfigureOptions {
   readonly retryPlan?: string;
   readonly afterExhausted?: RetryPlan['afterExhausted'];
+  readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
   readonly paymentMethods?: string;
 }
@@ -32,16 +33,18 @@ export function settingsChanges(
     return undefined;
   };
   const changes: Partial<MerchantSettings> = {};
-  const { retryPlan, afterExhausted, jitter, paymentMethods } = options;
-  if (retryPlan !== undefined || afterExhausted !== undefined) {
+  const { retryPlan, afterExhausted, unpaidFrom, jitter, paymentMethods } = options;
+  if (retryPlan !== undefined || afterExhausted !== undefined || unpaidFrom !== undefined) {
     const delaysMs =
       retryPlan === undefined
         ? current.retryPlan.delaysMs
         : read('--retry-plan', delaysOf(retryPlan));
     if (delaysMs) {
       changes.retryPlan = {
+        ...current.retryPlan,
         delaysMs,
-        afterExhausted: afterExhausted ?? current.retryPlan.afterExhausted,
+        ...(afterExhausted === undefined ? {} : { afterExhausted }),
+        ...(unpaidFrom === undefined ? {} : { unpaidFrom }),
       };
     }
   }
@@ -92,6 +95,7 @@ function listOf(text: string): string[] {
 export interface SettingsShown {
   readonly retryPlan: readonly string[];
   readonly afterExhausted: RetryPlan['afterExhausted'];
+  readonly unpaidFrom: UnpaidFrom;
   readonly jitter: string;
   readonly paymentMethods: readonly PaymentMethodKind[];
 }
@@ -105,6 +109,7 @@ export function shownSettings({
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,
+    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
     jitter: jitterMs === 0 ? '0' : formatDuration(jitterMs),
     paymentMethods,
   };
@@ -115,6 +120,7 @@ export function settingsLines(settings: SettingsShown): string[] {
   return [
     `  retry plan       ${delays}`,
     `  after exhausted  ${settings.afterExhausted}`,
+    `  unpaid from      ${settings.unpaidFrom}`,
     `  jitter           ${settings.jitter}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
   ];

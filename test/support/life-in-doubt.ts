@@ -266,8 +266,12 @@ export class LifeInDoubt extends Simulation {
       this.cancelledAt === null && !this.isPaused,
       'no attempt begins after a cancel or a pause',
     );
+    const isQuiet =
+      this.retryPlan.unpaidFrom === 'retries_exhausted' &&
+      trigger === 'automatic_retry' &&
+      (status === 'TRIALING' || status === 'ACTIVE');
     must(
-      START_STATUSES[trigger]?.includes(status) === true,
+      isQuiet || START_STATUSES[trigger]?.includes(status) === true,
       `${trigger} does not begin in ${status}`,
     );
     if (trigger === 'scheduled' || trigger === 'automatic_retry') {

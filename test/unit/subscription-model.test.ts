@@ -4,7 +4,11 @@ import type { IntervalUnit } from '../../domain/calendar.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
-import { nextPaymentAt, remainingCycleCount } from '../../domain/subscription/state.ts';
+import {
+  nextPaymentAt,
+  quietRetryAt,
+  remainingCycleCount,
+} from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
@@ -157,6 +161,7 @@ const scenarios = fc.record({
   terms,
   jitterMs: of(0, 1, 30 * 60_000, JITTER_WINDOW_MAX_MS),
   afterExhausted: of('stay_unpaid', 'stay_unpaid', 'end'),
+  unpaidFrom: of('first_decline', 'retries_exhausted'),
   sequence: fc.array(moves, { minLength: 1, maxLength: 24, size: 'max' }),
   /** The state of the subscription before the first move. */
   start: of<Start>('created', 'paid', 'paid', 'paid', 'owing', 'owing'),
@@ -194,6 +199,8 @@ function violatedRules(simulation: LifeInDoubt): string[] {
     'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
     'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
+      // A charge that was in doubt at the edit was declined; its retry comes first.
+      quietRetryAt(state) !== null ||
       simulation.now >= simulation.setDateAt ||
       nextPaymentAt(state) === simulation.setDateAt,
     'ENDED without an open attempt has no wake-up':
@@ -298,8 +305,8 @@ describe('any sequence of commands, delays, faults and review decisions', () => 
   test('stays within the transitions of D-§4 and charges every cycle at most once [D-§4, D-15, D-31, D-32, D-40]', () => {
     const seen = new Map<string, number>();
     fc.assert(
-      fc.property(fc.noBias(scenarios), ({ terms, jitterMs, afterExhausted, sequence, start }) => {
-        const plan = { ...DEFAULT_RETRY_PLAN, afterExhausted };
+      fc.property(fc.noBias(scenarios), ({ terms, jitterMs, sequence, start, ...plans }) => {
+        const plan = { ...DEFAULT_RETRY_PLAN, ...plans };
         const simulation = new LifeInDoubt('2026-01-31T00:00:00Z', terms, plan, jitterMs);
         simulation.seen = seen;
         begin(simulation, start);

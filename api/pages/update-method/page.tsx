@@ -3,6 +3,7 @@ import {
   earliestAttemptAt,
   knownUntil,
   nextPaymentAt,
+  quietRetryAt,
 } from '../../../domain/subscription/state.ts';
 import { dateText } from '../checkout/offer.ts';
 import { askCard, closedPage, lockedPage, processingPage } from '../shared/card-page.tsx';
@@ -46,7 +47,7 @@ export function updatePage(
       return notice(200, 'Your card was replaced', [
         `${newCardText(update)} Nothing was charged for the change.`,
         // An attempt with the old card is in flight, or the next attempt has a later date.
-        ...(update.state.status === 'UNPAID'
+        ...(update.state.status === 'UNPAID' || quietRetryAt(update.state) !== null
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
       ]);

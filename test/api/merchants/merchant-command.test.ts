@@ -86,6 +86,7 @@ test('the merchant command prints one line and exits with 1 for an unknown crede
 interface Settings {
   retryPlan: string[];
   afterExhausted: string;
+  unpaidFrom: string;
   jitter: string;
   paymentMethods: string[];
 }
@@ -93,6 +94,7 @@ interface Settings {
 const DEFAULTS: Settings = {
   retryPlan: ['4h', '8h', '12h', '1d'],
   afterExhausted: 'stay_unpaid',
+  unpaidFrom: 'first_decline',
   jitter: '0',
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
 };
@@ -114,21 +116,35 @@ test('the merchant command prints settings and changes only the given ones [D-30
     `Merchant ${merchantId} is changed:
   retry plan       2h,90m,3d
   after exhausted  stay_unpaid
+  unpaid from      first_decline
   jitter           0
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
 `,
   );
-  const rest = ['--after-exhausted', 'end', '--jitter', '30m', '--payment-methods'];
+  const rest = [
+    '--after-exhausted',
+    'end',
+    '--unpaid-from',
+    'retries_exhausted',
+    '--jitter',
+    '30m',
+    '--payment-methods',
+  ];
   await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
   expect(await settingsOf(api, merchantId)).toEqual({
     merchantId,
     retryPlan: ['2h', '90m', '3d'],
     afterExhausted: 'end',
+    unpaidFrom: 'retries_exhausted',
     jitter: '30m',
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
   expect(await loadSettings(api.db, merchantId)).toEqual({
-    retryPlan: { delaysMs: [7_200_000, 5_400_000, 259_200_000], afterExhausted: 'end' },
+    retryPlan: {
+      delaysMs: [7_200_000, 5_400_000, 259_200_000],
+      afterExhausted: 'end',
+      unpaidFrom: 'retries_exhausted',
+    },
     jitterMs: 1_800_000,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -138,6 +154,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     `Merchant ${merchantId}:
   retry plan       none
   after exhausted  end
+  unpaid from      retries_exhausted
   jitter           0
   payment methods  CARD,GOOGLE_PAY
 `,
@@ -178,6 +195,7 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
       '--payment-methods: "CARD,CASH" is not a list of CARD, GOOGLE_PAY, APPLE_PAY',
     ],
     [['--after-exhausted', 'later'], 'Allowed choices are stay_unpaid, end.'],
+    [['--unpaid-from', 'later'], 'Allowed choices are first_decline, retries_exhausted.'],
   ];
   for (const [options, message] of cases) {
     const answer = await merchant(api, 'configure', merchantId, '--jitter', '1h', ...options);
