@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
+import { isStorable } from '../domain/storable-text.ts';
 
 /** One problem of a request. `field` is the path of the field. */
 export interface Problem {
@@ -145,11 +146,6 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
 /** An optional field: null means absent. Rule: D-10a. */
 export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined);
-}
-
-/** False for NUL characters and lone surrogates, which Postgres cannot store in text. */
-export function isStorable(value: string): boolean {
-  return !value.includes('\0') && !/\p{Surrogate}/u.test(value);
 }
 
 /** Text of at most `max` characters. */

@@ -5,6 +5,10 @@ export const INTERVAL_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const;
 
 export type IntervalUnit = (typeof INTERVAL_UNITS)[number];
 
+export function isIntervalUnit(value: unknown): value is IntervalUnit {
+  return (INTERVAL_UNITS as readonly unknown[]).includes(value);
+}
+
 const DAY_MS = 86_400_000;
 
 /** Start of the year 2200. Every billing date lies before it. Rule: D-06. */

@@ -3,11 +3,18 @@ import { formatAmount } from '../money.ts';
 import { cycleAmountMinor, nextPaymentAt, quietRetryAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
+/** A signal that changed nothing, because its argument is invalid or the status does not allow it. */
+export interface RefusedSignal {
+  readonly signal: string;
+  readonly reason: string;
+  readonly at: number;
+}
+
 /**
  * Returns the state in Markdown, without personal data. The Temporal Web UI shows the text as the workflow's
- * current details.
+ * current details. `refused` is the latest refused signal.
  */
-export function describe(state: SubscriptionState): string {
+export function describe(state: SubscriptionState, refused: RefusedSignal | null = null): string {
   const { terms } = state;
   const every =
     terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}s`;
@@ -18,6 +25,10 @@ export function describe(state: SubscriptionState): string {
   ];
   if (state.cooldownUntilAt !== null) {
     paragraphs.push(`Manual retry possible again from ${toMinute(state.cooldownUntilAt)}.`);
+  }
+  if (refused) {
+    const reason = refused.reason.replace(/\.$/, '');
+    paragraphs.push(`Refused signal \`${refused.signal}\` on ${toMinute(refused.at)}: ${reason}.`);
   }
   if (state.testClockId !== null) paragraphs.push(`On test clock \`${state.testClockId}\`.`);
   const rows = state.log.toReversed().map((e) => `| ${toMinute(e.at)} | ${e.what} | ${e.why} |`);

@@ -1,15 +1,11 @@
-import {
-  cycleCountProblem,
-  formatInstant,
-  horizonProblem,
-  intervalCountProblem,
-  isInstant,
-} from '../calendar.ts';
+import { cycleCountProblem, formatInstant, horizonProblem, isInstant } from '../calendar.ts';
 import { amountProblem } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { Command, EditCommand } from './commands.ts';
+import { editsNothing, intervalProblems } from './edit-problems.ts';
+import type { EditFields } from './edit-problems.ts';
 import { calendarDate, earliestAttemptAt } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
@@ -25,8 +21,8 @@ const ALLOWED: Decision = { ok: true };
 
 /**
  * Decides whether `command` may be executed at `now`. The workflow calls this before it accepts the command
- * and again before it executes the command, because earlier commands may have changed the state. The
- * arguments are checked here, too, because nothing else checks the arguments of a signal.
+ * and again before it executes the command, because earlier commands may have changed the state.
+ * `readCommand` has checked the types of the fields.
  * Rules: D-15, D-31, D-32, D-§4.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
@@ -97,17 +93,9 @@ function validateManualRetry(state: SubscriptionState, now: number): Decision {
 }
 
 function validateEdit(state: SubscriptionState, edit: EditCommand, now: number): Decision {
-  const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
-  const values = [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount];
-  if (values.every((value) => value === undefined)) {
+  const { newAmountMinor, newCycleCount, newNextPaymentAt } = edit;
+  if (editsNothing(edit)) {
     return badRequest('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
-  }
-  const changesInterval = interval !== undefined || intervalCount !== undefined;
-  if (
-    changesInterval &&
-    (interval === undefined || intervalCount === undefined || newNextPaymentAt === undefined)
-  ) {
-    return badRequest('interval, intervalCount and newNextPaymentDate are required together.');
   }
   const problems = [
     newAmountMinor === undefined
@@ -116,9 +104,9 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
     newCycleCount === undefined
       ? null
       : withField('newCycleCount', cycleProblem(state, newCycleCount)),
-    interval !== undefined && intervalCount !== undefined
-      ? withField('intervalCount', intervalCountProblem(interval, intervalCount))
-      : null,
+    ...intervalProblems(edit).map(({ field, message }) =>
+      withField(field === 'newNextPaymentAt' ? 'newNextPaymentDate' : field, message),
+    ),
   ].filter((problem) => problem !== null);
   if (problems.length > 0) return badRequest(problems.join('; '));
   const dateDecision: Decision =
@@ -164,10 +152,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
 }
 
 /** Allowed only if the last billing date is before the year 2200. Rule: D-06. */
-function withinHorizon(
-  state: SubscriptionState,
-  edit: Omit<EditCommand, 'kind' | 'commandId'>,
-): Decision {
+function withinHorizon(state: SubscriptionState, edit: EditFields): Decision {
   const startAt =
     edit.newNextPaymentAt ??
     (state.anchorAt === null ? state.createdAt : calendarDate(state, state.nextIndex));

@@ -170,4 +170,12 @@ export const MUTANTS: readonly Mutant[] = [
     project: 'integration',
     test: 'test/integration/review-attempts.test.ts',
   },
+  {
+    defect: "a signal's argument is not validated",
+    file: 'workflows/subscription/handlers.ts',
+    find: 'run.refuseSignal(kind, read.message);',
+    replace: 'run.inbox.post(uncheckedCommand(kind, { ...asObject(given), commandId }));',
+    project: 'integration',
+    test: 'test/integration/operator-signals.test.ts',
+  },
 ];

@@ -132,6 +132,23 @@ describe('record', () => {
     expect(await keepEnded(env, 'operator-signals', ref)).toBe(1);
   });
 
+  // `unchecked-signal` is of an earlier release, which executed a signal with an invalid argument: an edit with
+  // `interval: ['MONTH']` and `intervalCount: 2`, a pause and a cancel.
+
+  record('refused-signals', async ({ env }) => {
+    const { ref } = await unpaid(env);
+    const handle = workflowOf(env, ref);
+    await handle.signal('edit', {
+      interval: ['MONTH'],
+      intervalCount: 1,
+      newNextPaymentAt: START + 90 * 86_400_000,
+    });
+    await handle.signal('unpause');
+    await handle.signal('edit', { newAmountMinor: 2_500 });
+    await handle.signal('cancel');
+    expect(await keepEnded(env, 'refused-signals', ref)).toBe(1);
+  });
+
   record('long-on-a-clock', async ({ env }) => {
     const { clock, ref } = await begin(env, { interval: 'DAY', cycleCount: 45 });
     await pay(env, ref);

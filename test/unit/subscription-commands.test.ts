@@ -134,7 +134,7 @@ describe('an edit', () => {
     [{}, 'One of newAmount, newCycleCount, newNextPaymentDate, interval is required.'],
     [
       { interval: 'YEAR' as const },
-      'interval, intervalCount and newNextPaymentDate are required together.',
+      'newNextPaymentDate is required to edit the interval; intervalCount is required to edit the interval',
     ],
     [{ newNextPaymentAt: 0 }, 'newNextPaymentDate must lie in the future.'],
     [{ newCycleCount: 1 }, 'newCycleCount must exceed the 1 cycles already charged'],

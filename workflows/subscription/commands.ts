@@ -26,9 +26,11 @@ const PENDING: Answer = {
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const command = run.inbox.first;
   if (!command) return;
+  const isSignal = !run.inbox.isFirstAwaited;
   const decision = validateCommand(run.state, command, run.clock.now);
   if (!decision.ok) {
     run.inbox.answerFirst(decision);
+    if (isSignal) run.refuseSignal(command.kind, decision.message);
     return;
   }
   const outcome = await carryOut(run, steps, command);

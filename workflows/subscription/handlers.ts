@@ -5,11 +5,13 @@ import {
   currentUpdateInfo,
   defineSignal,
   defineUpdate,
+  patched,
   setHandler,
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
+import { readCommand } from '../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
@@ -78,48 +80,60 @@ export function registerHandlers(run: Run): void {
 
 function onUpdate(run: Run, kind: Command['kind'], description: string): void {
   // An operator's update has no `commandId`: the id of the update takes its place.
-  const toCommand = (fields: unknown) => {
-    const given = asObject(fields);
-    return commandOf(kind, {
-      ...given,
-      commandId: given['commandId'] ?? currentUpdateInfo()?.id ?? uuid4(),
-    });
-  };
+  const idOf = (fields: unknown) =>
+    asObject(fields)['commandId'] ?? currentUpdateInfo()?.id ?? uuid4();
   setHandler(
     defineUpdate<CommandResult, [unknown]>(kind),
     async (fields) => {
-      const answer = await run.inbox.submit(toCommand(fields));
+      const commandId = idOf(fields);
+      const read = readCommand(kind, fields, commandId);
+      // The validator refuses invalid arguments, but an earlier release may have accepted this update.
+      const command = read.ok
+        ? read.command
+        : uncheckedCommand(kind, { ...asObject(fields), commandId });
+      const answer = await run.inbox.submit(command);
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
     },
     {
       description,
       // Must be synchronous: the SDK ignores the rejection of an async validator. A refusal is final, so
-      // the validator refuses only if the run's state is in sync. The loop validates every command again.
+      // the validator refuses by the run's state only if the state is in sync. The loop validates every
+      // command again.
       validator: (fields) => {
+        const read = readCommand(kind, fields, idOf(fields));
+        if (!read.ok) throw refusal(read.code, read.message);
         if (!run.isInSync) return;
-        const decision = validateCommand(run.state, toCommand(fields), run.clock.now);
+        const decision = validateCommand(run.state, read.command, run.clock.now);
         if (!decision.ok) throw refusal(decision.code, decision.message);
       },
     },
   );
 }
 
-/** Accepts a command as a signal from the Web UI. The sender gets no answer, even if it is refused. */
+/**
+ * Accepts a command as a signal from the Web UI. The sender gets no answer; the run shows and logs the reason
+ * of a refusal. Rule: D-32.
+ */
 function onSignal(
   run: Run,
   kind: Command['kind'],
   { description, takesFields }: NonNullable<CommandMessages['signal']>,
 ): void {
   const post = (fields: unknown): void => {
-    const given = takesFields ? asObject(fields) : {};
-    run.inbox.post(commandOf(kind, { ...given, commandId: uuid4() }));
+    const given = takesFields ? fields : {};
+    const commandId = uuid4();
+    const read = readCommand(kind, given, commandId);
+    if (read.ok) run.inbox.post(read.command);
+    else if (patched('signal-arguments-are-checked')) run.refuseSignal(kind, read.message);
+    // A run of an earlier release has acted on this signal. It must do so again in a replay.
+    else run.inbox.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
   };
   setHandler(defineSignal<[unknown]>(kind), post, { description });
 }
 
-/** The cast is safe: `validateCommand` checks each field that a caller or an operator sent. */
-function commandOf(kind: Command['kind'], fields: object): Command {
+/** A command whose fields an earlier release did not check. */
+function uncheckedCommand(kind: Command['kind'], fields: object): Command {
   return { ...fields, kind } as Command;
 }
 
@@ -133,6 +147,11 @@ function registerWakeUps(run: Run): void {
     (input) => {
       const { targetAt } = asObject(input);
       if (isInstant(targetAt)) run.clock.sendTo(targetAt);
+      else
+        run.refuseSignal(
+          'advanceClock',
+          'targetAt must be epoch milliseconds before the year 2200',
+        );
     },
     { description: 'The test clock was sent to targetAt (epoch ms)' },
   );
@@ -141,7 +160,7 @@ function registerWakeUps(run: Run): void {
   });
 }
 
-/** Operators type arguments by hand, so an argument that is not an object counts as an empty object. */
+/** An argument may be any JSON value. One that is not an object has no fields. */
 function asObject(input: unknown): Record<string, unknown> {
   return typeof input === 'object' && input !== null ? { ...input } : {};
 }

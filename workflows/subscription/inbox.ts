@@ -48,6 +48,11 @@ export class Inbox {
     return this.items[0]?.command;
   }
 
+  /** True if a caller waits for the answer of the oldest command. A signal has no such caller. */
+  get isFirstAwaited(): boolean {
+    return this.items[0]?.isAwaited === true;
+  }
+
   /** Removes the oldest command and gives its caller the answer. */
   answerFirst(answer: Answer): void {
     const item = this.items.shift();

@@ -1,4 +1,5 @@
 import {
+  log,
   patched,
   proxyActivities,
   proxyLocalActivities,
@@ -9,6 +10,7 @@ import type { Activities } from '../../activities/index.ts';
 import { backoffMs } from '../../domain/backoff.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import { describe } from '../../domain/subscription/describe.ts';
+import type { RefusedSignal } from '../../domain/subscription/describe.ts';
 import { knownUntil, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { localFirst } from '../local-first.ts';
@@ -68,6 +70,8 @@ export class Run {
   /** Activities in a row that used up their retries. */
   private failures = 0;
   private current: SubscriptionState;
+  /** The latest signal that this run refused. */
+  private refusedSignal: RefusedSignal | null = null;
   /** The search attributes last written, as text. */
   private publishedText: string;
 
@@ -97,7 +101,14 @@ export class Run {
     this.current = state;
     // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
     this.clock.catchUp(knownUntil(state));
-    setCurrentDetails(describe(state));
+    this.showDetails();
+  }
+
+  /** Logs why a signal is refused, and shows it in the Web UI, because its sender gets no answer. */
+  refuseSignal(signal: string, reason: string): void {
+    log.warn('a signal was refused', { signal, reason });
+    this.refusedSignal = { signal, reason, at: this.clock.now };
+    this.showDetails();
   }
 
   /**
@@ -135,6 +146,10 @@ export class Run {
     if (text === this.publishedText) return;
     this.publishedText = text;
     upsertSearchAttributes(attributesOf(this.current));
+  }
+
+  private showDetails(): void {
+    setCurrentDetails(describe(this.current, this.refusedSignal));
   }
 
   private attributesAsText(): string {

@@ -1,5 +1,5 @@
 import type { CustomerDetails } from '../../../domain/customer.ts';
-import { isStorable } from '../../fields.ts';
+import { isStorable } from '../../../domain/storable-text.ts';
 import { EMAIL_PATTERN } from '../../customer-details.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';

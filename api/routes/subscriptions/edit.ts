@@ -1,14 +1,16 @@
-import { cycleCountProblem } from '../../../domain/calendar.ts';
+import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
+import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
 import { nothing } from '../../answer-fields.ts';
 import { idText, instant, optional, problemsError } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { amount } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { withCommand } from './commands.ts';
-import { boundsProblems, cycleCount, interval, intervalCount } from './fields.ts';
+import { cycleCount, interval, intervalCount } from './fields.ts';
 import { SUBSCRIPTION_ID } from './subscription.ts';
 
-const fields = {
+/** The fields of a request to edit. */
+export const editFields = {
   subscriptionId: idText().describe('Id of the subscription.'),
   newAmount: optional(amount).describe(
     'Amount of each later cycle. More than 1 USD or its equivalent.',
@@ -26,7 +28,7 @@ const fields = {
   intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),
 };
 
-type Given = Partial<Fields<typeof fields>>;
+type Given = Partial<Fields<typeof editFields>>;
 
 /**
  * The workflow checks the rules that depend on the subscription: its status, currency, time and charged
@@ -44,8 +46,8 @@ export const editSubscription = route({
     '`newNextPaymentDate` together.',
   idempotencyKey: 'listed',
   body: {
-    fields,
-    problems: (given) => [...editBoundsProblems(given), ...intervalRuleProblems(given)],
+    fields: editFields,
+    problems: editRequestProblems,
     examples: [
       { summary: 'Another amount', value: { subscriptionId: SUBSCRIPTION_ID, newAmount: 2_499 } },
       {
@@ -66,18 +68,9 @@ export const editSubscription = route({
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
   handle: async (call, deps) => {
-    const { newAmount, newCycleCount, newNextPaymentDate, ...intervals } = call.body;
-    const editable = [newAmount, newCycleCount, newNextPaymentDate, intervals.interval];
-    if (editable.every((value) => value === undefined)) throw problemsError([NOTHING_TO_EDIT]);
-    return withCommand(call, deps, ({ commandId }) => ({
-      kind: 'edit',
-      commandId,
-      newAmountMinor: newAmount,
-      newCycleCount,
-      newNextPaymentAt: newNextPaymentDate,
-      interval: intervals.interval,
-      intervalCount: intervals.intervalCount,
-    }));
+    const edit = editOf(call.body);
+    if (editsNothing(edit)) throw problemsError([NOTHING_TO_EDIT]);
+    return withCommand(call, deps, ({ commandId }) => ({ kind: 'edit', commandId, ...edit }));
   },
 });
 
@@ -86,26 +79,28 @@ const NOTHING_TO_EDIT: Problem = {
   message: 'must have newAmount, newCycleCount, newNextPaymentDate or interval',
 };
 
-/** The workflow checks the currency's minimum, which depends on the subscription. Rules: D-01, D-06. */
-function editBoundsProblems({ newAmount, newCycleCount, ...given }: Given): Problem[] {
-  const isTooSmall = newAmount !== undefined && newAmount <= 0;
-  const message = newCycleCount === undefined ? null : cycleCountProblem(newCycleCount);
-  return [
-    ...(isTooSmall ? [{ field: 'newAmount', message: 'must be greater than 0' }] : []),
-    ...(message === null ? [] : [{ field: 'newCycleCount', message }]),
-    ...boundsProblems(given),
-  ];
-}
+const WIRE_NAMES: Readonly<Record<keyof EditFields, keyof typeof editFields>> = {
+  newAmountMinor: 'newAmount',
+  newCycleCount: 'newCycleCount',
+  newNextPaymentAt: 'newNextPaymentDate',
+  interval: 'interval',
+  intervalCount: 'intervalCount',
+};
 
-/** `interval`, `intervalCount` and `newNextPaymentDate` are required together. Rule: IF-4.6 rule 1. */
-function intervalRuleProblems({ newNextPaymentDate, ...given }: Given): Problem[] {
-  if (given.interval === undefined && given.intervalCount === undefined) return [];
-  const together = {
-    newNextPaymentDate,
+function editOf({ newAmount, newCycleCount, newNextPaymentDate, ...given }: Given): EditFields {
+  return {
+    newAmountMinor: newAmount,
+    newCycleCount,
+    newNextPaymentAt: newNextPaymentDate,
     interval: given.interval,
     intervalCount: given.intervalCount,
   };
-  return Object.entries(together).flatMap(([field, value]) =>
-    value === undefined ? [{ field, message: 'is required to edit the interval' }] : [],
-  );
+}
+
+/** The workflow checks the currency's minimum, which depends on the subscription. Rules: D-01, D-06. */
+export function editRequestProblems(given: Given): Problem[] {
+  return editProblems(editOf(given)).map(({ field, message }) => ({
+    field: WIRE_NAMES[field],
+    message,
+  }));
 }

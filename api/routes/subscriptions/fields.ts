@@ -94,7 +94,7 @@ export function termsFieldsProblems(fields: Given): Problem[] {
 }
 
 /** Rule: D-06. */
-export function boundsProblems(given: {
+function boundsProblems(given: {
   interval?: Given['interval'] | undefined;
   intervalCount?: number | undefined;
   cycleCount?: number | undefined;

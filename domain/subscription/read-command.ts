@@ -1,0 +1,110 @@
+import { INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
+import { isStorable } from '../storable-text.ts';
+import type { Command, CommandKind } from './commands.ts';
+import { editProblems, editsNothing } from './edit-problems.ts';
+import type { EditFields, FieldProblem } from './edit-problems.ts';
+import type { Refusal } from './validate-command.ts';
+
+/** Longest text in a command, in characters. */
+const TEXT_MAX = 255;
+
+interface FieldRule {
+  readonly isValid: (value: unknown) => boolean;
+  readonly otherwise: string;
+  readonly isRequired?: true;
+}
+
+const wholeNumber: FieldRule = {
+  isValid: (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+  otherwise: 'must be an integer of at least 1',
+};
+const instant: FieldRule = {
+  isValid: isInstant,
+  otherwise: 'must be epoch milliseconds before the year 2200',
+};
+const requiredText: FieldRule = {
+  isValid: isShortText,
+  otherwise: `must be text of 1 to ${TEXT_MAX} characters without NUL characters`,
+  isRequired: true,
+};
+const card = { paymentToken: requiredText, checkoutSessionId: requiredText };
+
+/** The fields of each command. Other fields are ignored, as in a request to the API. */
+const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>> = {
+  edit: {
+    newAmountMinor: {
+      isValid: Number.isSafeInteger,
+      otherwise: 'must be an integer in the smallest currency unit',
+    },
+    newCycleCount: wholeNumber,
+    newNextPaymentAt: instant,
+    interval: {
+      isValid: isIntervalUnit,
+      otherwise: `must be one of ${INTERVAL_UNITS.join(', ')}`,
+    },
+    intervalCount: wholeNumber,
+  },
+  cancel: {
+    reason: {
+      isValid: (value) => value === 'cancelled' || value === 'checkout_cancelled',
+      otherwise: 'must be one of cancelled, checkout_cancelled',
+    },
+  },
+  pause: {},
+  unpause: { newNextPaymentAt: { ...instant, isRequired: true } },
+  manualRetry: {},
+  completeCheckout: card,
+  replacePaymentMethod: card,
+};
+
+/**
+ * Reads the argument of a command's signal or update, which may be any JSON value. Returns the command, or a
+ * refusal that names every invalid field. Pure.
+ *
+ * Checks what does not depend on the subscription; `validateCommand` checks the rest. The API checks an edit
+ * with the same `editProblems`. Rules: D-15, D-32.
+ */
+export function readCommand(
+  kind: CommandKind,
+  argument: unknown,
+  commandId: unknown,
+): { ok: true; command: Command } | Refusal {
+  const given = argument ?? {};
+  if (typeof given !== 'object' || Array.isArray(given)) {
+    return refuse([{ field: 'the argument', message: 'must be a JSON object' }]);
+  }
+  const problems: FieldProblem[] = [];
+  const fields: Record<string, unknown> = {};
+  const all = Object.entries({ ...FIELDS[kind], commandId: requiredText });
+  for (const [field, { isValid, otherwise, isRequired }] of all) {
+    const value = field === 'commandId' ? commandId : memberOf(given, field);
+    if (value === undefined) {
+      if (isRequired) problems.push({ field, message: 'is required' });
+    } else if (isValid(value)) fields[field] = value;
+    else problems.push({ field, message: otherwise });
+  }
+  if (kind === 'cancel') fields['reason'] ??= 'cancelled';
+  if (kind === 'edit' && problems.length === 0) problems.push(...problemsOfEdit(fields));
+  if (problems.length > 0) return refuse(problems);
+  // The cast is safe, because the loop above checked every field of this kind.
+  return { ok: true, command: { ...fields, kind } as Command };
+}
+
+function problemsOfEdit(edit: EditFields): FieldProblem[] {
+  const message = 'must have newAmountMinor, newCycleCount, newNextPaymentAt or interval';
+  return editsNothing(edit) ? [{ field: 'the argument', message }] : editProblems(edit);
+}
+
+/** An inherited member such as `constructor` is no field. */
+function memberOf(given: object, field: string): unknown {
+  return Object.hasOwn(given, field) ? (given as Record<string, unknown>)[field] : undefined;
+}
+
+function isShortText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= TEXT_MAX && isStorable(value);
+}
+
+function refuse(problems: readonly FieldProblem[]): Refusal {
+  const message = problems.map(({ field, message: text }) => `${field} ${text}`).join('; ');
+  return { ok: false, code: 'bad_request', message };
+}

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import proto from '@temporalio/proto';
+import fc from 'fast-check';
+import { describe, expect, vi } from 'vitest';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { anyArgument } from '../support/any-json.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { unpaidIn } from '../support/unpaid.ts';
+
+const SOON = { timeout: 20_000, interval: 50 };
+
+const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
+  client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+
+type Handle = ReturnType<typeof handleOf>;
+
+async function detailsOf(handle: Handle): Promise<string> {
+  const { currentDetails } = await handle.query<{ currentDetails: string }>(
+    '__temporal_workflow_metadata',
+  );
+  return currentDetails;
+}
+
+const { WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND: NEW_MESSAGE } =
+  proto.temporal.api.enums.v1.WorkflowTaskFailedCause;
+
+/** The number of tasks that the code failed. The server fails a task that ends a run with a new message. */
+async function failedTasks(handle: Handle): Promise<number> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? [])
+    .map((event) => event.workflowTaskFailedEventAttributes)
+    .filter((failed) => failed && failed.cause !== NEW_MESSAGE).length;
+}
+
+describe('a signal with an invalid argument', () => {
+  test('changes nothing, is shown with its reason, and leaves the subscription working [D-32]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
+    const before = await env.state(ref);
+    const events = await env.events(ref);
+    await handle.signal('edit', {
+      interval: ['MONTH'],
+      intervalCount: 1,
+      newNextPaymentAt: Date.UTC(2027, 5, 1),
+    });
+    await vi.waitFor(
+      async () =>
+        expect(await detailsOf(handle)).toContain(
+          'Refused signal `edit` on 2027-02-10 00:00 UTC: ' +
+            'interval must be one of DAY, WEEK, MONTH, YEAR.',
+        ),
+      SOON,
+    );
+    await handle.signal('unpause', { newNextPaymentAt: Date.UTC(2027, 5, 1) });
+    await vi.waitFor(
+      async () =>
+        expect(await detailsOf(handle)).toContain(
+          'Refused signal `unpause` on 2027-02-10 00:00 UTC: ' +
+            'A subscription that is UNPAID cannot be unpaused.',
+        ),
+      SOON,
+    );
+    await handle.signal('advanceClock', { targetAt: '2027-06-01' });
+    await vi.waitFor(
+      async () =>
+        expect(await detailsOf(handle)).toContain(
+          'Refused signal `advanceClock` on 2027-02-10 00:00 UTC: ' +
+            'targetAt must be epoch milliseconds before the year 2200.',
+        ),
+      SOON,
+    );
+    expect(await env.state(ref)).toEqual(before);
+    expect(await handle.query(stateQuery)).toEqual(before);
+
+    const edit = { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_500 } as const;
+    expect(await env.workflows.execute(ref, edit)).toEqual({
+      kind: 'result',
+      result: { kind: 'done' },
+    });
+    expect((await env.state(ref)).terms).toEqual({ ...before.terms, amountMinor: 2_500 });
+    expect(await env.events(ref)).toEqual(events);
+    expect(await failedTasks(handle)).toBe(0);
+  });
+
+  test('is refused as an update, and nothing is recorded [D-32]', async ({ env }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
+    const before = await env.state(ref);
+    const refused = (name: string, argument: unknown) =>
+      handle.executeUpdate(name, { args: [argument] }).then(
+        () => 'accepted',
+        (error: { cause?: { type?: string; message?: string } }) =>
+          `${error.cause?.type}: ${error.cause?.message}`,
+      );
+    expect(
+      await refused('edit', { interval: { toString: 1 }, intervalCount: 0, newAmountMinor: '1' }),
+    ).toBe(
+      'bad_request: newAmountMinor must be an integer in the smallest currency unit; ' +
+        'interval must be one of DAY, WEEK, MONTH, YEAR; ' +
+        'intervalCount must be an integer of at least 1',
+    );
+    expect(await refused('pause', { commandId: 'a\0b' })).toBe(
+      'bad_request: commandId must be text of 1 to 255 characters without NUL characters',
+    );
+    expect(await refused('replacePaymentMethod', { paymentToken: 1 })).toBe(
+      'bad_request: paymentToken must be text of 1 to 255 characters without NUL characters; ' +
+        'checkoutSessionId is required',
+    );
+    expect(await refused('cancel', { reason: 'bored' })).toBe(
+      'bad_request: reason must be one of cancelled, checkout_cancelled',
+    );
+    expect(await refused('edit', ['newAmountMinor'])).toBe(
+      'bad_request: the argument must be a JSON object',
+    );
+    expect(await env.state(ref)).toEqual(before);
+    expect(await failedTasks(handle)).toBe(0);
+  });
+});
+
+/** Messages that change nothing lasting, whatever their argument: every run may get them first. */
+const SIGNALS = ['edit', 'edit', 'edit', 'unpause', 'advanceClock', 'poke', 'pause', 'manualRetry'];
+const UPDATES = [
+  'edit',
+  'unpause',
+  'pause',
+  'manualRetry',
+  'completeCheckout',
+  'replacePaymentMethod',
+];
+
+test('a subscription keeps working after signals and updates with any JSON argument [D-32]', async ({
+  env,
+}) => {
+  const { ref } = await unpaidIn(env);
+  const handle = handleOf(env, ref);
+  const messages = fc.sample(
+    fc.tuple(
+      fc.constantFrom(
+        ...SIGNALS.map((name) => ['signal', name] as const),
+        ...UPDATES.map((name) => ['update', name] as const),
+      ),
+      anyArgument,
+    ),
+    { numRuns: 200, seed: 3 },
+  );
+  for (const [[via, name], argument] of messages) {
+    if (via === 'signal') await handle.signal(name, argument);
+    else await handle.executeUpdate(name, { args: [argument] }).catch(() => undefined);
+  }
+  const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
+  expect(await env.workflows.execute(ref, cancel)).toEqual({
+    kind: 'result',
+    result: { kind: 'done' },
+  });
+  await handle.result();
+  expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+  expect(await failedTasks(handle)).toBe(0);
+});
+
+test('every other workflow keeps working after its signals with any JSON argument', async ({
+  env,
+}) => {
+  const { client, merchantId, taskQueuePrefix } = env;
+  const taskQueue = `${taskQueuePrefix}billing`;
+  const order = { merchantId, token: null, lookups: 0 };
+  // The records of these workflows do not exist, so that each of them waits for its next look.
+  const runs: [type: string, signals: string[], input: object[]][] = [
+    ['payment', ['poke'], [{ ...order, intentId: 'in_none' }]],
+    ['refund', ['poke'], [{ ...order, refundId: 'rf_none' }]],
+    ['setupMethod', ['poke'], [{ ...order, setupMethodId: 'sm_none', paymentToken: 'ptk_none' }]],
+    ['lateCharge', ['poke'], [{ ...order, attemptId: 'att_none' }]],
+    ['webhookEndpoint', ['wake', 'breakerClosed'], [{ merchantId, configId: 'whc_none' }]],
+    ['webhookStream', ['wake'], [{ merchantId, streamId: 'sub_none' }]],
+    ['maintenance', ['poke', 'wake'], []],
+  ];
+  for (const [type, signals, args] of runs) {
+    const workflowId = `${taskQueuePrefix}${type}`;
+    for (const [index, argument] of fc.sample(anyArgument, { numRuns: 12, seed: 5 }).entries()) {
+      await client.workflow.signalWithStart(type, {
+        workflowId,
+        taskQueue,
+        args,
+        signal: signals[index % signals.length]!,
+        signalArgs: [argument],
+      });
+    }
+    const handle = client.workflow.getHandle(workflowId);
+    // The answer of a query shows that a worker has processed the signals.
+    expect(await detailsOf(handle)).toEqual(expect.any(String));
+    expect([type, await failedTasks(handle)]).toEqual([type, 0]);
+    const { status } = await handle.describe();
+    expect(['RUNNING', 'COMPLETED']).toContain(status.name);
+    // A run without work may end by itself.
+    await handle.terminate('the test is over').catch(() => undefined);
+  }
+});

@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+
+/** Values that are right for some field of some command. */
+const RIGHT = fc.constantFrom<unknown>(
+  'DAY',
+  'MONTH',
+  1,
+  12,
+  2_500,
+  Date.UTC(2030, 0, 1),
+  'cancelled',
+  'checkout_cancelled',
+  'ptk_1',
+);
+
+/** Any JSON value. Often it differs from a right value in its type only. */
+const anyJson: fc.Arbitrary<unknown> = fc.oneof(
+  RIGHT,
+  RIGHT.map((value) => [value]),
+  RIGHT.map((value) => String(value)),
+  fc.constantFrom<unknown>({ toString: 1 }, '\0', '\ud800', -0, 1e300, '__proto__', null),
+  fc.jsonValue({ maxDepth: 2 }),
+);
+
+const FIELDS = [
+  'newAmountMinor',
+  'newCycleCount',
+  'newNextPaymentAt',
+  'interval',
+  'intervalCount',
+  'reason',
+  'paymentToken',
+  'checkoutSessionId',
+  'targetAt',
+  'kind',
+  '__proto__',
+  'constructor',
+];
+
+const RIGHT_EDIT: Readonly<Record<string, unknown>> = {
+  newAmountMinor: 2_500,
+  newCycleCount: 12,
+  newNextPaymentAt: Date.UTC(2030, 0, 1),
+  interval: 'MONTH',
+  intervalCount: 1,
+};
+
+/** Any JSON value as the argument of a message: often a right one with one wrong field. */
+export const anyArgument: fc.Arbitrary<unknown> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc
+      .constantFrom(...Object.keys(RIGHT_EDIT))
+      .chain((field) =>
+        fc
+          .oneof(fc.constant([RIGHT_EDIT[field]]), anyJson)
+          .map((value) => ({ ...RIGHT_EDIT, [field]: value })),
+      ),
+  },
+  { weight: 3, arbitrary: fc.dictionary(fc.constantFrom(...FIELDS), anyJson, { maxKeys: 6 }) },
+  { weight: 1, arbitrary: anyJson },
+);

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DomainError } from '../../domain/errors.ts';
+import { readFields } from '../../api/fields.ts';
+import { editFields, editRequestProblems } from '../../api/routes/subscriptions/edit.ts';
+import { actionForCommand } from '../../domain/subscription/actions.ts';
+import type { CommandKind } from '../../domain/subscription/commands.ts';
+import { describe as describeState } from '../../domain/subscription/describe.ts';
+import { decide } from '../../domain/subscription/decide.ts';
+import { readCommand } from '../../domain/subscription/read-command.ts';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { validateCommand } from '../../domain/subscription/validate-command.ts';
+import { anyArgument } from '../support/any-json.ts';
+import { Simulation } from '../support/simulation.ts';
+
+const KINDS: readonly CommandKind[] = [
+  'edit',
+  'cancel',
+  'pause',
+  'unpause',
+  'manualRetry',
+  'completeCheckout',
+  'replacePaymentMethod',
+];
+
+const refused = (message: string) => ({ ok: false, code: 'bad_request', message });
+
+describe('the argument of a command', () => {
+  test.each<[CommandKind, unknown, string]>([
+    [
+      'edit',
+      { interval: ['MONTH'], intervalCount: 1, newNextPaymentAt: 1 },
+      'interval must be one of DAY, WEEK, MONTH, YEAR',
+    ],
+    [
+      'edit',
+      { newAmountMinor: '1999', newCycleCount: null },
+      'newAmountMinor must be an integer in the smallest currency unit; ' +
+        'newCycleCount must be an integer of at least 1',
+    ],
+    [
+      'edit',
+      { interval: 'MONTH', intervalCount: 121 },
+      'newNextPaymentAt is required to edit the interval; ' +
+        'intervalCount must be an integer from 1 to 120 for interval MONTH',
+    ],
+    [
+      'edit',
+      { amount: 1_999 },
+      'the argument must have newAmountMinor, newCycleCount, newNextPaymentAt or interval',
+    ],
+    ['edit', [], 'the argument must be a JSON object'],
+    ['unpause', null, 'newNextPaymentAt is required'],
+    [
+      'unpause',
+      { newNextPaymentAt: 2 ** 53 },
+      'newNextPaymentAt must be epoch milliseconds before the year 2200',
+    ],
+    ['cancel', { reason: 1 }, 'reason must be one of cancelled, checkout_cancelled'],
+    [
+      'completeCheckout',
+      { paymentToken: '' },
+      'paymentToken must be text of 1 to 255 characters without NUL characters; ' +
+        'checkoutSessionId is required',
+    ],
+  ])('of %s is refused when it is %j [D-32]', (kind, argument, message) => {
+    expect(readCommand(kind, argument, 'cmd_1')).toEqual(refused(message));
+  });
+
+  test('keeps the known fields and ignores others when it is valid [D-32]', () => {
+    const given = { newAmountMinor: 2_500, kind: 'cancel', commandId: 'x', note: 'by phone' };
+    expect(readCommand('edit', given, 'cmd_1')).toEqual({
+      ok: true,
+      command: { kind: 'edit', commandId: 'cmd_1', newAmountMinor: 2_500 },
+    });
+    expect(readCommand('cancel', undefined, 'cmd_2')).toEqual({
+      ok: true,
+      command: { kind: 'cancel', commandId: 'cmd_2', reason: 'cancelled' },
+    });
+  });
+
+  test('is refused when the command id is no short text [D-32]', () => {
+    const wrong = refused('commandId must be text of 1 to 255 characters without NUL characters');
+    for (const id of ['', 'a\0', '\ud800', 'a'.repeat(256), 7, {}]) {
+      expect(readCommand('pause', {}, id)).toEqual(wrong);
+    }
+  });
+
+  test('leaves a subscription that works, whatever JSON it is [D-32]', () => {
+    const simulations = [new Simulation('2027-01-31T00:00:00Z')];
+    for (const status of ['ACTIVE', 'UNPAID', 'PAUSED']) {
+      const simulation = new Simulation('2027-01-31T00:00:00Z');
+      simulation.pay();
+      if (status === 'UNPAID') {
+        simulation.replies.push({ kind: 'declined', code: 'card_declined' });
+        simulation.runTo('2027-02-28T00:00:00Z');
+      }
+      if (status === 'PAUSED') simulation.command('pause', {});
+      expect(simulation.state.status).toBe(status);
+      simulations.push(simulation);
+    }
+    let executed = 0;
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...simulations),
+        fc.constantFrom(...KINDS),
+        anyArgument,
+        ({ state, now }, kind, argument) => {
+          const read = readCommand(kind, argument, 'cmd_1');
+          if (!read.ok || !validateCommand(state, read.command, now).ok) return;
+          executed += 1;
+          const time = { now, realNow: now };
+          const after = actionForCommand(state, read.command, time, 'pmt_2').change.state;
+          expect(JSON.parse(JSON.stringify(after))).toEqual(after);
+          expect(typeof describeState(after)).toBe('string');
+          expect(upcomingCharges(after, 12, now).length).toBeLessThanOrEqual(12);
+          decide(after, now, now);
+        },
+      ),
+      { numRuns: 5_000 },
+    );
+    expect(executed).toBeGreaterThan(100);
+  });
+});
+
+test('an edit is valid as a signal exactly when it is valid as a request [D-15, D-32]', () => {
+  const wireOf = (edit: Record<string, unknown>) =>
+    Object.fromEntries(
+      Object.entries({
+        newAmount: edit['newAmountMinor'],
+        newCycleCount: edit['newCycleCount'],
+        newNextPaymentDate: edit['newNextPaymentAt'],
+        interval: edit['interval'],
+        intervalCount: edit['intervalCount'],
+      }).filter(([, value]) => value !== undefined),
+    );
+  const isRequest = (body: Record<string, unknown>): boolean => {
+    try {
+      readFields(editFields, { subscriptionId: 'sub_1', ...body }, editRequestProblems);
+      return Object.keys(body).length > 0;
+    } catch (error) {
+      if (error instanceof DomainError) return false;
+      throw error;
+    }
+  };
+  let valid = 0;
+  fc.assert(
+    fc.property(anyArgument, (argument) => {
+      // A request may contain null for an absent field, and its empty texts count as absent.
+      if (typeof argument !== 'object' || argument === null || Array.isArray(argument)) return;
+      const edit = Object.fromEntries(
+        Object.entries(argument).filter(([, value]) => value !== null && value !== ''),
+      );
+      const { ok } = readCommand('edit', edit, 'cmd_1');
+      expect(ok).toBe(isRequest(wireOf(edit)));
+      if (ok) valid += 1;
+    }),
+    { numRuns: 5_000 },
+  );
+  expect(valid).toBeGreaterThan(100);
+});
