@@ -1,5 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { DrizzleQueryError } from 'drizzle-orm';
+import { UNREADABLE_STATE, UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 
 /** The error of a call that can never succeed, because its caller has a bug. Temporal does not retry. */
 export function invalidInput(message: string): ApplicationFailure {
@@ -9,6 +10,11 @@ export function invalidInput(message: string): ApplicationFailure {
 /** The error of a call for which the gateway reported no outcome. Temporal retries the call safely. */
 export function outcomeUnknown(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'outcome_unknown', message });
+}
+
+/** The error of a call that read a state with a wrong field. A retry would read the same state. */
+function unreadableState({ message }: UnreadableStateError): ApplicationFailure {
+  return ApplicationFailure.create({ type: UNREADABLE_STATE, message, nonRetryable: true });
 }
 
 /**
@@ -23,6 +29,7 @@ export function withoutQueryData<T extends object>(activities: T): T {
       try {
         return await (activity as (...args: unknown[]) => Promise<unknown>)(...args);
       } catch (error) {
+        if (error instanceof UnreadableStateError) throw unreadableState(error);
         throw error instanceof DrizzleQueryError ? databaseFailure(error) : error;
       }
     },

@@ -5,6 +5,7 @@ import type {
   WorkflowHandle,
   WorkflowStartOptions,
 } from '@temporalio/client';
+import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import {
   advanceClock,
@@ -44,7 +45,8 @@ export interface SubscriptionRuns {
   /**
    * Rechecks a subscription that seems late, or replaces its stuck run, and returns true. Does nothing and
    * returns false in two cases: a workflow task or an activity of the workflow is scheduled or running, or
-   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable.
+   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable, and if the recorded
+   * state cannot be read: no message and no new run could help then.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
@@ -52,7 +54,8 @@ export interface SubscriptionRuns {
   ): Promise<boolean>;
   /**
    * If the workflow tasks of the run have failed for a minute, terminates the run and starts a new one from
-   * the row. True if the run was replaced. Throws if Temporal is unreachable.
+   * the row. True if the run was replaced. Throws if Temporal is unreachable, and if the recorded state cannot
+   * be read, because no new run could start.
    */
   replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
@@ -128,6 +131,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     ref: SubscriptionRef,
     isStillLate: () => Promise<boolean>,
   ): Promise<boolean> {
+    await this.snapshotOf(ref);
     const description = await this.describe(ref);
     if (description && hasWorkPending(description)) {
       // A task at its first attempt only waits in its queue. Reading the history would not help.
@@ -140,6 +144,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
   }
 
   async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
+    await this.snapshotOf(ref);
     const description = await this.describe(ref);
     return description !== null && this.replace(ref, description);
   }
@@ -152,9 +157,24 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
   }
 
+  /** Throws {@link UnreadableStateError}, after logging it, if the recorded state cannot be read. */
+  private async snapshotOf(ref: SubscriptionRef): Promise<Snapshot | null> {
+    try {
+      return await this.rows.loadSnapshot(ref);
+    } catch (error) {
+      if (error instanceof UnreadableStateError) {
+        this.logger.error(
+          { ...ref, reason: error.message },
+          'held: an operator must repair the row',
+        );
+      }
+      throw error;
+    }
+  }
+
   /** Starts a workflow from the subscription's row. False if the subscription is over or unknown. */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
-    const snapshot = await this.rows.loadSnapshot(ref);
+    const snapshot = await this.snapshotOf(ref);
     if (!snapshot || isOver(snapshot)) return false;
     this.logger.warn({ ...ref }, 'starting a missing workflow from its row');
     await this.startFrom(ref, snapshot, 'ALLOW_DUPLICATE', ACCEPT_WITHIN_MS);

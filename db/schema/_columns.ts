@@ -1,5 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
+import { readState } from '../../domain/subscription/recorded-state.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
 /**
  * A point in time: `timestamptz(3)` in Postgres, readable in psql, and epoch milliseconds in
@@ -9,6 +11,18 @@ export const instant = customType<{ data: number; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone',
   toDriver: (value) => new Date(value).toISOString(),
   fromDriver: (value) => Date.parse(`${value.replace(' ', 'T').replace(/\+00$/, '')}Z`),
+});
+
+/**
+ * The state of a subscription, as `jsonb`. A read checks it, because no process can continue from a state with
+ * a wrong field.
+ *
+ * @throws UnreadableStateError at a read; it names the field.
+ */
+export const recordedState = customType<{ data: SubscriptionState; driverData: unknown }>({
+  dataType: () => 'jsonb',
+  toDriver: (state) => JSON.stringify(state),
+  fromDriver: (value) => readState(typeof value === 'string' ? JSON.parse(value) : value),
 });
 
 export const bytes = customType<{ data: Buffer; driverData: Buffer }>({

@@ -6,15 +6,14 @@ import {
   index,
   integer,
   json,
-  jsonb,
   pgTable,
   primaryKey,
   text,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
-import type { SubscriptionState, SubscriptionStatus } from '../../domain/subscription/state.ts';
-import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
+import { amountMinor, currency, instant, merchantId, oneOf, recordedState } from './_columns.ts';
 import { customers } from './customers.ts';
 import { subscriptionLinks } from './subscription-links.ts';
 import type { ProductPage } from './subscription-links.ts';
@@ -39,7 +38,7 @@ export const subscriptions = pgTable(
      * The transition that wrote `version`: a command id, or `<subscription>:<version>` for a due step.
      */
     lastTransitionId: text('last_transition_id').notNull(),
-    state: jsonb('state').$type<SubscriptionState>().notNull(),
+    state: recordedState('state').notNull(),
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
     cycleCount: integer('cycle_count').notNull(),

@@ -10,11 +10,22 @@ export interface RefusedSignal {
   readonly at: number;
 }
 
+/** What an operator must know besides the state. */
+export interface Trouble {
+  /** The latest refused signal. */
+  readonly refused: RefusedSignal | null;
+  /** Why nothing is done until an operator repairs the row. */
+  readonly heldBecause: string | null;
+}
+
 /**
  * Returns the state in Markdown, without personal data. The Temporal Web UI shows the text as the workflow's
- * current details. `refused` is the latest refused signal.
+ * current details.
  */
-export function describe(state: SubscriptionState, refused: RefusedSignal | null = null): string {
+export function describe(
+  state: SubscriptionState,
+  { refused, heldBecause }: Trouble = { refused: null, heldBecause: null },
+): string {
   const { terms } = state;
   const every =
     terms.intervalCount === 1 ? terms.interval : `${terms.intervalCount} ${terms.interval}s`;
@@ -25,6 +36,9 @@ export function describe(state: SubscriptionState, refused: RefusedSignal | null
   ];
   if (state.cooldownUntilAt !== null) {
     paragraphs.push(`Manual retry possible again from ${toMinute(state.cooldownUntilAt)}.`);
+  }
+  if (heldBecause !== null) {
+    paragraphs.unshift(`**Held**: ${heldBecause}. Repair the row, then send the signal \`poke\`.`);
   }
   if (refused) {
     const reason = refused.reason.replace(/\.$/, '');

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { ReservedSql } from 'postgres';
+import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 
 /**
  * Where to find the books. A book is one party's own record: the rows in Postgres, the charges of the gateway,
@@ -39,7 +40,16 @@ const TABLES = `
     refunded_minor bigint, created_at timestamptz);
   create temp table book_webhook (
     event_id text, event_type text, is_signature_valid boolean, is_acknowledged boolean);
-  create temp table book_answer (key text, status integer, body text);`;
+  create temp table book_answer (key text, status integer, body text);
+  create temp table unreadable (merchant_id text, id text, problem text);`;
+
+/**
+ * The subscriptions whose state can be read, under the name of the table. The queries of the checks would fail
+ * on another state.
+ */
+const READABLE = `
+  create temp view subscription as select * from public.subscription s where not exists (
+    select from unreadable u where u.merchant_id = s.merchant_id and u.id = s.id)`;
 
 /**
  * Opens the books. It takes the snapshot of Postgres before it reads the gateway's book. So if the gateway has
@@ -61,10 +71,12 @@ export async function openBooks(places: Places): Promise<Books> {
   };
   try {
     await session.unsafe(TABLES);
+    await session.unsafe(READABLE);
     await fill(session, 'book_webhook', readLines(places.receiverBook).map(webhookRow));
     await fill(session, 'book_answer', readLines(places.clientBook).map(answerRow));
     await session`begin isolation level repeatable read, read only`;
     await session`select count(*) from merchant`; // the first query takes the snapshot
+    await fill(session, 'unreadable', await readStates(session));
     if (places.gateway) {
       await fill(session, 'book_charge', await readGateway(places.gateway));
     }
@@ -89,6 +101,20 @@ async function fill(session: ReservedSql, table: string, rows: readonly Row[]): 
   for (let at = 0; at < rows.length; at += BATCH) {
     await session`insert into ${session(table)} ${session(rows.slice(at, at + BATCH))}`;
   }
+}
+
+/** Returns the subscriptions whose recorded state cannot be read, with the reason. */
+async function readStates(session: ReservedSql): Promise<Row[]> {
+  const wrong: Row[] = [];
+  const batches = session<{ merchantId: string; id: string; state: unknown }[]>`
+    select merchant_id as "merchantId", id, state from public.subscription`.cursor(BATCH);
+  for await (const batch of batches) {
+    for (const { merchantId, id, state } of batch) {
+      const problem = stateProblem(state);
+      if (problem !== null) wrong.push({ merchant_id: merchantId, id, problem });
+    }
+  }
+  return wrong;
 }
 
 interface ListedCharge {

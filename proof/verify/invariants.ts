@@ -15,6 +15,7 @@ const INVARIANTS: readonly string[] = [
   'every idempotency key has one answer',
   'no payment, refund or delivery is open for longer than its repair takes',
   'every change of status is allowed by the rules and has its event',
+  'the recorded state of every subscription can be read',
 ];
 
 export interface CheckResult {

@@ -16,7 +16,7 @@ const STATUS_CHANGES = `
   select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
-/** Invariants 2, 4 and 8. */
+/** Invariants 2, 4, 8 and 9. */
 export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 2,
@@ -109,5 +109,11 @@ export const subscriptionChecks: readonly Check[] = [
         ('ACTIVE', 'UNPAID'), ('ACTIVE', 'PAUSED'), ('ACTIVE', 'ENDED'),
         ('UNPAID', 'ACTIVE'), ('UNPAID', 'PAUSED'), ('UNPAID', 'ENDED'),
         ('PAUSED', 'ACTIVE'), ('PAUSED', 'ENDED')) end`,
+  },
+  {
+    invariant: 9,
+    counted: `select count(*) as n from public.subscription`,
+    wrong: `select format('the recorded state of %s cannot be read: %s', id, problem) as wrong
+      from unreadable order by id`,
   },
 ];

@@ -109,7 +109,7 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
     ]),
   });
   expect(wrongOf(results)).toEqual([]);
-  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
@@ -263,6 +263,14 @@ const DAMAGES: Damage[] = [
     found: [
       /^4: sub_\w+ is ENDED \(no reason\) with 4 of 12 cycles paid$/,
       /^8: sub_\w+ is ENDED, but its last event says ACTIVE$/,
+    ],
+  },
+  {
+    name: 'a state that cannot be read',
+    damage: `update subscription set state = ${STATE_OF('terms,interval', '["MONTH"]')} where id = ${PAYING}`,
+    undo: `update subscription set state = ${STATE_OF('terms,interval', '"MONTH"')} where id = ${PAYING}`,
+    found: [
+      /^9: the recorded state of sub_\w+ cannot be read: terms.interval must be one of DAY, WEEK, MONTH, YEAR$/,
     ],
   },
   {

@@ -8,6 +8,7 @@ import type { CommandKind } from '../../domain/subscription/commands.ts';
 import { describe as describeState } from '../../domain/subscription/describe.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import { readCommand } from '../../domain/subscription/read-command.ts';
+import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import { anyArgument } from '../support/any-json.ts';
@@ -111,7 +112,7 @@ describe('the argument of a command', () => {
           executed += 1;
           const time = { now, realNow: now };
           const after = actionForCommand(state, read.command, time, 'pmt_2').change.state;
-          expect(JSON.parse(JSON.stringify(after))).toEqual(after);
+          expect(stateProblem(JSON.parse(JSON.stringify(after)))).toBeNull();
           expect(typeof describeState(after)).toBe('string');
           expect(upcomingCharges(after, 12, now).length).toBeLessThanOrEqual(12);
           decide(after, now, now);

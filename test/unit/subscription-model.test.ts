@@ -10,6 +10,7 @@ import {
   remainingCycleCount,
 } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
+import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { JITTER_WINDOW_MAX_MS } from '../../domain/subscription/jitter.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
@@ -182,6 +183,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
     (state.owed?.retriesUsed ?? 0) >= plan ||
     (state.owed?.automaticAttemptsAt.length ?? 0) >= 15;
   const rules = {
+    'the recorded state can be read': stateProblem(state) === null,
     'every charged cycle has an event': state.cyclesCharged === charged,
     'remaining cycles are total minus charged':
       remainingCycleCount(state) === state.terms.cycleCount - state.cyclesCharged,

@@ -37,6 +37,9 @@ const UNAVAILABLE: Answer = {
 /** Backoff in ms of runs that failed before the backoff grew. They replay as recorded. */
 const FORMER_BACKOFF_MS = 10_000;
 
+/** Backoff in ms of a run whose row cannot be read. Only an operator can repair the row. */
+const HELD_MS = 3_600_000;
+
 /** The memory of one run of the workflow. */
 export class Run {
   readonly inbox = new Inbox();
@@ -72,6 +75,8 @@ export class Run {
   private current: SubscriptionState;
   /** The latest signal that this run refused. */
   private refusedSignal: RefusedSignal | null = null;
+  /** Why the run is held; null if it is not. */
+  private heldBecause: string | null = null;
   /** The search attributes last written, as text. */
   private publishedText: string;
 
@@ -118,6 +123,23 @@ export class Run {
   recheck(): void {
     this.needsResync = true;
     this.isRecheckWanted = true;
+    // The operator may have repaired the row.
+    if (this.heldBecause !== null) this.backoffUntilAt = 0;
+  }
+
+  /** Stops the run's work for an hour or until a recheck, because its row cannot be read. */
+  hold(reason: string): void {
+    log.error('held: an operator must repair the row', { reason });
+    this.heldBecause = reason;
+    this.backoffUntilAt = this.clock.realNow + HELD_MS;
+    this.showDetails();
+  }
+
+  /** Ends a hold, because the row was read. */
+  release(): void {
+    if (this.heldBecause === null) return;
+    this.heldBecause = null;
+    this.showDetails();
   }
 
   /** Begins a backoff, because an activity has used up its retries. Each backoff in a row is longer. */
@@ -149,7 +171,8 @@ export class Run {
   }
 
   private showDetails(): void {
-    setCurrentDetails(describe(this.current, this.refusedSignal));
+    const { current, refusedSignal: refused, heldBecause } = this;
+    setCurrentDetails(describe(current, { refused, heldBecause }));
   }
 
   private attributesAsText(): string {

@@ -1,4 +1,4 @@
-import { ActivityFailure, log, patched, uuid4 } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, log, patched, uuid4 } from '@temporalio/workflow';
 import type { ChargeAttemptResult } from '../../activities/charging.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { newId } from '../../domain/ids.ts';
@@ -17,6 +17,7 @@ import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { UNREADABLE_STATE } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
@@ -200,6 +201,7 @@ export class Steps {
         merchantId,
         subscriptionId,
       });
+      run.release();
       if (found.state.version > run.state.version) {
         run.adopt(found.state);
         this.deliveries.request();
@@ -231,9 +233,13 @@ export class Steps {
     this.run.needsResync = true;
   }
 
-  /** Begins a backoff. An error other than an activity's is a bug: it fails the workflow task. */
+  /** Begins a backoff, or holds the run. An error other than an activity's is a bug: it fails the workflow task. */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
+    if (error.cause instanceof ApplicationFailure && error.cause.type === UNREADABLE_STATE) {
+      this.run.hold(error.cause.message);
+      return;
+    }
     this.run.backOff();
     log.warn('an activity gave up, trying again soon', {
       activity: error.activityType,

@@ -1,0 +1,181 @@
+import { isIntervalUnit, INTERVAL_UNITS } from '../calendar.ts';
+import { currencyOf } from '../currencies.ts';
+import { isAmountMinor } from '../money.ts';
+import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
+import type { SubscriptionState } from './state.ts';
+
+/** The type of an activity's failure after an {@link UnreadableStateError}. */
+export const UNREADABLE_STATE = 'unreadable_state';
+
+/** The recorded state of a subscription cannot be read. The message names the field. */
+export class UnreadableStateError extends Error {
+  override readonly name = 'UnreadableStateError';
+}
+
+/**
+ * Returns a state that was read from a row or a history.
+ *
+ * @throws UnreadableStateError if a step of the subscription could fail on the state.
+ */
+export function readState(value: unknown): SubscriptionState {
+  const problem = stateProblem(value);
+  if (problem === null) return value as SubscriptionState; // every field was checked
+  const id = memberOf(value, 'subscriptionId');
+  const subject = typeof id === 'string' ? id : 'a subscription';
+  throw new UnreadableStateError(`the recorded state of ${subject} cannot be read: ${problem}`);
+}
+
+/**
+ * Returns why a recorded state cannot be read, by the path of the first wrong field: `terms.interval must be
+ * one of DAY, WEEK, MONTH, YEAR`. Null if it can be read. Ignores fields that it does not know.
+ */
+export function stateProblem(value: unknown): string | null {
+  return STATE(value, '') ?? togetherProblem(value as SubscriptionState);
+}
+
+/** Returns why the value at `path` is wrong; null if it is right. */
+type Shape = (value: unknown, path: string) => string | null;
+
+const is =
+  (isRight: (value: unknown) => boolean, expected: string): Shape =>
+  (value, path) =>
+    isRight(value) ? null : `${path} ${expected}`;
+
+const oneOf = (values: readonly unknown[]) =>
+  is((value) => values.includes(value), `must be one of ${values.join(', ')}`);
+
+const orNull =
+  (shape: Shape): Shape =>
+  (value, path) =>
+    value === null ? null : shape(value, path);
+
+const orAbsent =
+  (shape: Shape): Shape =>
+  (value, path) =>
+    value === undefined ? null : shape(value, path);
+
+const listOf =
+  (shape: Shape): Shape =>
+  (value, path) =>
+    Array.isArray(value)
+      ? firstOf(value.map((member, index) => () => shape(member, `${path}[${index}]`)))
+      : `${path} must be an array`;
+
+const object =
+  (fields: Readonly<Record<string, Shape>>): Shape =>
+  (value, path) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? firstOf(
+          Object.entries(fields).map(
+            ([field, shape]) =>
+              () =>
+                shape(memberOf(value, field), path === '' ? field : `${path}.${field}`),
+          ),
+        )
+      : `${path === '' ? 'it' : path} must be an object`;
+
+function firstOf(checks: readonly (() => string | null)[]): string | null {
+  for (const check of checks) {
+    const problem = check();
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+/** An inherited member is no field. */
+function memberOf(value: unknown, field: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, field)
+    ? (value as Record<string, unknown>)[field]
+    : undefined;
+}
+
+/** The latest instant that JavaScript can write as a date. */
+const INSTANT_MAX = 8_640_000_000_000_000;
+
+const isWhole = (value: unknown, min: number, max = Number.MAX_SAFE_INTEGER): boolean =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max;
+
+const text = is((value) => typeof value === 'string', 'must be text');
+const count = is((value) => isWhole(value, 0), 'must be an integer of at least 0');
+const positive = is((value) => isWhole(value, 1), 'must be an integer of at least 1');
+const instant = is((value) => isWhole(value, 0, INSTANT_MAX), 'must be epoch milliseconds');
+const amount = is(isAmountMinor, 'must be an integer of at least 0');
+const flag = is((value) => typeof value === 'boolean', 'must be true or false');
+const interval = is(isIntervalUnit, `must be one of ${INTERVAL_UNITS.join(', ')}`);
+const currency = is(
+  (value) => typeof value === 'string' && currencyOf(value) !== undefined,
+  'must be a currency of the table',
+);
+
+const STATE = object({
+  schemaVersion: oneOf([1]),
+  subscriptionId: text,
+  merchantId: text,
+  customerId: text,
+  version: positive,
+  status: oneOf(SUBSCRIPTION_STATUSES),
+  endReason: orNull(oneOf(END_REASONS)),
+  terms: object({
+    amountMinor: amount,
+    currency,
+    interval,
+    intervalCount: positive,
+    cycleCount: positive,
+    upfrontAmountMinor: orNull(amount),
+    trial: orNull(object({ interval, count: positive })),
+  }),
+  createdAt: instant,
+  checkoutExpiresAt: instant,
+  anchorAt: orNull(instant),
+  nextIndex: count,
+  cyclesCharged: count,
+  paymentMethodId: orNull(text),
+  currentPeriodEndAt: orNull(instant),
+  owed: orNull(
+    object({
+      cycleNumber: positive,
+      intentId: text,
+      amountMinor: amount,
+      dueAt: instant,
+      attempts: count,
+      retryPlan: orNull(
+        object({ delaysMs: listOf(count), afterExhausted: oneOf(['stay_unpaid', 'end']) }),
+      ),
+      retriesUsed: count,
+      automaticAttemptsAt: listOf(instant),
+      nextRetryAt: orNull(instant),
+      lastDeclineCode: orNull(text),
+      retriesStopped: flag,
+    }),
+  ),
+  openAttempt: orNull(
+    object({
+      attemptNumber: positive,
+      trigger: text,
+      paymentMethodId: text,
+      commandId: orNull(text),
+      startedAt: instant,
+      lookups: count,
+      lookupAt: instant,
+      reviewReason: orAbsent(text),
+    }),
+  ),
+  cooldownUntilAt: orNull(instant),
+  testClockId: orNull(text),
+  jitterMs: orAbsent(count),
+  log: listOf(object({ at: instant, what: text, why: text })),
+});
+
+/** Checks the fields that a step needs together. Every field is right by itself. */
+function togetherProblem(state: SubscriptionState): string | null {
+  const { status, anchorAt, owed, openAttempt, cyclesCharged } = state;
+  if (openAttempt && !owed) return 'owed must be an object while an attempt is open';
+  if (owed && owed.cycleNumber !== cyclesCharged + 1) {
+    return 'owed.cycleNumber must be 1 more than cyclesCharged';
+  }
+  if (status !== 'TRIALING' && status !== 'ACTIVE') return null;
+  if (anchorAt === null) return `anchorAt must be epoch milliseconds in ${status}`;
+  return calendarDate(state, state.nextIndex) <= INSTANT_MAX
+    ? null
+    : 'nextIndex must be the index of a date';
+}

@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import {
+  readState,
+  stateProblem,
+  UnreadableStateError,
+} from '../../domain/subscription/recorded-state.ts';
+import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import { Simulation } from '../support/simulation.ts';
+
+/** UNPAID, with an owed cycle and an attempt whose outcome is unknown. */
+function unpaid(): SubscriptionState {
+  const simulation = new Simulation('2027-01-31T00:00:00Z');
+  simulation.pay();
+  simulation.replies.push({ kind: 'declined', code: 'card_declined' }, { kind: 'unknown' });
+  simulation.runTo('2027-02-28T04:00:00Z');
+  expect(simulation.state.openAttempt).not.toBeNull();
+  return simulation.state;
+}
+
+/** Every path of a value, without the indexes of arrays. */
+function pathsIn(value: unknown, path: string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
+  return [
+    ...(path.length > 0 ? [path] : []),
+    ...Object.entries(value).flatMap(([key, member]) => pathsIn(member, [...path, key])),
+  ];
+}
+
+function withValue(state: object, [key, ...rest]: string[], value: unknown): object {
+  const member = (state as Record<string, unknown>)[key!];
+  return { ...state, [key!]: rest.length === 0 ? value : withValue(member as object, rest, value) };
+}
+
+describe('a recorded state', () => {
+  test.each<[string[], unknown, string]>([
+    [['terms', 'interval'], ['MONTH'], 'terms.interval must be one of DAY, WEEK, MONTH, YEAR'],
+    [['terms', 'currency'], 'XXX', 'terms.currency must be a currency of the table'],
+    [['terms'], null, 'terms must be an object'],
+    [['schemaVersion'], 2, 'schemaVersion must be one of 1'],
+    [['anchorAt'], 8.64e15 + 1, 'anchorAt must be epoch milliseconds'],
+    [['owed', 'cycleNumber'], 7, 'owed.cycleNumber must be 1 more than cyclesCharged'],
+    [['owed'], null, 'owed must be an object while an attempt is open'],
+    [['log'], [{ at: 1, what: 'x' }], 'log[0].why must be text'],
+    [['status'], 'LOST', 'status must be one of CREATED, TRIALING, ACTIVE, UNPAID, PAUSED, ENDED'],
+  ])('cannot be read when %j is %j, and the error names the field', (path, value, problem) => {
+    const state = withValue(unpaid(), path, value);
+    expect(stateProblem(state)).toBe(problem);
+    expect(() => readState(state)).toThrow(
+      new UnreadableStateError(`the recorded state of sub_1 cannot be read: ${problem}`),
+    );
+  });
+
+  test('cannot be read when ACTIVE has no date to charge', () => {
+    const simulation = new Simulation('2027-01-31T00:00:00Z');
+    simulation.pay();
+    expect(stateProblem({ ...simulation.state, anchorAt: null })).toBe(
+      'anchorAt must be epoch milliseconds in ACTIVE',
+    );
+    expect(stateProblem({ ...simulation.state, nextIndex: Number.MAX_SAFE_INTEGER })).toBe(
+      'nextIndex must be the index of a date',
+    );
+  });
+
+  test('cannot be read when any field is missing or has another type', () => {
+    const state = unpaid();
+    expect(stateProblem(state)).toBeNull();
+    const paths = pathsIn(state);
+    expect(paths.length).toBeGreaterThan(45);
+    for (const path of paths) {
+      for (const wrong of [undefined, [['x']], -1.5]) {
+        const problem = stateProblem(withValue(state, path, wrong));
+        expect(problem, `${path.join('.')} is ${String(wrong)}`).toContain(path[0]);
+      }
+    }
+    for (const wrong of [null, undefined, 'ACTIVE', [], 7]) {
+      expect(stateProblem(wrong)).toBe('it must be an object');
+    }
+  });
+
+  test('can be read in every argument of a recorded history', () => {
+    const folder = 'test/replay/histories';
+    const states = readdirSync(folder).flatMap((file) => {
+      const { events } = JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')) as {
+        events: {
+          workflowExecutionStartedEventAttributes?: { input?: { payloads?: { data: string }[] } };
+        }[];
+      };
+      const payload = events[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
+      if (!payload) return [];
+      const { state } = JSON.parse(Buffer.from(payload.data, 'base64').toString()) as {
+        state?: unknown;
+      };
+      return state === undefined ? [] : [{ file, problem: stateProblem(state) }];
+    });
+    expect(states.length).toBeGreaterThan(50);
+    expect(states.filter(({ problem }) => problem !== null)).toEqual([]);
+  });
+});
