@@ -3,6 +3,7 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { PgTransaction } from 'drizzle-orm/pg-core';
 import postgres from 'postgres';
 import { LastingSocket } from './lasting-socket.ts';
+import { withOneUsePerConnection } from './one-use-per-connection.ts';
 import { withPreparedStatements } from './prepared-statements.ts';
 
 /** A database or a transaction: the first parameter of every repository function. */
@@ -51,7 +52,9 @@ export function createDb(options: DbOptions): DbHandle {
   };
   const client = postgres(options.url, settings);
   return {
-    db: drizzle({ client: withPreparedStatements(client) }),
+    db: drizzle({
+      client: withPreparedStatements(withOneUsePerConnection(client, options.poolSize)),
+    }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
   };
 }

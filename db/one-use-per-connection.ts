@@ -1,0 +1,43 @@
+import { AsyncResource } from 'node:async_hooks';
+import PQueue from 'p-queue';
+import type { ISql, PendingQuery, Row } from 'postgres';
+
+type Unsafe = ISql['unsafe'];
+type Begin = (work: (transaction: ISql) => unknown) => Promise<unknown>;
+/** The parts of a driver's statement that Drizzle uses. */
+type Statement = Pick<PendingQuery<Row[]>, 'then' | 'values'>;
+
+/**
+ * Returns a client that runs at most `connections` statements and transactions at once. Further ones wait in
+ * order of arrival.
+ *
+ * Without this limit the driver sends up to 100 waiting statements on one connection. A BEGIN that is the
+ * last of these fails with UNSAFE_TRANSACTION, and its transaction stays open on the connection: later
+ * statements of other callers run in it, and are lost when it is rolled back.
+ */
+export function withOneUsePerConnection<Client extends ISql>(
+  client: Client,
+  connections: number,
+): Client {
+  const queue = new PQueue({ concurrency: connections });
+  // Bound, because otherwise the work would run in the async context of the work before it.
+  const inTurn = <T>(work: () => PromiseLike<T>): Promise<T> =>
+    queue.add(AsyncResource.bind(async () => work()));
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (name === 'begin') {
+        const begin = value as Begin;
+        return (work: (transaction: ISql) => unknown) => inTurn(() => begin(work));
+      }
+      if (name !== 'unsafe') return value;
+      const unsafe = value as Unsafe;
+      // The driver sends a statement when the caller awaits it.
+      return (...call: Parameters<Unsafe>): Statement => ({
+        // oxlint-disable-next-line unicorn/no-thenable -- Drizzle awaits the driver's statements
+        then: (...handlers) => inTurn(() => unsafe(...call)).then(...handlers),
+        values: () => inTurn(() => unsafe(...call).values()) as ReturnType<Statement['values']>,
+      });
+    },
+  });
+}

@@ -1,0 +1,83 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDb } from '../../db/client.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { gate } from '../support/gate.ts';
+
+const CONNECTIONS = 2;
+const LOCK = 7;
+
+/** A pool of two connections, and a pool of one that observes it and makes it wait. */
+async function pools() {
+  const database = await createTestDatabase();
+  const open = (applicationName: string, poolSize: number) =>
+    createDb({ url: database.url, poolSize, applicationName });
+  const [used, other] = [open('used', CONNECTIONS), open('other', 2)];
+  onTestFinished(async () => {
+    await used.close();
+    await other.close();
+    await database.drop();
+  });
+  const statesOf = async () => {
+    const rows = await other.db.execute<{ state: string; waits: boolean }>(
+      sql`select state, wait_event_type is not distinct from 'Lock' as waits
+        from pg_stat_activity where application_name = 'used'`,
+    );
+    return rows.map(({ state, waits }) => (waits ? 'waiting' : state));
+  };
+  return { db: used.db, other: other.db, statesOf };
+}
+
+const number = sql`select ${1}::int as n`;
+
+/** The statement waits until the lock is free. It keeps the lock only until its own end. */
+const waitForLock = sql`select pg_advisory_xact_lock(${LOCK}::int)`;
+
+// The driver takes up to 100 waiting statements for each connection. The last of them may be a BEGIN.
+test.for([100, 196, 197, 198, 199, 200, 201, 300])(
+  'transactions begin when %i statements wait for two connections [D-§8]',
+  async (count) => {
+    const { db, other, statesOf } = await pools();
+    // Both connections have prepared the statement. Only then the driver sends it without waiting.
+    await Promise.all(
+      Array.from({ length: CONNECTIONS }, () =>
+        db.transaction(async (tx) => {
+          await tx.execute(number);
+          await tx.execute(waitForLock);
+        }),
+      ),
+    );
+    const [locked, unlock] = [gate(), gate()];
+    const holder = other.transaction(async (tx) => {
+      await tx.execute(waitForLock);
+      locked.open();
+      await unlock.isOpen;
+    });
+    await locked.isOpen;
+    const started = Promise.all([db.execute(waitForLock), db.execute(waitForLock)]);
+    await expect.poll(statesOf).toEqual(['waiting', 'waiting']);
+
+    const statements = Promise.all(Array.from({ length: count }, () => db.execute(number)));
+    await new Promise((resolve) => setImmediate(resolve));
+    const transactions = Promise.allSettled(
+      Array.from({ length: 5 }, (_, at) =>
+        db.transaction(async (tx) => {
+          const [row] = await tx.execute(sql`select ${at}::int as n`);
+          return row?.['n'];
+        }),
+      ),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    unlock.open();
+    await holder;
+
+    const values = (await transactions).map((outcome) =>
+      outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason),
+    );
+    expect(values).toEqual([0, 1, 2, 3, 4]);
+    expect(await statements).toHaveLength(count);
+    await started;
+    // No transaction is left open, in which statements of other callers would be lost.
+    expect(await statesOf()).toEqual(['idle', 'idle']);
+  },
+);
