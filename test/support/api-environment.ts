@@ -52,6 +52,9 @@ export interface ApiOptions {
   trustedProxies?: number;
 }
 
+/** As in `api/main.ts`. After Node's default of 5 s a slow test would write to closed connections. */
+const KEEP_ALIVE_MS = 65_000;
+
 const NO_LIMITS: RateLimits = {
   windowSeconds: 1,
   requests: 1_000_000,
@@ -128,7 +131,11 @@ export async function createApiEnvironment({
     sealing: createSealing(randomBytes(32)),
     endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
   });
-  const server = createApiServer(app, { logger, now, random: randomBytes });
+  const server = createApiServer(
+    app,
+    { logger, now, random: randomBytes },
+    { keepAliveTimeout: KEEP_ALIVE_MS },
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 

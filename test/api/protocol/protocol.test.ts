@@ -28,7 +28,7 @@ test('every answer has its own request id and the security headers [D-§8]', asy
     'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(self)',
     'strict-transport-security': 'max-age=63072000; includeSubDomains',
     connection: 'keep-alive',
-    'keep-alive': 'timeout=5',
+    'keep-alive': 'timeout=65',
   });
 });
 
