@@ -15,6 +15,13 @@ import {
 import { withdrawPayment } from '../db/repositories/payments/orders.ts';
 import { withdrawRefund } from '../db/repositories/payments/refunds.ts';
 import { takeDecidedReviews } from '../db/repositories/payments/reviews.ts';
+import {
+  countDeleted,
+  deleteClosedSessions,
+  deleteOldEvents,
+  deleteOldLinkUses,
+} from '../db/repositories/sweeps/retention.ts';
+import type { Deletion } from '../db/repositories/sweeps/retention.ts';
 import { countRepairs } from '../db/repositories/sweeps/counts.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
@@ -33,6 +40,8 @@ export interface MaintenanceDeps {
     | 'closedSince'
   >;
   payments: PaymentResumption;
+  /** How long deliveries, bodies of events and closed sessions are kept, in ms. Default: 30 days. */
+  retentionMs?: number;
   /** Wakes an endpoint's delivery queue, and starts it if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
@@ -59,6 +68,9 @@ export type SweepReport = Record<
 /** Most cases of one kind in one sweep. The next sweep repairs further ones. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
+/** Most records of one kind that one sweep deletes. */
+const DELETED_LIMIT = 1_000;
+const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Most repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
 
@@ -72,10 +84,11 @@ export function createMaintenanceActivities({
   subscriptionWorkflows,
   payments,
   wakeEndpoint,
+  retentionMs = DEFAULT_RETENTION_MS,
 }: MaintenanceDeps) {
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
-      const { report, errors, sweepKind } = createSweep(db);
+      const { report, errors, sweepKind, attempt } = createSweep(db);
       const recheck = (ref: SubscriptionRef) => subscriptionWorkflows.recheck(ref);
       await sweepKind('neverStarted', () => takeNeverStarted(db, LIMIT), recheck);
       await sweepKind(
@@ -121,7 +134,9 @@ export function createMaintenanceActivities({
         () => stalledEndpoints(db, input.nowAt, LIMIT),
         (endpoint) => wakeEndpoint(endpoint),
       );
-      await forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT);
+      await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
+      const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
+      await attempt(() => deleteOld(db, deletion));
       // Last, because it takes all the remaining time after an operator terminated thousands of workflows.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
@@ -151,10 +166,27 @@ export const NOTHING_FOUND: SweepReport = {
   failed: 0,
 };
 
+/** Deletes what is older than the retention, and counts it. */
+async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
+  const { bodies, deliveries } = await deleteOldEvents(db, deletion);
+  await countDeleted(db, 'eventBodies', bodies);
+  await countDeleted(db, 'deliveries', deliveries);
+  await countDeleted(db, 'sessions', await deleteClosedSessions(db, deletion));
+  await countDeleted(db, 'linkUses', await deleteOldLinkUses(db, deletion));
+}
+
 /** Finds and repairs the cases of each kind, and counts the repairs. */
 function createSweep(db: Db) {
   const report = { ...NOTHING_FOUND };
   const errors: unknown[] = [];
+  /** A failing statement does not block the other kinds. */
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      errors.push(error);
+    }
+  };
   const sweepKind = async <T>(
     kind: keyof SweepReport,
     find: () => Promise<readonly T[]>,
@@ -170,17 +202,14 @@ function createSweep(db: Db) {
         report.failed += 1;
       }
     };
-    try {
+    await attempt(async () => {
       const found = await find();
       for (let at = 0; at < found.length; at += AT_ONCE) {
         await Promise.all(found.slice(at, at + AT_ONCE).map(repair));
       }
       report[kind] += repaired;
       if (repaired > 0) await countRepairs(db, kind, repaired);
-    } catch (error) {
-      // A failing query does not block the other kinds.
-      errors.push(error);
-    }
+    });
   };
-  return { report, errors, sweepKind };
+  return { report, errors, sweepKind, attempt };
 }

@@ -72,6 +72,7 @@ const variables = {
     .pipe(z.array(z.enum(QUEUES)).min(1)),
   WORKFLOW_BUNDLE: z.string().min(1).optional(),
   MAINTENANCE: flag.default(true),
+  RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(30),
 
   PUBLIC_URL: url.optional(),
   GATEWAY_URL: url.optional(),
@@ -195,6 +196,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
  * - `queues`: the task queues that it serves.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
  * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
+ * - `retentionMs`: how long the sweeps keep deliveries, bodies of events and closed sessions.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -207,6 +209,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'WORKER_QUEUES',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
+    'RETENTION_DAYS',
     'FAILPOINT',
   ] as const;
   const env = read(names, environment, [refuseLoopbackInProduction, refuseFailpointInProduction]);
@@ -216,6 +219,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     queues: env.WORKER_QUEUES,
     workflowBundle: env.WORKFLOW_BUNDLE,
     isMaintenanceOn: env.MAINTENANCE,
+    retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
     encryptionKey: env.ENCRYPTION_KEY,

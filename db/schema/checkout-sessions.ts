@@ -48,6 +48,10 @@ export const checkoutSessions = pgTable(
     /** Error code of the last failed try; null if no try failed. */
     lastErrorCode: text('last_error_code'),
     createdAt: instant('created_at').notNull(),
+    /** Real time. The retention reads it. */
+    insertedAt: instant('inserted_at')
+      .notNull()
+      .default(sql`now()`),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
@@ -70,6 +74,8 @@ export const checkoutSessions = pgTable(
     ),
     uniqueIndex('checkout_session__token__uq').on(table.tokenHash),
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
+    // For the retention.
+    index('checkout_session__inserted__idx').on(table.insertedAt),
     index('checkout_session__intent__idx').on(table.merchantId, table.intentId),
   ],
 );

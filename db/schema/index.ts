@@ -22,3 +22,4 @@ export * from './outbox-events.ts';
 export * from './webhook-deliveries.ts';
 export * from './delivery-leases.ts';
 export * from './sweep-counts.ts';
+export * from './retention-counts.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bigint, index, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/events.ts';
 import { instant, merchantId } from './_columns.ts';
 
@@ -21,9 +21,15 @@ export const outboxEvents = pgTable(
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),
+    /** Real time when the retention shortened `body` to the intent's id and the status; null before. */
+    bodyDeletedAt: instant('body_deleted_at'),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     uniqueIndex('outbox_event__sequence__uq').on(table.merchantId, table.streamId, table.sequence),
+    // For the retention.
+    index('outbox_event__body__idx')
+      .on(table.insertedAt)
+      .where(sql`${table.bodyDeletedAt} is null`),
   ],
 );

@@ -47,7 +47,7 @@ export const deliveryChecks: readonly Check[] = [
         and c.updated_at < e.inserted_at - interval '1 minute'
       left join webhook_delivery d
         on d.merchant_id = e.merchant_id and d.event_id = e.id and d.config_id = c.id
-      where d.event_id is null`,
+      where d.event_id is null and e.body_deleted_at is null`,
   },
   {
     invariant: 5,

@@ -1,0 +1,110 @@
+import { lt, sql } from 'drizzle-orm';
+import type { Db } from '../../client.ts';
+import { linkUses } from '../../schema/link-uses.ts';
+import { retentionCounts } from '../../schema/retention-counts.ts';
+
+/**
+ * Deletes what is older than the retention, at most `limit` records in one call. `before` is real time, epoch
+ * ms. Each function returns the number of deleted records of its kind. A repeat is safe.
+ */
+export interface Deletion {
+  readonly before: number;
+  readonly limit: number;
+}
+
+/**
+ * Deletes the settled deliveries of old events and shortens the events' bodies to the id of the intent and the
+ * status. The event itself stays, because the numbers of a stream have no gaps and every payment has its
+ * events. An event with a pending delivery stays as it is.
+ */
+export async function deleteOldEvents(
+  db: Db,
+  { before, limit }: Deletion,
+): Promise<{ bodies: number; deliveries: number }> {
+  const [deleted] = await db.execute<{ bodies: number; deliveries: number }>(sql`
+    with old as (
+      select e.merchant_id, e.id from outbox_event e
+      where e.inserted_at < ${instantOf(before)}::timestamptz and e.body_deleted_at is null
+        and not exists (
+          select from webhook_delivery d
+          where d.merchant_id = e.merchant_id and d.event_id = e.id and d.state = 'PENDING')
+      order by e.inserted_at
+      limit ${limit}
+      for update skip locked),
+    gone as (
+      delete from webhook_delivery d using old
+      where d.merchant_id = old.merchant_id and d.event_id = old.id
+      returning 1),
+    shortened as (
+      update outbox_event e
+      set body_deleted_at = now(), body = json_build_object(
+        'intentId', e.body::json -> 'intentId', 'status', e.body::json -> 'status')::text
+      from old where e.merchant_id = old.merchant_id and e.id = old.id
+      returning 1)
+    select (select count(*) from shortened)::int as bodies, (select count(*) from gone)::int as deliveries`);
+  return deleted ?? { bodies: 0, deliveries: 0 };
+}
+
+/**
+ * Deletes old sessions of hosted pages, with their card tries, whose subscription, payment or setup session
+ * waits for no payer. The page of a deleted session is unknown.
+ */
+export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
+  const [deleted] = await db.execute<{ sessions: number }>(sql`
+    with old as (
+      select c.merchant_id, c.id from checkout_session c
+      where c.inserted_at < ${instantOf(before)}::timestamptz and case c.purpose
+        when 'subscription' then exists (
+          select from subscription s
+          where s.merchant_id = c.merchant_id and s.id = c.subscription_id and s.status <> 'CREATED')
+        when 'payment' then exists (
+          select from payment_intent i
+          where i.merchant_id = c.merchant_id and i.id = c.intent_id and i.status <> 'PENDING'
+            and (i.status not in ('CREATED', 'FAILED') or c.expires_at < ${instantOf(before)}::timestamptz))
+        when 'setup_method' then exists (
+          select from setup_method m
+          where m.merchant_id = c.merchant_id and m.id = c.setup_method_id
+            and (m.status <> 'CREATED' or c.expires_at < ${instantOf(before)}::timestamptz))
+        else c.expires_at < ${instantOf(before)}::timestamptz end
+      order by c.inserted_at
+      limit ${limit}
+      for update skip locked),
+    tries as (
+      delete from checkout_try t using old
+      where t.merchant_id = old.merchant_id and t.session_id = old.id),
+    gone as (
+      delete from checkout_session c using old
+      where c.merchant_id = old.merchant_id and c.id = old.id
+      returning 1)
+    select count(*)::int as sessions from gone`);
+  return deleted?.sessions ?? 0;
+}
+
+/** Deletes old counts of link uses by address, which limit the uses of 10 minutes. Rule: D-37. */
+export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Promise<number> {
+  const old = db
+    .select({ row: sql`${linkUses}.ctid` })
+    .from(linkUses)
+    .where(lt(linkUses.begunAt, before))
+    .limit(limit);
+  const deleted = await db
+    .delete(linkUses)
+    .where(sql`${linkUses}.ctid in (${old})`)
+    .returning({ linkId: linkUses.linkId });
+  return deleted.length;
+}
+
+/** Adds the number of deleted records of one kind to the table. */
+export async function countDeleted(db: Db, kind: string, deleted: number): Promise<void> {
+  if (deleted === 0) return;
+  const lastAt = sql`now()`;
+  await db
+    .insert(retentionCounts)
+    .values({ kind, deleted, lastAt })
+    .onConflictDoUpdate({
+      target: retentionCounts.kind,
+      set: { deleted: sql`${retentionCounts.deleted} + ${deleted}`, lastAt },
+    });
+}
+
+const instantOf = (at: number): string => new Date(at).toISOString();

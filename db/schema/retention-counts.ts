@@ -1,0 +1,12 @@
+import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+import { instant } from './_columns.ts';
+
+/**
+ * How many records the retention deleted, by kind, since the database was created. A deletion is no repair, so
+ * it is not in `sweep_count`. Writer: the activity `sweep`.
+ */
+export const retentionCounts = pgTable('retention_count', {
+  kind: text('kind').primaryKey(),
+  deleted: bigint('deleted', { mode: 'number' }).notNull(),
+  lastAt: instant('last_at').notNull(),
+});

@@ -1,0 +1,166 @@
+import { asc, eq, inArray, sql } from 'drizzle-orm';
+import { expect, vi } from 'vitest';
+import { deleteClosedSessions, deleteOldEvents } from '../../db/repositories/sweeps/retention.ts';
+import { checkoutSessions } from '../../db/schema/checkout-sessions.ts';
+import { checkoutTries } from '../../db/schema/checkout-tries.ts';
+import { outboxEvents } from '../../db/schema/outbox-events.ts';
+import { retentionCounts } from '../../db/schema/retention-counts.ts';
+import { sweepCounts } from '../../db/schema/sweep-counts.ts';
+import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
+import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
+import { openBooks } from '../../proof/verify/books.ts';
+import { checkBooks } from '../../proof/verify/invariants.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
+
+const DAY = 24 * 3_600_000;
+const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
+const daysAgo = (days: number) => sql`now() - make_interval(days => ${days})`;
+
+/** Every violation that `npm run verify` finds. */
+async function violations(env: TestEnvironment): Promise<string[]> {
+  const books = await openBooks({
+    databaseUrl: env.databaseUrl,
+    gateway: env.gatewayPlace,
+    receiverBook: null,
+    clientBook: null,
+  });
+  try {
+    return (await checkBooks(books)).flatMap(({ wrong }) => wrong);
+  } finally {
+    await books.close();
+  }
+}
+
+const eventsOf = (env: TestEnvironment) =>
+  env.db
+    .select()
+    .from(outboxEvents)
+    .orderBy(asc(outboxEvents.streamId), asc(outboxEvents.sequence));
+
+test('a sweep deletes after 30 days what no read needs, and verify is right before and after', async ({
+  env,
+}) => {
+  const receiver = await startWebhookReceiver({ secrets: [SECRET] });
+  try {
+    await env.subscribe(receiver.url, SECRET);
+    const paid = await env.create({ createdAt: Date.now() });
+    await env.workflows.execute(paid, checkoutCommand(await env.token()));
+    const open = await env.create({ createdAt: Date.now() });
+    const events = await eventsOf(env);
+    await receiver.waitFor(events.length);
+    const isDelivered = eq(webhookDeliveries.state, 'DELIVERED');
+    await vi.waitFor(
+      async () => expect(await env.db.$count(webhookDeliveries, isDelivered)).toBe(events.length),
+      { timeout: 30_000 },
+    );
+    await env.db.update(webhookConfigs).set({ updatedAt: daysAgo(40) });
+    // Old sessions: one is paid, with a try; the other one waits for its payer.
+    await env.db.update(checkoutSessions).set({ insertedAt: daysAgo(31) });
+    const [session] = await env.db
+      .select()
+      .from(checkoutSessions)
+      .where(eq(checkoutSessions.subscriptionId, paid.subscriptionId));
+    await env.db.insert(checkoutTries).values({
+      merchantId: env.merchantId,
+      sessionId: session!.id,
+      key: Buffer.alloc(32, 1),
+      createdAt: Date.now(),
+    });
+    await env.db
+      .update(outboxEvents)
+      .set({ insertedAt: daysAgo(29) })
+      .where(eq(outboxEvents.streamId, open.subscriptionId));
+    await env.db
+      .update(outboxEvents)
+      .set({ insertedAt: daysAgo(31) })
+      .where(eq(outboxEvents.streamId, paid.subscriptionId));
+    // One old event is still pending.
+    const old = events.filter(({ streamId }) => streamId === paid.subscriptionId);
+    expect(old.map(({ type }) => type)).toEqual([
+      'intent.created',
+      'subscription.created',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.active',
+    ]);
+    const pending = old.at(-1)!;
+    await env.db
+      .update(webhookDeliveries)
+      .set({ state: 'PENDING', settledAt: null, nextAttemptAt: Date.now() + DAY })
+      .where(eq(webhookDeliveries.eventId, pending.id));
+    expect(await violations(env)).toEqual([]);
+
+    const report = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    expect(Object.values(report).every((count) => count === 0)).toBe(true);
+    expect(await env.db.select().from(sweepCounts)).toEqual([]);
+    const counts = await env.db.select().from(retentionCounts).orderBy(asc(retentionCounts.kind));
+    expect(counts.map(({ kind, deleted }) => `${kind} ${deleted}`)).toEqual([
+      'deliveries 4',
+      'eventBodies 4',
+      'sessions 1',
+    ]);
+    const after = await eventsOf(env);
+    expect(after).toHaveLength(events.length);
+    for (const event of after) {
+      const before = events.find(({ id }) => id === event.id)!;
+      const isShortened = event.streamId === paid.subscriptionId && event.id !== pending.id;
+      const { intentId, status } = JSON.parse(before.body) as Record<string, unknown>;
+      expect(event.bodyDeletedAt === null).toBe(!isShortened);
+      expect(JSON.parse(event.body)).toEqual(
+        isShortened ? { intentId: intentId ?? null, status } : JSON.parse(before.body),
+      );
+    }
+    const kept = await env.db.select().from(checkoutSessions);
+    expect(kept.map(({ subscriptionId }) => subscriptionId)).toEqual([open.subscriptionId]);
+    expect(await env.db.select().from(checkoutTries)).toEqual([]);
+    expect(await violations(env)).toEqual([]);
+
+    // A second sweep deletes nothing more.
+    await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    const again = await env.db.select().from(retentionCounts).orderBy(asc(retentionCounts.kind));
+    expect(again).toEqual(counts);
+    expect(await env.state(paid)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 1 });
+  } finally {
+    await receiver.close();
+  }
+});
+
+test('a deletion takes at most its limit, the oldest records first', async ({ env }) => {
+  const refs = [];
+  for (let made = 0; made < 3; made += 1)
+    refs.push(await env.createRowOnly({ createdAt: Date.now() }));
+  const ids = refs.map(({ subscriptionId }) => subscriptionId);
+  await env.db
+    .update(subscriptions)
+    .set({ status: 'ENDED', workflowStartedAt: Date.now() })
+    .where(inArray(subscriptions.id, ids));
+  for (const [index, { subscriptionId }] of refs.entries()) {
+    const insertedAt = daysAgo(60 - index);
+    await env.db
+      .update(outboxEvents)
+      .set({ insertedAt })
+      .where(eq(outboxEvents.streamId, subscriptionId));
+    await env.db
+      .update(checkoutSessions)
+      .set({ insertedAt })
+      .where(eq(checkoutSessions.subscriptionId, subscriptionId));
+  }
+  const deletion = { before: Date.now() - 40 * DAY, limit: 2 };
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(2);
+  const left = await env.db
+    .select()
+    .from(checkoutSessions)
+    .where(inArray(checkoutSessions.subscriptionId, ids));
+  expect(left.map(({ subscriptionId }) => subscriptionId)).toEqual([ids[2]]);
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
+  expect(await deleteClosedSessions(env.db, deletion)).toBe(0);
+  await env.db.update(webhookDeliveries).set({ state: 'DROPPED', settledAt: Date.now() });
+  // Each of the three subscriptions has two events.
+  for (const bodies of [2, 2, 2, 0]) {
+    expect((await deleteOldEvents(env.db, deletion)).bodies).toBe(bodies);
+  }
+});
