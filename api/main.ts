@@ -17,6 +17,7 @@ import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
 import { createWorkflowStarts } from '../temporal/workflow-starts.ts';
 import { createApp } from './app.ts';
+import { useCurrencies } from './currencies.ts';
 import { limitsPerSecond } from './middleware/rate-limit.ts';
 import { createApiServer } from './server.ts';
 
@@ -32,6 +33,7 @@ const DRAIN_MS = 40_000;
 const config = loadApiConfig();
 const logger = createLogger({ name: 'api', level: config.logLevel });
 armFailpoint(config.failpoint);
+useCurrencies(config.currencies);
 
 await migrate(config.databaseUrl);
 const database = createDb({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { amountProblem, currencyProblem, normaliseCurrency } from '../domain/currencies.ts';
 import type { AmountUse } from '../domain/currencies.ts';
+import { currencies } from './currencies.ts';
 import { text } from './fields.ts';
 import type { Problem } from './fields.ts';
 
@@ -33,7 +34,9 @@ export const currency = z
   .transform((given, ctx) => {
     const code = normaliseCurrency(given);
     const problem =
-      code === null ? 'must be a three-letter ISO 4217 currency code' : currencyProblem(code);
+      code === null
+        ? 'must be a three-letter ISO 4217 currency code'
+        : currencyProblem(code, currencies());
     if (code !== null && problem === null) return code;
     ctx.addIssue({ code: 'custom', message: problem ?? '', input: given });
     return z.NEVER;
@@ -71,7 +74,7 @@ export function amountProblems(
   return Object.entries(amounts).flatMap(([field, value]) => {
     if (value === undefined) return [];
     if (code === undefined) return value > 0 ? [] : [{ field, message: 'must be greater than 0' }];
-    const message = amountProblem(value, code, use);
+    const message = amountProblem(value, code, use, currencies());
     return message === null ? [] : [{ field, message }];
   });
 }

@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
+import { readCurrencyLimits } from './currency-limits.ts';
 import { FAILPOINTS } from './failpoints.ts';
 
 /** The variables of a process. An empty variable counts as absent. */
@@ -72,6 +73,7 @@ const variables = {
     .pipe(z.array(z.enum(QUEUES)).min(1)),
   WORKFLOW_BUNDLE: z.string().min(1).optional(),
   MAINTENANCE: flag.default(true),
+  CURRENCY_LIMITS_FILE: z.string().min(1).optional(),
   RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(30),
 
   PUBLIC_URL: url.optional(),
@@ -153,6 +155,7 @@ export const SECRETS = [
  * - `gatewayPublicUrl`: the tokeniser's origin, for a browser.
  * - `requestsPerSecond`: the rate limit of one merchant in this process.
  * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
+ * - `currencies`: the currency table with the limits of `CURRENCY_LIMITS_FILE`.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -166,9 +169,10 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     'GATEWAY_PUBLIC_URL',
     'CREDENTIAL_PEPPER',
     'RATE_LIMIT_PER_SECOND',
+    'CURRENCY_LIMITS_FILE',
     'FAILPOINT',
   ] as const;
-  const env = read(names, environment, [refuseLoopbackInProduction, refuseFailpointInProduction]);
+  const env = read(names, environment, SERVICE_CHECKS);
   const gatewayUrl = env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`;
   return {
     host: env.HOST,
@@ -185,6 +189,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
     trustedProxies: env.TRUSTED_PROXIES,
     requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
+    currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
@@ -210,9 +215,10 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
     'RETENTION_DAYS',
+    'CURRENCY_LIMITS_FILE',
     'FAILPOINT',
   ] as const;
-  const env = read(names, environment, [refuseLoopbackInProduction, refuseFailpointInProduction]);
+  const env = read(names, environment, SERVICE_CHECKS);
   return {
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
@@ -357,6 +363,21 @@ const refuseFailpointInProduction: Check = (environment) =>
   present(environment['FAILPOINT']) !== undefined && environment['NODE_ENV'] === 'production'
     ? 'FAILPOINT: must not be set when NODE_ENV is production'
     : undefined;
+
+/** Also the worker refuses a wrong file, although only the API checks amounts against the limits. */
+const refuseWrongCurrencyLimits: Check = (environment) => {
+  try {
+    readCurrencyLimits(present(environment['CURRENCY_LIMITS_FILE']));
+  } catch (error) {
+    return `CURRENCY_LIMITS_FILE: ${error instanceof Error ? error.message : String(error)}`;
+  }
+};
+
+const SERVICE_CHECKS: readonly Check[] = [
+  refuseLoopbackInProduction,
+  refuseFailpointInProduction,
+  refuseWrongCurrencyLimits,
+];
 
 function read<Name extends VariableName>(
   names: readonly Name[],

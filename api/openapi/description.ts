@@ -1,5 +1,6 @@
-import { chargeMinimum, CURRENCIES } from '../../domain/currencies.ts';
+import { chargeMinimum } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
+import { currencies } from '../currencies.ts';
 
 /** The Markdown text of `info.description`: what a merchant must know before the first call. */
 export function describeApi(testCards: readonly PublishedTestCard[]): string {
@@ -85,7 +86,7 @@ function testCardTable(testCards: readonly PublishedTestCard[]): string {
 
 /** Rules: D-02, D-03. */
 function currencyTable(): string {
-  const active = [...CURRENCIES.values()].filter((currency) => currency.active);
+  const active = [...currencies().values()].filter((currency) => currency.active);
   return folded('Currencies with their smallest and largest amounts, in the smallest unit', [
     '| Code | Decimals | Minimum of a cycle | of another charge | Maximum |',
     '|---|---|---|---|---|',

@@ -1,3 +1,4 @@
+import type { Currency } from '../currencies.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import type { SubscriptionStatus } from './state.ts';
 
@@ -18,6 +19,8 @@ export interface EditCommand {
   kind: 'edit';
   commandId: string;
   newAmountMinor?: number | undefined;
+  /** The currency's row with the operator's limits. Absent if the checked-in table applies. Rule: D-03. */
+  currencyRow?: Currency | undefined;
   newCycleCount?: number | undefined;
   newNextPaymentAt?: number | undefined;
   interval?: IntervalUnit | undefined;

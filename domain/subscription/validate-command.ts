@@ -1,5 +1,6 @@
 import { cycleCountProblem, formatInstant, horizonProblem, isInstant } from '../calendar.ts';
 import { amountProblem } from '../currencies.ts';
+import type { Currency, CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
@@ -92,15 +93,23 @@ function validateManualRetry(state: SubscriptionState, now: number): Decision {
   );
 }
 
+/** The table with only this row, or the checked-in table. */
+function tableOf(row: Currency | undefined): CurrencyTable | undefined {
+  return row && new Map([[row.code, row]]);
+}
+
 function validateEdit(state: SubscriptionState, edit: EditCommand, now: number): Decision {
-  const { newAmountMinor, newCycleCount, newNextPaymentAt } = edit;
+  const { newAmountMinor, newCycleCount, newNextPaymentAt, currencyRow } = edit;
   if (editsNothing(edit)) {
     return badRequest('One of newAmount, newCycleCount, newNextPaymentDate, interval is required.');
   }
   const problems = [
     newAmountMinor === undefined
       ? null
-      : withField('newAmount', amountProblem(newAmountMinor, state.terms.currency)),
+      : withField(
+          'newAmount',
+          amountProblem(newAmountMinor, state.terms.currency, 'cycle', tableOf(currencyRow)),
+        ),
     newCycleCount === undefined
       ? null
       : withField('newCycleCount', cycleProblem(state, newCycleCount)),

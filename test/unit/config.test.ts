@@ -1,4 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { CURRENCIES } from '../../domain/currencies.ts';
 import {
   ConfigError,
   loadApiConfig,
@@ -45,6 +49,7 @@ describe('settings', () => {
       checkoutExpiryMs: 86_400_000,
       trustedProxies: 0,
       requestsPerSecond: 100,
+      currencies: CURRENCIES,
       webhookAllowLoopback: false,
       logLevel: 'info',
     });
@@ -92,6 +97,49 @@ describe('settings', () => {
         expect(problemsOf(() => load(at(wrong)))).toEqual([expect.stringMatching(/^FAILPOINT: /)]);
       }
     }
+  });
+
+  describe('with a file of currency limits', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perennial-limits-'));
+    const file = join(folder, 'limits.json');
+    afterAll(() => rmSync(folder, { recursive: true }));
+    const loaders = [loadApiConfig, loadWorkerConfig];
+
+    it('replace the limits of the checked-in table [D-03]', () => {
+      writeFileSync(file, '{ "USD": { "minimum": 500, "asOf": "2026-11-01" } }');
+      const { currencies } = loadApiConfig({ ...enough, CURRENCY_LIMITS_FILE: file });
+      expect(currencies.get('USD')).toMatchObject({ minimum: 500, maximum: 99_999_999 });
+      expect(currencies.get('EUR')).toBe(CURRENCIES.get('EUR'));
+      expect(problemsOf(() => loadWorkerConfig({ ...enough, CURRENCY_LIMITS_FILE: file }))).toEqual(
+        [],
+      );
+    });
+
+    it.each([
+      ['{ "USD": { "minimum": 0 } }', 'Currency overrides: USD.minimum must be a positive integer'],
+      ['{ "ZZZ": { "minimum": 1 } }', 'Currency overrides: ZZZ is not in the currency table'],
+      ['[]', 'Currency overrides: the file must be a JSON object'],
+      ['{ "USD": ', 'is not valid JSON'],
+    ])(
+      'are refused by API and worker when the file is %s, naming file and field [D-03]',
+      (text, reason) => {
+        writeFileSync(file, text);
+        for (const load of loaders) {
+          expect(problemsOf(() => load({ ...enough, CURRENCY_LIMITS_FILE: file }))).toEqual([
+            `CURRENCY_LIMITS_FILE: ${file}: ${reason}`,
+          ]);
+        }
+      },
+    );
+
+    it('are refused by API and worker when the file does not exist [D-03]', () => {
+      for (const load of loaders) {
+        const missing = { ...enough, CURRENCY_LIMITS_FILE: join(folder, 'none.json') };
+        expect(problemsOf(() => load(missing))).toEqual([
+          expect.stringMatching(/^CURRENCY_LIMITS_FILE: .*none\.json: ENOENT/),
+        ]);
+      }
+    });
   });
 
   it('refuse loopback webhook addresses in production', () => {

@@ -1,5 +1,7 @@
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { changedCurrency } from '../../currencies.ts';
 import { nothing } from '../../answer-fields.ts';
 import { idText, instant, optional, problemsError } from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
@@ -70,7 +72,17 @@ export const editSubscription = route({
   handle: async (call, deps) => {
     const edit = editOf(call.body);
     if (editsNothing(edit)) throw problemsError([NOTHING_TO_EDIT]);
-    return withCommand(call, deps, ({ commandId }) => ({ kind: 'edit', commandId, ...edit }));
+    const edited =
+      edit.newAmountMinor === undefined
+        ? null
+        : await findSubscription(deps.db, call.merchant.id, call.body.subscriptionId);
+    const currencyRow = edited === null ? undefined : changedCurrency(edited.state.terms.currency);
+    return withCommand(call, deps, ({ commandId }) => ({
+      kind: 'edit',
+      commandId,
+      ...edit,
+      ...(currencyRow && { currencyRow }),
+    }));
   },
 });
 

@@ -1,0 +1,23 @@
+import { CURRENCIES, currencyOf } from '../domain/currencies.ts';
+import type { Currency, CurrencyTable } from '../domain/currencies.ts';
+
+let table: CurrencyTable = CURRENCIES;
+
+/** Sets the currency table of this process, once at its start. Default: the checked-in table. Rule: D-03. */
+export function useCurrencies(currencies: CurrencyTable): void {
+  table = currencies;
+}
+
+/** Returns the currency table of this process. */
+export function currencies(): CurrencyTable {
+  return table;
+}
+
+/**
+ * Returns the row of a currency if its limits differ from the checked-in table. The workflow of a subscription
+ * knows only the checked-in table, so a command that sets an amount must bring such a row.
+ */
+export function changedCurrency(code: string): Currency | undefined {
+  const row = currencyOf(code, table);
+  return row === currencyOf(code) ? undefined : row;
+}

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect } from 'vitest';
+import { useCurrencies } from '../../../api/currencies.ts';
+import { CURRENCIES, withOverrides } from '../../../domain/currencies.ts';
+import { expectError } from '../../support/answers.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
+import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+
+/** The operator's file raises the minimum of EUR, lowers that of USD and removes JPY. */
+beforeAll(() =>
+  useCurrencies(
+    withOverrides(CURRENCIES, {
+      EUR: { minimum: 500, maximum: 9_000 },
+      USD: { minimum: 21 },
+      JPY: { active: false },
+    }),
+  ),
+);
+afterAll(() => useCurrencies(CURRENCIES));
+
+test('the operator’s limits replace the checked-in ones for new subscriptions and charges [D-03]', async ({
+  api,
+}) => {
+  const create = (changes: object) =>
+    api.call('POST', '/subscription/create', { body: subscriptionBody({ ...changes }) });
+  expectError(
+    await create({ amount: 499, currency: 'EUR' }),
+    400,
+    'bad_request',
+    'amount: must be at least 500 in EUR',
+  );
+  expectError(
+    await create({ amount: 9_001, currency: 'EUR' }),
+    400,
+    'bad_request',
+    'amount: must be at most 9000 in EUR',
+  );
+  expectError(
+    await create({ amount: 5_000, currency: 'JPY' }),
+    400,
+    'bad_request',
+    'currency: must be a supported ISO 4217 currency code',
+  );
+  expect((await create({ amount: 500, currency: 'EUR' })).status).toBe(200);
+  expect((await create({ amount: 21, currency: 'USD' })).status).toBe(200);
+
+  // A charge outside the cycles has half of the minimum.
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+  const charge = (amount: number) =>
+    api.call('POST', '/subscription/merchant/one-time-charge', {
+      body: { subscriptionId, amount, currency: 'USD' },
+      key: `limits-${amount}`,
+    });
+  expectError(await charge(9), 400, 'bad_request', 'amount: must be at least 10 in USD');
+  expect((await charge(10)).status).toBe(200);
+});
+
+test('the operator’s limits replace the checked-in ones for an edited amount [D-03, IF-8]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const edit = (newAmount: number) =>
+    api.call('POST', '/subscription/edit', {
+      body: { subscriptionId: subscription.subscriptionId, newAmount },
+    });
+  expectError(await edit(20), 400, 'bad_request', 'newAmount must be at least 21 in USD');
+  expect((await edit(21)).status).toBe(200);
+  expect(await readSubscription(api, subscription)).toMatchObject({ amount: 21 });
+});
+
+test('the OpenAPI document lists the operator’s limits [D-03]', async ({ api }) => {
+  const { text } = await api.call('GET', '/openapi.json', { as: null });
+  expect(text).toContain('| EUR | 2 | 500 | 250 | 9000 |');
+  expect(text).toContain('| USD | 2 | 21 | 10 | 99999999 |');
+  expect(text).not.toContain('| JPY |');
+});
