@@ -172,7 +172,9 @@ describe('a subscription in Temporal', () => {
   test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
     env,
   }) => {
-    const ref = await subscribe(env, { terms: { cycleCount: 2 } });
+    // Not a month: its length depends on the date of the test.
+    const terms = { cycleCount: 2, interval: 'DAY', intervalCount: 31 } as const;
+    const ref = await subscribe(env, { terms });
     const { subscriptionId } = ref;
     await env.control('POST', '/control/declines', {
       subscriptionId,
