@@ -18,6 +18,7 @@ import { createSetupMethod, getSetupMethod } from './routes/setup-methods/routes
 import {
   cancelSubscription,
   pauseSubscription,
+  resumeSubscription,
   retrySubscription,
   unpauseSubscription,
 } from './routes/subscriptions/commands.ts';
@@ -54,6 +55,7 @@ export const ROUTES: readonly Route[] = [
   editSubscription,
   cancelSubscription,
   pauseSubscription,
+  resumeSubscription,
   unpauseSubscription,
   retrySubscription,
   generateLink,

@@ -7,6 +7,8 @@ import {
   applyManualRetry,
   applyNewPaymentMethod,
   applyPause,
+  applyPeriodEnd,
+  applyResume,
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
@@ -72,7 +74,9 @@ export function actionForCommand(
     case 'cancel':
       return { do: 'record', change: applyCancel(state, command, now), result: DONE };
     case 'pause':
-      return { do: 'record', change: applyPause(state, now), result: DONE };
+      return { do: 'record', change: applyPause(state, command, now), result: DONE };
+    case 'resume':
+      return { do: 'record', change: applyResume(state, now), result: DONE };
     case 'unpause':
       return { do: 'record', change: applyUnpause(state, command, now), result: DONE };
     case 'manualRetry':
@@ -104,13 +108,21 @@ function actionForMethod(
   return { do: 'charge', change: openAttempt(state, start) };
 }
 
+/** The steps that change the row. */
+type RecordedStep =
+  | 'expireCheckout'
+  | 'endPeriod'
+  | 'endPause'
+  | 'chargeCycle'
+  | 'retryAutomatically';
+
 /**
- * Returns the action for a due step that charges or expires something. Calls `newIntentId` only for
+ * Returns the action for a due step that changes the row. Calls `newIntentId` only for
  * `chargeCycle`, and is otherwise pure. Rules: D-05, D-30.
  */
 export function actionForStep(
   state: SubscriptionState,
-  step: Extract<Step, { do: 'expireCheckout' | 'chargeCycle' | 'retryAutomatically' }>,
+  step: Extract<Step, { do: RecordedStep }>,
   { now, realNow }: ActionTime,
   newIntentId: () => string,
 ): Action {
@@ -118,6 +130,13 @@ export function actionForStep(
   switch (step.do) {
     case 'expireCheckout':
       return { do: 'record', change: applyCheckoutExpiry(state, now), result: null };
+    case 'endPeriod':
+      return { do: 'record', change: applyPeriodEnd(state, now), result: null };
+    case 'endPause': {
+      const until = { newNextPaymentAt: step.at };
+      const change = applyUnpause(state, until, now, 'the pause was ordered until then');
+      return { do: 'record', change, result: null };
+    }
     case 'chargeCycle': {
       const withOwedCycle = owe(state, step.dueAt, newIntentId());
       return {

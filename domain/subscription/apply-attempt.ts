@@ -8,7 +8,7 @@ import type { RetryPlan } from '../retry-plan.ts';
 import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
-import { cycleAmountMinor, newOwedCycle } from './state.ts';
+import { cancelAt, cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
@@ -256,7 +256,9 @@ function declined(
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
   now: number,
 ): Change {
-  const isDunned = state.status !== 'CREATED' && state.status !== 'ENDED';
+  // After a cancellation at the end of the period nothing is charged any more, so nothing is retried.
+  const isDunned =
+    state.status !== 'CREATED' && state.status !== 'ENDED' && cancelAt(state) === null;
   const owedAfter = isDunned ? dunning(state, owed, attempt, outcome) : owed;
   const isExhausted =
     isDunned &&
@@ -296,14 +298,16 @@ function declined(
 }
 
 /**
- * TRIALING and ACTIVE become UNPAID, unless the merchant wants UNPAID only from the end of the retries and an
- * automatic retry is left. Rule: D-30.
+ * TRIALING and ACTIVE become UNPAID. They stay if the subscription ends with its period, or if the merchant
+ * wants UNPAID only from the end of the retries and an automatic retry is left. Rules: D-30, D-§4.
  */
 function statusAfterDecline(
-  { status }: SubscriptionState,
+  state: SubscriptionState,
   { retryPlan, nextRetryAt }: OwedCycle,
   latestPlan: RetryPlan,
 ): SubscriptionStatus {
+  const { status } = state;
+  if (cancelAt(state) !== null) return status;
   if (status !== 'TRIALING' && status !== 'ACTIVE') return status;
   const isQuiet = (retryPlan ?? latestPlan).unpaidFrom === 'retries_exhausted';
   return isQuiet && nextRetryAt !== null ? status : 'UNPAID';

@@ -2,9 +2,9 @@ import { addTrial, formatInstant } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import { entryEvents, next } from './change.ts';
 import type { Change } from './change.ts';
-import type { CancelCommand, EditCommand, UnpauseCommand } from './commands.ts';
+import type { CancelCommand, EditCommand, PauseCommand, UnpauseCommand } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
-import { earliestAttemptAt } from './state.ts';
+import { cancelAt, earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
@@ -56,10 +56,40 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
+  if (command.atPeriodEnd === true) return scheduleEnd(state, now);
   // An operator may send the command without a reason.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
   return end(state, reason, now, 'the merchant asked for it');
+}
+
+function scheduleEnd(state: SubscriptionState, now: number): Change {
+  const scheduled = { ...state, cancelAtPeriodEnd: true };
+  const after = next(
+    state,
+    { cancelAtPeriodEnd: true },
+    {
+      at: now,
+      what: `cancelled at ${formatInstant(cancelAt(scheduled) ?? now)}`,
+      why: 'the merchant asked for it',
+    },
+  );
+  return { state: after, events: [], effects: {} };
+}
+
+/** Withdraws a cancellation at the end of the period. The calendar goes on as if there had been none. */
+export function applyResume(state: SubscriptionState, now: number): Change {
+  const entry = { at: now, what: 'cancellation withdrawn', why: 'the merchant asked for it' };
+  return {
+    state: next(state, { cancelAtPeriodEnd: false }, entry),
+    events: [],
+    effects: {},
+  };
+}
+
+/** Ends a subscription that was cancelled at the end of its period. */
+export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
+  return end(state, 'cancelled', now, 'it was cancelled at the end of its period');
 }
 
 /** Ends a subscription whose checkout was not completed in time. */
@@ -88,12 +118,17 @@ function end(state: SubscriptionState, reason: EndReason, now: number, why: stri
   };
 }
 
-export function applyPause(state: SubscriptionState, now: number): Change {
+export function applyPause(
+  state: SubscriptionState,
+  { resumeAt }: PauseCommand,
+  now: number,
+): Change {
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
+  const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const after = next(
     state,
-    { status: 'PAUSED', owed },
-    { at: now, what: 'paused', why: 'the merchant asked for it' },
+    { status: 'PAUSED', owed, ...(resumeAt === undefined ? {} : { resumeAt }) },
+    { at: now, what: `paused${until}`, why: 'the merchant asked for it' },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
@@ -104,8 +139,9 @@ export function applyPause(state: SubscriptionState, now: number): Change {
  */
 export function applyUnpause(
   state: SubscriptionState,
-  { newNextPaymentAt }: UnpauseCommand,
+  { newNextPaymentAt }: Pick<UnpauseCommand, 'newNextPaymentAt'>,
   now: number,
+  why = 'the merchant asked for it',
 ): Change {
   // If the open attempt is declined later, its cycle is retried at `newNextPaymentAt`.
   const owed =
@@ -114,12 +150,14 @@ export function applyUnpause(
       : state.owed;
   const after = next(
     state,
-    { status: 'ACTIVE', anchorAt: newNextPaymentAt, nextIndex: 0, owed },
     {
-      at: now,
-      what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`,
-      why: 'the merchant asked for it',
+      status: 'ACTIVE',
+      anchorAt: newNextPaymentAt,
+      nextIndex: 0,
+      owed,
+      ...(state.resumeAt === undefined ? {} : { resumeAt: null }),
     },
+    { at: now, what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`, why },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }

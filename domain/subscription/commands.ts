@@ -11,6 +11,7 @@ export type Command =
   | CancelCommand
   | PauseCommand
   | UnpauseCommand
+  | ResumeCommand
   | ManualRetryCommand
   | CompleteCheckoutCommand
   | ReplacePaymentMethodCommand;
@@ -32,10 +33,20 @@ export interface CancelCommand {
   commandId: string;
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
+  /** The subscription ends with the period that is paid, or with its trial. Absent: at once. */
+  atPeriodEnd?: boolean | undefined;
 }
 
 export interface PauseCommand {
   kind: 'pause';
+  commandId: string;
+  /** The pause ends then, as an unpause with that date. Absent: it ends with an unpause. */
+  resumeAt?: number | undefined;
+}
+
+/** Withdraws a cancellation at the end of the period. */
+export interface ResumeCommand {
+  kind: 'resume';
   commandId: string;
 }
 

@@ -1,4 +1,4 @@
-import { calendarDate, earliestAttemptAt, quietRetryAt } from './state.ts';
+import { calendarDate, cancelAt, earliestAttemptAt, quietRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** The next step of the billing schedule. */
@@ -10,6 +10,10 @@ export type Step =
   | { do: 'chargeCycle'; dueAt: number }
   | { do: 'retryAutomatically' }
   | { do: 'liftCooldown' }
+  /** End the subscription that was cancelled at the end of its period. */
+  | { do: 'endPeriod' }
+  /** End the pause and charge at `at`. */
+  | { do: 'endPause'; at: number }
   /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }
   | Wait;
@@ -77,8 +81,18 @@ function dueSteps(state: SubscriptionState): DueStep[] {
       step: { do: 'expireCheckout' },
     });
   }
-  const quietAt = quietRetryAt(state);
-  if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && quietAt === null) {
+  const endAt = cancelAt(state);
+  if (endAt !== null) {
+    all.push({ at: endAt, reason: 'cancelled, the period ends', step: { do: 'endPeriod' } });
+  }
+  const pauseEndAt = resumeAt(state);
+  if (pauseEndAt !== null) {
+    const step = { do: 'endPause', at: pauseEndAt } as const;
+    all.push({ at: pauseEndAt, reason: 'the pause ends', step });
+  }
+  const quietAt = endAt === null ? quietRetryAt(state) : null;
+  const isCharged = endAt === null && quietAt === null;
+  if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && isCharged) {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
     all.push({

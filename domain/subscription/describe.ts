@@ -1,6 +1,6 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
-import { cycleAmountMinor, nextPaymentAt, quietRetryAt } from './state.ts';
+import { cancelAt, cycleAmountMinor, nextPaymentAt, quietRetryAt, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** A signal that changed nothing, because its argument is invalid or the status does not allow it. */
@@ -66,6 +66,9 @@ function sentence(state: SubscriptionState): string {
   if (state.openAttempt && state.openAttempt.lookups > 0) {
     return 'a payment was sent and its outcome is not known yet; the gateway is asked until it is known';
   }
+  const endAt = cancelAt(state);
+  if (endAt !== null) return `cancelled; nothing is charged, and it ends on ${toMinute(endAt)}`;
+  const pauseEndAt = resumeAt(state);
   const nextAt = nextPaymentAt(state);
   const when = nextAt === null ? '' : toMinute(nextAt);
   const cycle = state.cyclesCharged + 1;
@@ -87,7 +90,9 @@ function sentence(state: SubscriptionState): string {
         nextAt === null ? 'no automatic retry is planned' : `the next retry is on ${when}`
       }`;
     case 'PAUSED':
-      return 'nothing is charged until it is unpaused';
+      return pauseEndAt === null
+        ? 'nothing is charged until it is unpaused'
+        : `nothing is charged until it is unpaused, or until ${toMinute(pauseEndAt)}`;
     case 'ENDED':
       return `ended (${state.endReason ?? 'no reason recorded'})`;
   }

@@ -1,6 +1,7 @@
 import { isIntervalUnit, INTERVAL_UNITS } from '../calendar.ts';
 import { currencyOf } from '../currencies.ts';
 import { isAmountMinor } from '../money.ts';
+import { UNPAID_FROM } from '../retry-plan.ts';
 import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -139,7 +140,11 @@ const STATE = object({
       dueAt: instant,
       attempts: count,
       retryPlan: orNull(
-        object({ delaysMs: listOf(count), afterExhausted: oneOf(['stay_unpaid', 'end']) }),
+        object({
+          delaysMs: listOf(count),
+          afterExhausted: oneOf(['stay_unpaid', 'end']),
+          unpaidFrom: orAbsent(oneOf(UNPAID_FROM)),
+        }),
       ),
       retriesUsed: count,
       automaticAttemptsAt: listOf(instant),
@@ -161,6 +166,8 @@ const STATE = object({
     }),
   ),
   cooldownUntilAt: orNull(instant),
+  cancelAtPeriodEnd: orAbsent(flag),
+  resumeAt: orAbsent(orNull(instant)),
   testClockId: orNull(text),
   jitterMs: orAbsent(count),
   log: listOf(object({ at: instant, what: text, why: text })),

@@ -115,6 +115,10 @@ export interface SubscriptionState {
   openAttempt: OpenAttempt | null;
   /** A manual retry is refused before this instant; null without a cooldown. */
   cooldownUntilAt: number | null;
+  /** True if the merchant cancelled it at the end of its period. Only TRIALING and ACTIVE. Absent: false. */
+  cancelAtPeriodEnd?: boolean;
+  /** The instant at which a pause ends by itself. Absent or null: it does not. */
+  resumeAt?: number | null;
   testClockId: string | null;
   /** The delay of each charge after its calendar date, in ms. Absent: no delay. */
   jitterMs?: number;
@@ -157,10 +161,27 @@ export function quietRetryAt({ status, owed, openAttempt }: SubscriptionState): 
 }
 
 /**
+ * Returns the end of the paid period, or of the trial, if the subscription was cancelled for that instant;
+ * else null. Rule: D-§4.
+ */
+export function cancelAt(state: SubscriptionState): number | null {
+  const isLiving = state.status === 'TRIALING' || state.status === 'ACTIVE';
+  if (!isLiving || state.cancelAtPeriodEnd !== true) return null;
+  return state.currentPeriodEndAt ?? calendarDate(state, state.nextIndex);
+}
+
+/** Returns the instant at which a paused subscription goes on by itself; else null. Rule: D-§4. */
+export function resumeAt(state: SubscriptionState): number | null {
+  return state.status === 'PAUSED' ? (state.resumeAt ?? null) : null;
+}
+
+/**
  * Returns, by status, the trial's end, the next due date, the next automatic retry or null. While a declined
- * cycle is retried in TRIALING or ACTIVE: the next automatic retry. Rules: D-34, D-30.
+ * cycle is retried in TRIALING or ACTIVE: the next automatic retry. Null if it ends with its period. Rules:
+ * D-34, D-30.
  */
 export function nextPaymentAt(state: SubscriptionState): number | null {
+  if (cancelAt(state) !== null) return null;
   if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
     return quietRetryAt(state) ?? calendarDate(state, state.nextIndex);
   }

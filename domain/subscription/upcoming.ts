@@ -1,5 +1,11 @@
 import { firstIndexAfter } from '../calendar.ts';
-import { calendarDate, cycleAmountMinor, quietRetryAt, remainingCycleCount } from './state.ts';
+import {
+  calendarDate,
+  cancelAt,
+  cycleAmountMinor,
+  quietRetryAt,
+  remainingCycleCount,
+} from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {
@@ -13,7 +19,7 @@ export interface UpcomingCharge {
 /**
  * Returns at most `limit` charges after `now` (the subscription's own time), as if every charge succeeded and
  * no command changed the subscription. Dates that pass before a declined cycle is paid are not charged, so
- * they are not returned. Empty in CREATED, PAUSED and ENDED. Rules: D-§7, D-§4.
+ * they are not returned. Empty in CREATED, PAUSED and ENDED, and if the subscription ends with its period. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
   state: SubscriptionState,
@@ -22,6 +28,7 @@ export function upcomingCharges(
 ): UpcomingCharge[] {
   const { status, owed, terms } = state;
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
+  if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
   const isRetried = status === 'UNPAID' || quietRetryAt(state) !== null;
   const firstIndex = isRetried ? indexAfterRecovery(state, now) - 1 : state.nextIndex;

@@ -4,10 +4,10 @@ import type { Currency, CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
-import type { Command, EditCommand } from './commands.ts';
+import type { CancelCommand, Command, EditCommand } from './commands.ts';
 import { editsNothing, intervalProblems } from './edit-problems.ts';
 import type { EditFields } from './edit-problems.ts';
-import { calendarDate, earliestAttemptAt } from './state.ts';
+import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
 import type { SubscriptionState, SubscriptionStatus } from './state.ts';
 
 export type Decision = { ok: true } | Refusal;
@@ -29,18 +29,24 @@ const ALLOWED: Decision = { ok: true };
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   switch (command.kind) {
     case 'cancel':
-      return command.reason === 'checkout_cancelled'
-        ? validateCheckoutCancel(state, now)
-        : allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+      return validateCancel(state, command, now);
+    case 'resume':
+      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE'], 'resumed'), () =>
+        cancelAt(state) === null
+          ? refuse('operation_not_allowed', 'The subscription is not cancelled.')
+          : ALLOWED,
+      );
     case 'pause':
-      return allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused');
+      return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'paused'), () =>
+        ifAllowed(notCancelled(state), () =>
+          command.resumeAt === undefined
+            ? ALLOWED
+            : chargeDate(state, 'resumeAt', command.resumeAt, now),
+        ),
+      );
     case 'unpause':
       return ifAllowed(allowedIn(state, ['PAUSED'], 'unpaused'), () =>
-        ifAllowed(futureDate('newNextPaymentDate', command.newNextPaymentAt, now), () =>
-          ifAllowed(withinAttemptCap(state, command.newNextPaymentAt), () =>
-            withinHorizon(state, { newNextPaymentAt: command.newNextPaymentAt }),
-          ),
-        ),
+        chargeDate(state, 'newNextPaymentDate', command.newNextPaymentAt, now),
       );
     case 'edit':
       return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'edited'), () =>
@@ -67,6 +73,38 @@ export function validateOneTimeCharge(state: SubscriptionState): Decision {
     state.paymentMethodId === null
       ? refuse('operation_not_allowed', 'The subscription has no saved payment method.')
       : ALLOWED,
+  );
+}
+
+function validateCancel(
+  state: SubscriptionState,
+  { reason, atPeriodEnd }: CancelCommand,
+  now: number,
+): Decision {
+  if (reason === 'checkout_cancelled') return validateCheckoutCancel(state, now);
+  if (atPeriodEnd !== true) {
+    return allowedIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+  }
+  const what = 'cancelled at the end of its period';
+  return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE'], what), () => notCancelled(state));
+}
+
+function notCancelled(state: SubscriptionState): Decision {
+  const at = cancelAt(state);
+  return at === null
+    ? ALLOWED
+    : refuse(
+        'operation_not_allowed',
+        `The subscription is cancelled and ends at ${formatInstant(at)}. It can be resumed until then.`,
+      );
+}
+
+/** Decides whether a pause may end with a charge at `at`. Rules: D-§4, D-30. */
+function chargeDate(state: SubscriptionState, field: string, at: number, now: number): Decision {
+  return ifAllowed(futureDate(field, at, now), () =>
+    ifAllowed(withinAttemptCap(state, field, at), () =>
+      withinHorizon(state, { newNextPaymentAt: at }),
+    ),
   );
 }
 
@@ -140,16 +178,16 @@ function attemptOnDate(state: SubscriptionState, at: number): Decision {
       `The payment method was declined (${owed.lastDeclineCode}) and is not charged again. The payer has to replace it.`,
     );
   }
-  return withinAttemptCap(state, at);
+  return withinAttemptCap(state, 'newNextPaymentDate', at);
 }
 
 /** Allowed if an attempt on the owed cycle at `at` is at most the 15th in 30 days. Rule: D-30. */
-function withinAttemptCap(state: SubscriptionState, at: number): Decision {
+function withinAttemptCap(state: SubscriptionState, field: string, at: number): Decision {
   const earliestAt = earliestAttemptAt(state);
   return at >= earliestAt
     ? ALLOWED
     : badRequest(
-        `newNextPaymentDate must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
+        `${field} must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
       );
 }
 

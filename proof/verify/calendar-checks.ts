@@ -6,10 +6,10 @@ const had = (kinds: string): string => `exists (
     and c.subscription_id = s.id and c.kind in (${kinds}))`;
 
 /**
- * SQL that is true for a subscription whose dates never changed: it had no edit, no unpause and no retry,
+ * SQL that is true for a subscription whose dates never changed: it had no edit, no pause and no retry,
  * because after a retry dates may be skipped.
  */
-const KEEPS_DATES = `not ${had(`'edit', 'unpause'`)} and not exists (
+const KEEPS_DATES = `not ${had(`'edit', 'pause', 'unpause'`)} and not exists (
   select from payment_intent ri join payment_attempt ra
     on ra.merchant_id = ri.merchant_id and ra.intent_id = ri.id
   where ri.merchant_id = s.merchant_id and ri.subscription_id = s.id

@@ -9,6 +9,12 @@ const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 /** SQL for the allowed lateness: longer than a process needs to restart, plus the jitter of renewals. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
+const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
+
+/** SQL for the instant in epoch ms at \`path\`, in UTC. */
+const instantAt = (path: string): string =>
+  `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
+
 /** SQL for a subscription with a declined cycle. In TRIALING and ACTIVE only while a retry is planned. */
 const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
 
@@ -24,7 +30,7 @@ export const subscriptionChecks: readonly Check[] = [
     wrong: `select format('%s is %s and cycle %s was due at %s', id, status, cycles_charged + 1, ${DUE_AT}) as wrong
       from subscription
       where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null
-        and state->'owed'->>'nextRetryAt' is null and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
+        and state->'owed'->>'nextRetryAt' is null and not ${ENDS_WITH_PERIOD} and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,
@@ -35,6 +41,24 @@ export const subscriptionChecks: readonly Check[] = [
       where ${IS_RETRIED} and state->>'openAttempt' is null
         and to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0) at time zone 'UTC'
           < ${OWN_NOW} - (${LATE})`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from subscription where status in ('TRIALING', 'ACTIVE')`,
+    wrong: `select format('%s is %s, but it was cancelled at the end of its period, %s', id, status,
+        to_timestamp((state->>'currentPeriodEndAt')::bigint / 1000.0)) as wrong
+      from subscription
+      where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null and ${ENDS_WITH_PERIOD}
+        and coalesce(${instantAt(`state->>'currentPeriodEndAt'`)}, ${DUE_AT}) < ${OWN_NOW} - (${LATE})`,
+  },
+  {
+    invariant: 2,
+    counted: `select count(*) as n from subscription where status in ('PAUSED', 'ACTIVE')`,
+    wrong: `select format('%s is PAUSED, but its pause was to end at %s', id,
+        to_timestamp((state->>'resumeAt')::bigint / 1000.0)) as wrong
+      from subscription
+      where status = 'PAUSED' and state->>'openAttempt' is null
+        and ${instantAt(`state->>'resumeAt'`)} < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,

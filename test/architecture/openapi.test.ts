@@ -99,6 +99,7 @@ describe('the OpenAPI document', () => {
       'POST /payments/create-intent',
       'POST /payments/merchant/refund',
       'POST /subscription/merchant/pause',
+      'POST /subscription/merchant/resume',
       'POST /test-clock/advance',
       'POST /test-clock/create',
       'POST /test-helpers/decline-next',

@@ -224,6 +224,25 @@ const DAMAGES: Damage[] = [
     found: [/^2: sub_\w+ is UNPAID and its retry was due at 2027-03-02 /],
   },
   {
+    name: 'a cancelled subscription that outlives its period',
+    damage: `update subscription set state = jsonb_set(${STATE_OF('currentPeriodEndAt', '1801440000000')},
+      '{cancelAtPeriodEnd}', 'true') where id = ${PAYING}`,
+    undo: `update subscription set state = ${STATE_OF('currentPeriodEndAt', '1809129600000')}
+      - 'cancelAtPeriodEnd' where id = ${PAYING}`,
+    found: [/^2: sub_\w+ is ACTIVE, but it was cancelled at the end of its period, 2027-02-01 /],
+  },
+  {
+    name: 'a pause that outlives its date',
+    damage: `update subscription set status = 'PAUSED', state = jsonb_set(
+      ${STATE_OF('status', '"PAUSED"')}, '{resumeAt}', '1801440000000') where id = ${UNPAID}`,
+    undo: `update subscription set status = 'UNPAID', state = ${STATE_OF('status', '"UNPAID"')}
+      - 'resumeAt' where id = ${UNPAID}`,
+    found: [
+      /^2: sub_\w+ is PAUSED, but its pause was to end at 2027-02-01 /,
+      /^8: sub_\w+ is PAUSED, but its last event says UNPAID$/,
+    ],
+  },
+  {
     name: 'a gap in the cycle numbers',
     damage: `update payment_intent set cycle_number = 9 where id = ${SECOND_PAID}`,
     undo: `update payment_intent set cycle_number = 2 where subscription_id = ${PAYING} and cycle_number = 9`,

@@ -76,6 +76,8 @@ export class LifeInDoubt extends Simulation {
   private backoffUntil = 0;
   private readonly watches: LateChargeWatch[] = [];
   private isPaused = false;
+  /** True from a cancellation at the end of the period until it is withdrawn. */
+  private endsWithPeriod = false;
   private agreedMinor = this.state.terms.amountMinor;
   private manualRetryAt = -Infinity;
   /** When a charge must begin because of an unpause or a new payment method. */
@@ -110,18 +112,19 @@ export class LifeInDoubt extends Simulation {
     const { notBefore } = this;
     switch (command.kind) {
       case 'cancel':
-        this.cancelledAt = this.now;
+        if (command.atPeriodEnd === true) this.endsWithPeriod = true;
+        else this.cancelledAt = this.now;
+        this.requiredChargeAt = null;
+        break;
+      case 'resume':
+        this.endsWithPeriod = false;
         break;
       case 'pause':
         this.isPaused = true;
         this.requiredChargeAt = null;
         break;
       case 'unpause':
-        this.isPaused = false;
-        this.hasUnpaused = true;
-        this.requiredChargeAt = command.newNextPaymentAt;
-        notBefore.scheduled = command.newNextPaymentAt;
-        notBefore.automatic_retry = command.newNextPaymentAt;
+        this.expectChargeAt(command.newNextPaymentAt);
         break;
       case 'replacePaymentMethod':
         // The owed cycle is charged with the new method at once, or after the open attempt is declined.
@@ -145,6 +148,19 @@ export class LifeInDoubt extends Simulation {
       case 'completeCheckout':
         break;
     }
+  }
+
+  /** After a pause, one charge must begin at `at` and none before. */
+  private expectChargeAt(at: number): void {
+    this.isPaused = false;
+    this.hasUnpaused = true;
+    this.requiredChargeAt = at;
+    this.notBefore = { scheduled: at, automatic_retry: at };
+  }
+
+  protected override take(step: Parameters<Simulation['take']>[0]): void {
+    if (step.do === 'endPause') this.expectChargeAt(step.at);
+    super.take(step);
   }
 
   /** A manual retry is accepted only without an open attempt, 4 h after the last one. Rule: D-31. */
@@ -263,7 +279,7 @@ export class LifeInDoubt extends Simulation {
     const { status, terms } = this.state;
     must(this.open === null, 'an attempt begins only after the last one is settled');
     must(
-      this.cancelledAt === null && !this.isPaused,
+      this.cancelledAt === null && !this.endsWithPeriod && !this.isPaused,
       'no attempt begins after a cancel or a pause',
     );
     const isQuiet =
@@ -401,6 +417,9 @@ export class LifeInDoubt extends Simulation {
 }
 
 function nameOf(command: Command): string {
+  if (command.kind === 'cancel' && command.atPeriodEnd === true) {
+    return 'cancel at the end of the period';
+  }
   if (command.kind !== 'edit') return command.kind;
   if (command.interval !== undefined) return 'edit of the interval';
   if (command.newNextPaymentAt !== undefined) return 'edit of the date';

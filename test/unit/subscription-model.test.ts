@@ -5,6 +5,7 @@ import type { Command } from '../../domain/subscription/commands.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { describe as inWords } from '../../domain/subscription/describe.ts';
 import {
+  cancelAt,
   nextPaymentAt,
   quietRetryAt,
   remainingCycleCount,
@@ -50,7 +51,8 @@ type Move =
   /** Runs to the next instant at which work is due, and does that work. */
   | { waitFor: 'next' }
   | { command: Exclude<Command['kind'], 'edit' | 'unpause' | 'cancel'> }
-  | { cancel: 'cancelled' | 'checkout_cancelled' }
+  | { pauseForMs: number }
+  | { cancel: 'cancelled' | 'checkout_cancelled' | 'at_period_end' }
   | { unpauseInMs: number }
   | { edit: EditFields; inMs?: number };
 
@@ -80,8 +82,15 @@ function make(simulation: LifeInDoubt, move: Move): void {
   else if ('finding' in move) simulation.settleReview(move.finding);
   else if ('waitMs' in move) simulation.runTo(simulation.now + move.waitMs);
   else if ('waitFor' in move) runToNext(simulation);
-  else if ('cancel' in move) simulation.command('cancel', { reason: move.cancel });
-  else if ('unpauseInMs' in move) {
+  else if ('cancel' in move) {
+    const fields =
+      move.cancel === 'at_period_end'
+        ? ({ reason: 'cancelled', atPeriodEnd: true } as const)
+        : { reason: move.cancel };
+    simulation.command('cancel', fields);
+  } else if ('pauseForMs' in move) {
+    simulation.command('pause', { resumeAt: simulation.now + move.pauseForMs });
+  } else if ('unpauseInMs' in move) {
     simulation.command('unpause', { newNextPaymentAt: simulation.now + move.unpauseInMs });
   } else if ('edit' in move) {
     const newDate = move.inMs === undefined ? {} : { newNextPaymentAt: simulation.now + move.inMs };
@@ -138,6 +147,8 @@ const moves: fc.Arbitrary<Move> = weighted<Move>(
   [2, of<Move>({ command: 'replacePaymentMethod' })],
   [5, of<Move>({ command: 'manualRetry' })],
   [2, of<Move>({ command: 'pause' })],
+  [2, fc.oneof(hoursMs, daysMs).map((pauseForMs) => ({ pauseForMs }))],
+  [2, of<Move>({ cancel: 'at_period_end' }, { command: 'resume' }, { command: 'resume' })],
   [4, fc.oneof(secondsMs, hoursMs, daysMs).map((unpauseInMs) => ({ unpauseInMs }))],
   [2, fc.oneof(hoursMs, daysMs).map((inMs) => ({ edit: {}, inMs }))],
   [2, fc.integer({ min: 101, max: 9_999 }).map((newAmountMinor) => ({ edit: { newAmountMinor } }))],
@@ -203,6 +214,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
       // A charge that was in doubt at the edit was declined; its retry comes first.
       quietRetryAt(state) !== null ||
+      cancelAt(state) !== null ||
       simulation.now >= simulation.setDateAt ||
       nextPaymentAt(state) === simulation.setDateAt,
     'ENDED without an open attempt has no wake-up':
@@ -278,6 +290,9 @@ const SITUATIONS = [
       'replacePaymentMethod refused',
     ].map((what) => `${what} while ${phase}`),
   ),
+  'cancel at the end of the period accepted while sent',
+  'cancel at the end of the period accepted while in review',
+  'resume accepted while sent',
   'cancel accepted while unsent',
   ...['checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method'].flatMap((trigger) =>
     ['succeeded', 'declined', 'unknown', 'review'].map((outcome) => `${trigger} ${outcome}`),

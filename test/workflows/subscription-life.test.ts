@@ -169,6 +169,42 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
+  test('goes on by itself after a pause with a date, and ends with its period when cancelled so [D-§4]', async ({
+    env,
+  }) => {
+    const ref = await subscribe(env, { terms: { cycleCount: 5 } });
+    const before = (await env.events(ref)).length;
+    const resumeAt = (await env.server.currentTimeMs()) + 70 * DAY;
+    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}`, resumeAt } as const;
+    await env.workflows.execute(ref, pause);
+    await sleepUntilPaid(env, ref, 71 * DAY, 2);
+    const cancel = {
+      kind: 'cancel',
+      commandId: `cancel:${ref.subscriptionId}`,
+      reason: 'cancelled',
+      atPeriodEnd: true,
+    } as const;
+    await env.workflows.execute(ref, cancel);
+    const { currentPeriodEndAt } = await env.state(ref);
+    await env.server.sleep(31 * DAY);
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ENDED'), {
+      timeout: 30_000,
+    });
+    const told = (await env.events(ref)).slice(before);
+    expect(told.map(({ eventType }) => eventType)).toEqual([
+      'subscription.paused',
+      'subscription.active',
+      'intent.created',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    const seconds = (at: unknown) => Math.round(Number(at) / 10_000);
+    expect(seconds(told[1]?.['eventTime'])).toBe(seconds(resumeAt));
+    expect(seconds(told[5]?.['eventTime'])).toBe(seconds(currentPeriodEndAt));
+    await expectNothingFurther(env, ref);
+  });
+
   test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
     env,
   }) => {

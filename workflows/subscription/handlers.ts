@@ -41,12 +41,23 @@ const COMMANDS: readonly CommandMessages[] = [
   },
   {
     kind: 'cancel',
-    update: 'End the subscription at once',
-    signal: WITHOUT_FIELDS,
+    update: 'End the subscription at once, or with atPeriodEnd: true at the end of its period',
+    signal: {
+      description: 'As the update: nothing, or { "atPeriodEnd": true }',
+      takesFields: true,
+    },
   },
   {
     kind: 'pause',
-    update: 'Charge nothing until unpause',
+    update: 'Charge nothing until unpause, or until resumeAt (epoch ms)',
+    signal: {
+      description: 'As the update: nothing, or { "resumeAt": <epoch ms> }',
+      takesFields: true,
+    },
+  },
+  {
+    kind: 'resume',
+    update: 'Withdraw the cancellation at the end of the period',
     signal: WITHOUT_FIELDS,
   },
   {

@@ -52,6 +52,8 @@ export class Steps {
         run.adopt(applyCooldownEnd(run.state));
         return;
       case 'expireCheckout':
+      case 'endPeriod':
+      case 'endPause':
       case 'chargeCycle':
       case 'retryAutomatically': {
         const newId = () => newIntentId(run.clock.realNow);

@@ -5,9 +5,13 @@ import { listCustomers, listSubscriptions } from '../../../db/repositories/lists
 import { listPaymentMethods } from '../../../db/repositories/customers/payment-methods.ts';
 import type { SavedMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { newId } from '../../../domain/ids.ts';
-import { nextPaymentAt, SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
+import {
+  cancelAt,
+  nextPaymentAt,
+  SUBSCRIPTION_STATUSES,
+} from '../../../domain/subscription/state.ts';
 import { epochMs, EXTENSION, id, page } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { notFound, ok, withoutNulls } from '../../answers.ts';
 import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import { customerDetails } from '../../customer-details.ts';
 import { inTransaction } from '../../idempotency.ts';
@@ -183,7 +187,7 @@ export const getCustomerState = route({
   description:
     'The newest 100 subscriptions with their status and the end of the paid period, and the payment methods ' +
     'that can be charged. A customer has paid until the latest `currentPeriodEnd`. A trial lasts until ' +
-    '`nextPaymentDate`.',
+    '`nextPaymentDate`, or until `cancelAt`.',
   isExtension: true,
   params: { customerId: customerIdParam },
   answer: {
@@ -196,6 +200,9 @@ export const getCustomerState = route({
             subscriptionId: id('sub', 'subscription'),
             status: z.enum(SUBSCRIPTION_STATUSES),
             currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable(),
+            cancelAt: epochMs(
+              'When it ends, because it was cancelled at the end of its period. Absent: it was not.',
+            ).optional(),
             nextPaymentDate: epochMs('As in the read operation of the subscription.').nullable(),
           }),
         )
@@ -236,6 +243,7 @@ export const getCustomerState = route({
         status,
         currentPeriodEnd: state.currentPeriodEndAt,
         nextPaymentDate: nextPaymentAt(state),
+        ...withoutNulls({ cancelAt: cancelAt(state) }),
       })),
       paymentMethods: methods
         .filter((method) => method.status === 'LIVE')

@@ -3,11 +3,11 @@ import { hasSubscription } from '../../../db/repositories/subscriptions/read.ts'
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
-import { dateTime, declineCode, declineMessage, nothing } from '../../answer-fields.ts';
+import { dateTime, declineCode, declineMessage, EXTENSION, nothing } from '../../answer-fields.ts';
 import { notFound, ok } from '../../answers.ts';
 import { executeCommand } from '../../commands.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, instant } from '../../fields.ts';
+import { idText, instant, optional } from '../../fields.ts';
 import type { Shape } from '../../fields.ts';
 import { withOutcome } from '../../idempotency.ts';
 import type { Execution } from '../../idempotency.ts';
@@ -40,17 +40,56 @@ export const cancelSubscription = route({
   summary: 'Cancel a subscription',
   description:
     'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
-    'made. The outcome of a charge that was already sent is still recorded, and its events are sent.',
+    'made. The outcome of a charge that was already sent is still recorded, and its events are sent. With ' +
+    '`atPeriodEnd: true`, allowed in TRIALING and ACTIVE, nothing is charged any more, and the subscription ' +
+    'ends at `currentPeriodEnd`, or with its trial. Until then it can be resumed.',
   idempotencyKey: 'listed',
-  body: subscriptionIdBody,
-  answer: { description: 'The subscription is ENDED.', ...done },
+  body: {
+    fields: {
+      subscriptionId,
+      atPeriodEnd: optional(z.boolean())
+        .meta(EXTENSION)
+        .describe('Whether the subscription ends with the period that is paid. Default: false.'),
+    },
+    examples: [
+      ...subscriptionIdBody.examples,
+      {
+        summary: 'At the end of the period',
+        value: { subscriptionId: SUBSCRIPTION_ID, atPeriodEnd: true },
+      },
+    ],
+  },
+  answer: {
+    description: 'The subscription is ENDED, or ends at the `cancelAt` of its read answer.',
+    ...done,
+  },
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({
       kind: 'cancel',
       commandId,
       reason: 'cancelled',
+      ...(call.body.atPeriodEnd === true ? { atPeriodEnd: true } : {}),
     })),
+});
+
+/** Rules: D-§4, D-16. */
+export const resumeSubscription = route({
+  operationId: 'resumeSubscription',
+  method: 'post',
+  path: '/subscription/merchant/resume',
+  tag: 'Subscriptions',
+  summary: 'Withdraw a cancellation at the end of the period',
+  description:
+    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing goes on as if it had not ' +
+    'been cancelled.',
+  isExtension: true,
+  idempotencyKey: 'honoured',
+  body: subscriptionIdBody,
+  answer: { description: 'The subscription does not end with its period.', ...done },
+  refusals,
+  handle: (call, deps) =>
+    withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
 });
 
 /** Rules: D-§4, D-16. */
@@ -61,14 +100,34 @@ export const pauseSubscription = route({
   tag: 'Subscriptions',
   summary: 'Pause a subscription',
   description:
-    'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused.',
+    'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused. With ' +
+    '`resumeAt` the pause ends at that instant, as an unpause with that date.',
   isExtension: true,
   idempotencyKey: 'honoured',
-  body: subscriptionIdBody,
+  body: {
+    fields: {
+      subscriptionId,
+      resumeAt: optional(instant).describe(
+        'Epoch milliseconds in the future. The pause ends then, and one charge is made. Without it, only an ' +
+          'unpause ends the pause.',
+      ),
+    },
+    examples: [
+      ...subscriptionIdBody.examples,
+      {
+        summary: 'Until a date',
+        value: { subscriptionId: SUBSCRIPTION_ID, resumeAt: 1_798_761_600_000 },
+      },
+    ],
+  },
   answer: { description: 'The subscription is PAUSED.', ...done },
   refusals,
   handle: (call, deps) =>
-    withCommand(call, deps, ({ commandId }) => ({ kind: 'pause', commandId })),
+    withCommand(call, deps, ({ commandId }) => ({
+      kind: 'pause',
+      commandId,
+      ...(call.body.resumeAt === undefined ? {} : { resumeAt: call.body.resumeAt }),
+    })),
 });
 
 /** The workflow checks that the date is after the subscription's own time. Rules: IF-4.8, D-§4, D-16. */

@@ -2,9 +2,11 @@ import { z } from 'zod';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
 import {
+  cancelAt,
   END_REASONS,
   nextPaymentAt,
   remainingCycleCount,
+  resumeAt,
   SUBSCRIPTION_STATUSES,
 } from '../../../domain/subscription/state.ts';
 import {
@@ -41,11 +43,15 @@ export const SubscriptionAnswer = z
     status: z.enum(SUBSCRIPTION_STATUSES),
     nextPaymentDate: epochMs(
       'In TRIALING the end of the trial, in ACTIVE the next due date, in UNPAID the next automatic ' +
-        'attempt. Else null.',
+        'attempt. Null in the other statuses, and if it ends with its period.',
     )
       .nullable()
       .meta(EXTENSION),
     currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable().meta(EXTENSION),
+    cancelAt: epochMs('When it ends, because it was cancelled at the end of its period.')
+      .optional()
+      .meta(EXTENSION),
+    resumeAt: epochMs('When the pause ends by itself.').optional().meta(EXTENSION),
     endReason: z
       .enum(END_REASONS)
       .optional()
@@ -95,6 +101,8 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
     nextPaymentDate: nextPaymentAt(state),
     currentPeriodEnd: state.currentPeriodEndAt,
     ...withoutNulls({
+      cancelAt: cancelAt(state),
+      resumeAt: resumeAt(state),
       endReason: state.endReason,
       description: view.description,
       upfrontAmount: terms.upfrontAmountMinor,

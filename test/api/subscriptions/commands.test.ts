@@ -48,6 +48,16 @@ const COMMANDS: CommandCase[] = [
   },
   {
     rules: 'D-§4',
+    path: '/subscription/merchant/cancel',
+    kind: 'cancel',
+    allowed: ['TRIALING', 'ACTIVE'],
+    done: 'cancelled at the end of its period',
+    body: { atPeriodEnd: true },
+    required: 'subscriptionId: is required',
+    success: EMPTY,
+  },
+  {
+    rules: 'D-§4',
     path: '/subscription/merchant/pause',
     kind: 'pause',
     allowed: ['TRIALING', 'ACTIVE', 'UNPAID'],

@@ -1,0 +1,137 @@
+import { expect } from 'vitest';
+import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { expectError } from '../../support/answers.ts';
+import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
+
+/** A cancellation at the end of the period, its withdrawal, and a pause with an end, over HTTP. */
+
+const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
+
+const post = (api: ApiEnvironment, command: string, body: object) =>
+  api.call('POST', `/subscription/merchant/${command}`, { body });
+
+test('a cancellation at the end of the period shows the end, and a resume withdraws it [D-§4, IF-4.7]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const { subscriptionId } = subscription;
+  const before = await readSubscription(api, subscription);
+  const cancelled = await post(api, 'cancel', { subscriptionId, atPeriodEnd: true });
+  expect([cancelled.status, cancelled.text]).toEqual([200, '{}']);
+  const { currentPeriodEnd } = before;
+  expect(await readSubscription(api, subscription)).toEqual({
+    ...before,
+    nextPaymentDate: null,
+    cancelAt: currentPeriodEnd,
+  });
+  const customer = await api.call('GET', `/customer/${String(before['customerId'])}/state`);
+  expect(customer.json).toMatchObject({
+    subscriptions: [{ status: 'ACTIVE', currentPeriodEnd, cancelAt: currentPeriodEnd }],
+  });
+  const outlook = await api.call('GET', `/subscription/upcoming/${subscriptionId}`);
+  expect(outlook.json).toEqual({ data: [] });
+
+  const resumed = await post(api, 'resume', { subscriptionId });
+  expect([resumed.status, resumed.text]).toEqual([200, '{}']);
+  expect(await readSubscription(api, subscription)).toEqual(before);
+  expectError(
+    await post(api, 'resume', { subscriptionId }),
+    400,
+    'operation_not_allowed',
+    'The subscription is not cancelled.',
+  );
+});
+
+test('a trial that is cancelled at its end shows when it ends [D-§4]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'TRIALING');
+  const { subscriptionId } = subscription;
+  const { nextPaymentDate } = await readSubscription(api, subscription);
+  await post(api, 'cancel', { subscriptionId, atPeriodEnd: true });
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'TRIALING',
+    nextPaymentDate: null,
+    currentPeriodEnd: null,
+    cancelAt: nextPaymentDate,
+  });
+});
+
+test('a cancellation with atPeriodEnd false ends the subscription at once [IF-4.7]', async ({
+  api,
+}) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const { subscriptionId } = subscription;
+  await post(api, 'cancel', { subscriptionId, atPeriodEnd: false });
+  const ended = await readSubscription(api, subscription);
+  expect(ended).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+  expect(ended).not.toHaveProperty('cancelAt');
+});
+
+test.for([
+  ['CREATED', 400, 'operation_not_allowed', 'A subscription that is CREATED cannot be resumed.'],
+  ['PAUSED', 400, 'operation_not_allowed', 'A subscription that is PAUSED cannot be resumed.'],
+  ['ENDED', 400, 'operation_not_allowed', 'A subscription that is ENDED cannot be resumed.'],
+] as const)(
+  'a resume is refused while the subscription is %s [D-§4]',
+  async ([status, code, errorCode, text], { api }) => {
+    const { subscriptionId } = await subscriptionIn(api, status);
+    expectError(await post(api, 'resume', { subscriptionId }), code, errorCode, text);
+  },
+);
+
+test('a resume of a foreign subscription is answered as of an unknown one [D-21]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+  await post(api, 'cancel', { subscriptionId, atPeriodEnd: true });
+  const answers = [];
+  for (const [id, as] of [
+    [subscriptionId, api.other],
+    ['sub_0000000000000000000000', api.merchant],
+  ] as const) {
+    const body = { subscriptionId: id };
+    answers.push(await api.call('POST', '/subscription/merchant/resume', { body, as }));
+  }
+  expect(answers.map(({ status, text }) => [status, text])).toEqual([
+    [400, answers[0]!.text],
+    [400, answers[0]!.text],
+  ]);
+  expect(answers[0]!.json).toMatchObject({ errorCode: 'resource_not_found' });
+});
+
+test('a pause with a date shows when it ends, until an unpause [D-§4]', async ({ api }) => {
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const { subscriptionId } = subscription;
+  const paused = await post(api, 'pause', { subscriptionId, resumeAt: CHRISTMAS });
+  expect([paused.status, paused.text]).toEqual([200, '{}']);
+  expect(await readSubscription(api, subscription)).toMatchObject({
+    status: 'PAUSED',
+    nextPaymentDate: null,
+    resumeAt: CHRISTMAS,
+  });
+  const newNextPaymentDate = CHRISTMAS + 1_000;
+  expect((await post(api, 'unpause', { subscriptionId, newNextPaymentDate })).status).toBe(200);
+  const unpaused = await readSubscription(api, subscription);
+  expect(unpaused).toMatchObject({ status: 'ACTIVE', nextPaymentDate: newNextPaymentDate });
+  expect(unpaused).not.toHaveProperty('resumeAt');
+});
+
+test.for([
+  ['cancel', { atPeriodEnd: 'yes' }, 'atPeriodEnd: must be true or false'],
+  [
+    'pause',
+    { resumeAt: '2027-12-24' },
+    'resumeAt: must be epoch milliseconds before the year 2200',
+  ],
+  ['pause', { resumeAt: 0 }, 'resumeAt must lie in the future.'],
+] as const)(
+  'a %s with %j is refused and changes nothing [D-10, D-§4]',
+  async ([command, changes, text], { api }) => {
+    const subscription = await subscriptionIn(api, 'ACTIVE');
+    const before = await readSubscription(api, subscription);
+    const { subscriptionId } = subscription;
+    const answer = await post(api, command, { subscriptionId, ...changes });
+    expectError(answer, 400, 'bad_request', text);
+    expect(await readSubscription(api, subscription)).toEqual(before);
+  },
+);

@@ -1,0 +1,231 @@
+import { describe, expect, test } from 'vitest';
+import type { Terms } from '../../domain/subscription/state.ts';
+import { cancelAt, nextPaymentAt } from '../../domain/subscription/state.ts';
+import { describe as inWords } from '../../domain/subscription/describe.ts';
+import { wakeAt } from '../../domain/subscription/decide.ts';
+import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
+import { expectNothingFurther, Simulation } from '../support/simulation.ts';
+
+const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
+const at = (iso: string): number => Date.parse(iso);
+const FEB_10 = at('2026-02-10T00:00:00Z');
+
+/** 19.99 USD a month from 10 January. */
+function subscribed(terms: Partial<Terms> = {}): Simulation {
+  const simulation = new Simulation('2026-01-10T00:00:00Z', terms);
+  simulation.pay();
+  simulation.runTo('2026-01-20T00:00:00Z');
+  simulation.events.length = 0;
+  return simulation;
+}
+
+const sent = (simulation: Simulation) =>
+  simulation.sends
+    .slice(1)
+    .map(({ at: sentAt, cycleNumber }) => [new Date(sentAt).toISOString(), cycleNumber]);
+
+const cancel = (simulation: Simulation) =>
+  simulation.command('cancel', { reason: 'cancelled', atPeriodEnd: true }).decision;
+
+describe('a cancellation at the end of the period', () => {
+  test('charges nothing more, and ends the subscription with the paid period [D-§4]', () => {
+    const simulation = subscribed();
+    expect(cancel(simulation)).toEqual({ ok: true });
+    const { state } = simulation;
+    expect(state).toMatchObject({ status: 'ACTIVE', currentPeriodEndAt: FEB_10 });
+    expect([cancelAt(state), nextPaymentAt(state), wakeAt(state)]).toEqual([FEB_10, null, FEB_10]);
+    expect(upcomingCharges(state, 10, simulation.now)).toEqual([]);
+    expect(inWords(state)).toContain(
+      '**ACTIVE**: cancelled; nothing is charged, and it ends on 2026-02-10 00:00 UTC.',
+    );
+    expect(state.log.at(-1)).toMatchObject({ what: 'cancelled at 2026-02-10T00:00:00.000Z' });
+    simulation.runTo(FEB_10 - 1);
+    expect(simulation.state.status).toBe('ACTIVE');
+    simulation.runTo(FEB_10);
+    expect(simulation.state).toMatchObject({
+      status: 'ENDED',
+      endReason: 'cancelled',
+      cyclesCharged: 1,
+      currentPeriodEndAt: FEB_10,
+    });
+    expect(simulation.events).toEqual(['subscription.ended']);
+    expectNothingFurther(simulation);
+  });
+
+  test('ends a trial when the trial ends, uncharged [D-§4]', () => {
+    const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
+    expect(cancel(simulation)).toEqual({ ok: true });
+    expect(cancelAt(simulation.state)).toBe(at('2026-01-24T00:00:00Z'));
+    simulation.runTo('2026-01-24T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect([simulation.sends, simulation.events]).toEqual([[], ['subscription.ended']]);
+    expectNothingFurther(simulation);
+  });
+
+  test('is withdrawn by a resume, and billing goes on by the same calendar [D-§4]', () => {
+    const simulation = subscribed();
+    cancel(simulation);
+    simulation.runTo(FEB_10 - 1);
+    expect(simulation.command('resume', {}).decision).toEqual({ ok: true });
+    expect(nextPaymentAt(simulation.state)).toBe(FEB_10);
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-02-10T00:00:00.000Z', 2],
+      ['2026-03-10T00:00:00.000Z', 3],
+    ]);
+    expect(simulation.state.endReason).toBe('completed');
+    expectNothingFurther(simulation);
+  });
+
+  test('gives way to a cancellation at once [D-§4]', () => {
+    const simulation = subscribed();
+    cancel(simulation);
+    expect(simulation.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
+    expect(simulation.state.status).toBe('ENDED');
+    expectNothingFurther(simulation);
+  });
+
+  test.each(['a second one', 'a pause'])('refuses %s and names the end [D-§4]', (what) => {
+    const simulation = subscribed();
+    cancel(simulation);
+    const before = structuredClone(simulation.state);
+    const second =
+      what === 'a pause' ? simulation.command('pause', {}).decision : cancel(simulation);
+    expect(second).toEqual({
+      ok: false,
+      code: 'operation_not_allowed',
+      message:
+        'The subscription is cancelled and ends at 2026-02-10T00:00:00.000Z. It can be resumed until then.',
+    });
+    expect(simulation.state).toEqual(before);
+  });
+
+  test.each(['CREATED', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
+    'is refused while %s, as a resume is [D-§4]',
+    (status) => {
+      const simulation = new Simulation('2026-01-10T00:00:00Z');
+      if (status !== 'CREATED') simulation.pay();
+      if (status === 'UNPAID') simulation.replies.push(declined());
+      simulation.runTo(status === 'UNPAID' ? FEB_10 : simulation.now);
+      if (status === 'PAUSED') simulation.command('pause', {});
+      if (status === 'ENDED') simulation.command('cancel', { reason: 'cancelled' });
+      expect(simulation.state.status).toBe(status);
+      expect(cancel(simulation)).toEqual({
+        ok: false,
+        code: 'operation_not_allowed',
+        message: `A subscription that is ${status} cannot be cancelled at the end of its period.`,
+      });
+      expect(simulation.command('resume', {}).decision).toMatchObject({
+        ok: false,
+        message: `A subscription that is ${status} cannot be resumed.`,
+      });
+    },
+  );
+
+  test('refuses a resume of a subscription that was not cancelled [D-§4]', () => {
+    expect(subscribed().command('resume', {}).decision).toEqual({
+      ok: false,
+      code: 'operation_not_allowed',
+      message: 'The subscription is not cancelled.',
+    });
+  });
+
+  test('serves the period of a charge in doubt that succeeds [D-§4, D-34]', () => {
+    const simulation = subscribed();
+    simulation.replies.push({ kind: 'unknown' });
+    simulation.runTo(FEB_10);
+    expect(cancel(simulation)).toEqual({ ok: true });
+    simulation.runTo('2026-02-11T00:00:00Z');
+    const paidUntil = at('2026-03-10T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ACTIVE', currentPeriodEndAt: paidUntil });
+    simulation.runTo(paidUntil);
+    expect(simulation.state).toMatchObject({ status: 'ENDED', cyclesCharged: 2 });
+    expect(simulation.events).toEqual([
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    expectNothingFurther(simulation);
+  });
+
+  test('ends at once, without a retry, when a charge in doubt is declined [D-§4, D-30]', () => {
+    const simulation = subscribed();
+    simulation.replies.push({ kind: 'unknown' }, declined());
+    simulation.runTo(FEB_10);
+    cancel(simulation);
+    simulation.runTo('2026-02-11T00:00:00Z');
+    expect(simulation.state).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+    expect(simulation.events).toEqual(['intent.failed', 'subscription.ended']);
+    expectNothingFurther(simulation);
+  });
+});
+
+describe('a pause with a date', () => {
+  const MARCH_5 = at('2026-03-05T00:00:00Z');
+
+  test('ends on its date with one charge, which is the new anchor [D-§4]', () => {
+    const simulation = subscribed();
+    expect(simulation.command('pause', { resumeAt: MARCH_5 }).decision).toEqual({ ok: true });
+    expect([wakeAt(simulation.state), nextPaymentAt(simulation.state)]).toEqual([MARCH_5, null]);
+    expect(inWords(simulation.state)).toContain(
+      '**PAUSED**: nothing is charged until it is unpaused, or until 2026-03-05 00:00 UTC.',
+    );
+    simulation.runTo('2026-12-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-03-05T00:00:00.000Z', 2],
+      ['2026-04-05T00:00:00.000Z', 3],
+    ]);
+    expect(simulation.events).toEqual([
+      'subscription.paused',
+      'subscription.active',
+      'intent.success',
+      'subscription.cycle_charged',
+      'intent.success',
+      'subscription.cycle_charged',
+      'subscription.ended',
+    ]);
+    expectNothingFurther(simulation);
+  });
+
+  test('charges the owed cycle when one is owed [D-§4]', () => {
+    const simulation = subscribed();
+    simulation.replies.push(declined());
+    simulation.runTo(FEB_10);
+    simulation.command('pause', { resumeAt: MARCH_5 });
+    simulation.runTo('2026-03-31T00:00:00Z');
+    expect(sent(simulation)).toEqual([
+      ['2026-02-10T00:00:00.000Z', 2],
+      ['2026-03-05T00:00:00.000Z', 2],
+    ]);
+  });
+
+  test('is overridden by an unpause, also for the next pause [IF-4.8, D-§4]', () => {
+    const simulation = subscribed();
+    simulation.command('pause', { resumeAt: MARCH_5 });
+    simulation.command('unpause', { newNextPaymentAt: FEB_10 });
+    simulation.runTo(FEB_10);
+    simulation.command('pause', {});
+    expect(wakeAt(simulation.state)).toBeNull();
+    expectNothingFurther(simulation);
+  });
+
+  test('is refused when its date has passed or is no date [D-§4]', () => {
+    const simulation = subscribed();
+    const refused = (resumeAt: number) => simulation.command('pause', { resumeAt }).decision;
+    expect(refused(simulation.now)).toEqual({
+      ok: false,
+      code: 'bad_request',
+      message: 'resumeAt must lie in the future.',
+    });
+    expect(refused(1.5)).toMatchObject({ ok: false, code: 'bad_request' });
+    expect(simulation.state.status).toBe('ACTIVE');
+  });
+
+  test('ends when the subscription is cancelled [D-§4]', () => {
+    const simulation = subscribed();
+    simulation.command('pause', { resumeAt: MARCH_5 });
+    simulation.command('cancel', { reason: 'cancelled' });
+    expect(simulation.state.status).toBe('ENDED');
+    expectNothingFurther(simulation);
+  });
+});
