@@ -9,6 +9,7 @@ import {
   isSameAttempt,
   lockedState,
   openAttemptRow,
+  recordUnanswered,
   settleAttempt,
 } from '../db/repositories/subscriptions/attempts.ts';
 import type {
@@ -108,9 +109,13 @@ export function createChargingActivities(deps: ChargingDeps) {
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const isVoided = status === 'ENDED' || status === 'PAUSED';
       const stopAt = sendDeadline(deps);
-      const limits = { stopAt, lookups, isVoided, isFresh: fresh !== null };
+      const { realNowAt } = input;
+      const limits = { stopAt, lookups, realNowAt, isVoided, isFresh: fresh !== null };
       const settlement = await collect(deps, opened.attempt, subscriptionId, limits);
       if (isUnchanged(opened.attempt, settlement)) {
+        if (settlement.kind === 'unknown') {
+          await recordUnanswered(deps.db, opened.attempt, settlement.unansweredAt);
+        }
         await recordLookup(deps.db, {
           ...input.state,
           openAttempt: postponed(openAttempt, input.realNowAt),

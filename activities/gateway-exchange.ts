@@ -81,12 +81,13 @@ export async function unlessRejected<T>(
 
 /**
  * Returns the result of a look-up that found no outcome: `unknown`, or `review` if the backoffs of the
- * earlier look-ups add up to 24 h. `lookups`: the number of earlier look-ups.
+ * earlier look-ups add up to 24 h. `lookups`: the number of earlier look-ups. `unansweredAt`: null if the
+ * gateway answered.
  */
-export function unknownOrReview(lookups: number, reason: string) {
+export function unknownOrReview(lookups: number, reason: string, unansweredAt: number | null) {
   return isAskedLongEnough(lookups)
     ? { kind: 'review' as const, reason: `asked for 24 h: ${reason}` }
-    : { kind: 'unknown' as const, reason };
+    : { kind: 'unknown' as const, reason, unansweredAt };
 }
 
 /** Limits of one call of {@link collect}. */
@@ -95,6 +96,8 @@ export interface SendLimits {
   stopAt: number;
   /** Number of earlier look-ups that found no outcome. */
   lookups: number;
+  /** Real time of the call, from the workflow. */
+  realNowAt: number;
   /** The caller has just opened the attempt in state SENDING, and has not sent it yet. */
   isFresh?: boolean;
   /** The subscription is ENDED or PAUSED, so the charge must not be sent any more. Rule: D-§4. */
@@ -165,9 +168,11 @@ export async function collect(
       case 'in_progress':
       case 'unknown': {
         mayBeAtGateway = mayBeAtGateway || outcome.kind !== 'not_sent';
-        const reason = outcome.kind === 'in_progress' ? 'still in progress' : outcome.reason;
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
-        if (!hasTime) return unknownOrReview(limits.lookups, reason);
+        if (hasTime) continue;
+        return outcome.kind === 'in_progress'
+          ? unknownOrReview(limits.lookups, 'still in progress', null)
+          : unknownOrReview(limits.lookups, outcome.reason, limits.realNowAt);
       }
     }
   }

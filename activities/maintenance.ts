@@ -27,8 +27,10 @@ import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { followUp } from './decided-reviews.ts';
+import { recheckAfterOutage } from './outage-recovery.ts';
+import type { OutageRecoveryDeps } from './outage-recovery.ts';
 
-export interface MaintenanceDeps {
+export interface MaintenanceDeps extends OutageRecoveryDeps {
   db: Db;
   subscriptionWorkflows: Pick<
     SubscriptionWorkflows,
@@ -48,7 +50,7 @@ export interface MaintenanceDeps {
 
 /**
  * How many cases a sweep repaired, by kind. `failed` counts the cases that it could not repair. In a
- * healthy system every count is 0. The table `sweep_count` adds them up.
+ * healthy system every count is 0. The table `sweep_count` adds them up, without `rechecked`.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -61,6 +63,8 @@ export type SweepReport = Record<
   | 'decidedReviews'
   /** Stalled endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
   | 'stalledStreams'
+  /** Unknown outcomes about which the workflow asks the gateway now, because the gateway is back. */
+  | 'rechecked'
   | 'failed',
   number
 >;
@@ -76,16 +80,12 @@ const AT_ONCE = 10;
 
 /**
  * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders without an
- * idempotency key that were never sent. Does not open or settle attempts and calls no gateway. Two sweeps at
- * once are safe.
+ * idempotency key that were never sent. After an outage of the gateway, has unknown outcomes looked up. Does
+ * not open or settle attempts, and sends the gateway at most one look-up. Two sweeps at once are safe.
  */
-export function createMaintenanceActivities({
-  db,
-  subscriptionWorkflows,
-  payments,
-  wakeEndpoint,
-  retentionMs = DEFAULT_RETENTION_MS,
-}: MaintenanceDeps) {
+export function createMaintenanceActivities(deps: MaintenanceDeps) {
+  const { db, subscriptionWorkflows, payments, wakeEndpoint } = deps;
+  const { retentionMs = DEFAULT_RETENTION_MS } = deps;
   return {
     async sweep(input: { nowAt: number; lookBackMs: number }): Promise<SweepReport> {
       const { report, errors, sweepKind, attempt } = createSweep(db);
@@ -134,6 +134,11 @@ export function createMaintenanceActivities({
         () => stalledEndpoints(db, input.nowAt, LIMIT),
         (endpoint) => wakeEndpoint(endpoint),
       );
+      await attempt(async () => {
+        const { rechecked, failed } = await recheckAfterOutage(deps, input.nowAt);
+        report.rechecked += rechecked;
+        report.failed += failed;
+      });
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
@@ -163,6 +168,7 @@ export const NOTHING_FOUND: SweepReport = {
   openRefunds: 0,
   decidedReviews: 0,
   stalledStreams: 0,
+  rechecked: 0,
   failed: 0,
 };
 

@@ -38,7 +38,7 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
       input: PaymentOrder & { nowAt: number; lookups?: number },
     ): Promise<PaymentOutcome> {
       const { nowAt, lookups = 0, ...order } = input;
-      const limits = { stopAt: sendDeadline(deps), lookups };
+      const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
       failpoint('before_opening');
       const opened = await openOrFindAttempt(deps, order, nowAt);
       if (opened.kind === 'refused') return opened.outcome;

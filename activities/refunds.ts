@@ -33,7 +33,7 @@ export function createRefundActivities(deps: PaymentDeps) {
       input: RefundRef & { nowAt: number; lookups?: number },
     ): Promise<RefundOutcome> {
       const { merchantId, refundId, nowAt, lookups = 0 } = input;
-      const limits = { stopAt: sendDeadline(deps), lookups };
+      const limits = { stopAt: sendDeadline(deps), lookups, realNowAt: nowAt };
       const refund = await findRefund(deps.db, merchantId, refundId);
       if (!refund) return { kind: 'refused', message: 'There is no such refund.' };
       const settlement = refundOutcomeOf(refund) ? null : await sendRefund(deps, refund, limits);
@@ -70,7 +70,7 @@ async function earlierOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
 async function sendRefund(
   deps: PaymentDeps,
   refund: Refund,
-  { stopAt, lookups }: SendLimits,
+  { stopAt, lookups, realNowAt }: SendLimits,
 ): Promise<RefundSettlement | null> {
   const { db, gateway } = deps;
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
@@ -97,7 +97,9 @@ async function sendRefund(
         return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
       case 'unknown':
-        if (!(await pauseIfTimeLeft(deps, stopAt))) return unknownOrReview(lookups, outcome.reason);
+        if (!(await pauseIfTimeLeft(deps, stopAt))) {
+          return unknownOrReview(lookups, outcome.reason, realNowAt);
+        }
     }
   }
 }

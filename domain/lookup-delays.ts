@@ -11,6 +11,17 @@ export function lookupDelayMs(lookups: number): number {
   return LOOKUP_DELAYS_MS[lookups] ?? 3_600_000;
 }
 
+const RECHECK_GAP_MS = 30_000;
+const RECHECK_GAP_MAX_MS = 300_000;
+
+/**
+ * Returns the shortest time, in ms, between recheck number `rechecks` of an attempt or refund and the next one:
+ * 30 s, doubled each time, at most 5 min. Thus a key that the gateway never answers is asked ever less often.
+ */
+export function recheckGapMs(rechecks: number): number {
+  return Math.min(RECHECK_GAP_MAX_MS, RECHECK_GAP_MS * 2 ** (rechecks - 1));
+}
+
 /**
  * True if the backoffs before `lookups` look-ups add up to 24 h. If the next look-up finds no outcome
  * either, the attempt or refund goes to manual review.

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, char, customType, text } from 'drizzle-orm/pg-core';
+import { bigint, char, customType, integer, text } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
@@ -34,6 +34,16 @@ export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'numb
 
 /** ISO 4217, upper case. Rule: D-02. */
 export const currency = (name = 'currency') => char(name, { length: 3 });
+
+/** Columns of an attempt or a refund, for the recheck after an outage of the gateway. Real time. */
+export const recheckColumns = () => ({
+  /** The latest time at which the gateway was asked and did not answer; null if it answered. */
+  unansweredAt: instant('unanswered_at'),
+  /** How often the sweep has rechecked the row after an outage. */
+  rechecks: integer('rechecks').notNull().default(0),
+  /** The sweep does not recheck the row again before this time. */
+  noRecheckBeforeAt: instant('no_recheck_before_at'),
+});
 
 export const merchantId = () => text('merchant_id').notNull();
 

@@ -23,3 +23,4 @@ export * from './webhook-deliveries.ts';
 export * from './delivery-leases.ts';
 export * from './sweep-counts.ts';
 export * from './retention-counts.ts';
+export * from './gateway-health.ts';

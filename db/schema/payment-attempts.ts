@@ -11,7 +11,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { ATTEMPT_STATES, ATTEMPT_TRIGGERS } from '../../domain/payment-intent.ts';
 import type { AttemptState, AttemptTrigger } from '../../domain/payment-intent.ts';
-import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } from './_columns.ts';
 import { paymentIntents } from './payment-intents.ts';
 
 /**
@@ -48,6 +48,7 @@ export const paymentAttempts = pgTable(
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),
     settledAt: instant('settled_at'),
+    ...recheckColumns(),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),

@@ -152,7 +152,8 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
 
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
-  | { kind: 'refused' | 'unknown' | 'review'; reason: string };
+  | { kind: 'unknown'; reason: string; unansweredAt: number | null }
+  | { kind: 'refused' | 'review'; reason: string };
 
 /**
  * Records the outcome of a refund in the rows of refund and intent, and its event, in one transaction. If
@@ -173,7 +174,7 @@ export async function settleRefund(
     const known = refundOutcomeOf(current);
     if (known) return known;
     if (settlement.kind !== 'refunded') {
-      return recordNotGiven(tx, refund, settlement.kind, settlement.reason);
+      return recordNotGiven(tx, refund, settlement);
     }
     const at = await businessNow(tx, intent, nowAt);
     const { gatewayRefundId } = settlement;
@@ -211,14 +212,19 @@ export async function settleRefund(
 async function recordNotGiven(
   tx: Db,
   { merchantId, id }: Refund,
-  kind: 'refused' | 'unknown' | 'review',
-  reason: string,
+  settlement: Exclude<RefundSettlement, { kind: 'refunded' }>,
 ): Promise<RefundOutcome> {
+  const { kind, reason } = settlement;
   const state = ({ refused: 'REFUSED', unknown: 'UNKNOWN', review: 'REVIEW' } as const)[kind];
   const ref = { merchantId, refundId: id };
   await tx
     .update(refunds)
-    .set({ state, reason, updatedAt: sql`now()` })
+    .set({
+      state,
+      reason,
+      unansweredAt: kind === 'unknown' ? settlement.unansweredAt : null,
+      updatedAt: sql`now()`,
+    })
     .where(kind === 'refused' ? isUndecidedRefund(ref) : isOpenRefund(ref));
   const subject = { merchantId, subjectId: id };
   switch (kind) {

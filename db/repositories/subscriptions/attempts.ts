@@ -256,6 +256,21 @@ export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
   return sending.length > 0;
 }
 
+/**
+ * Records when the gateway was asked about an unsettled attempt and did not answer; null if it answered. Sets
+ * the attempt to UNKNOWN, because a resend may have left it SENDING.
+ */
+export async function recordUnanswered(
+  db: Db,
+  attempt: Attempt,
+  unansweredAt: number | null,
+): Promise<void> {
+  await db
+    .update(paymentAttempts)
+    .set({ state: 'UNKNOWN', unansweredAt })
+    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+}
+
 export async function findAttempt(
   db: Db,
   ref: Pick<Attempt, 'merchantId' | 'id'>,
@@ -292,6 +307,7 @@ export async function settleAttempt(
       gatewayChargeId: isDecided ? settlement.gatewayChargeId : null,
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
       reason: isDecided ? null : settlement.reason,
+      unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
       settledAt: isDecided ? sql`now()` : null,
     })
     .where(

@@ -216,6 +216,9 @@ function newAttempt(state: ChargeableState, { method }: FoundFacts): Attempt {
     firstSentAt: sentAt,
     lastSentAt: sentAt,
     settledAt: null,
+    unansweredAt: null,
+    rechecks: 0,
+    noRecheckBeforeAt: null,
   };
 }
 

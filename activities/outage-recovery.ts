@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  dueForRecheck,
+  lastAnsweredAt,
+  lastUnansweredAt,
+  longestUnasked,
+  recordHealth,
+  recordRecheck,
+  recordSilence,
+} from '../db/repositories/sweeps/unanswered.ts';
+import type { Unanswered } from '../db/repositories/sweeps/unanswered.ts';
+import type { Db } from '../db/client.ts';
+import type { PaymentGateway } from '../gateways/port.ts';
+import type { PaymentResumption } from '../temporal/payment-workflows.ts';
+import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import { unlessRejected } from './gateway-exchange.ts';
+
+export interface OutageRecoveryDeps {
+  db: Db;
+  gateway: PaymentGateway;
+  subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
+  payments: Pick<PaymentResumption, 'wakePayment' | 'wakeRefund'>;
+  /** Waits between two rechecks. Default: a timer. */
+  recheckPause?: (ms: number) => Promise<void>;
+}
+
+/** Most rechecks of one sweep. The next sweep continues. */
+const RECHECKS_MAX = 200;
+/** Pause between two rechecks, in ms: at most 20 a second. */
+const PAUSE_MS = 50;
+/** No recheck begins later than this after the first, in ms. The activity's time limit is 60 s. */
+const RECHECKS_FOR_MS = 20_000;
+
+/**
+ * Makes the workflows of unknown outcomes ask the gateway, when the gateway answers again after it did not
+ * answer them. While outcomes are unknown for this reason, each call sends the gateway one look-up, about
+ * the charge that was asked about the longest time ago. A refusal of the request does not count as an answer.
+ *
+ * All facts are rows, so a later call continues after a crash, and a repeat is safe. Rechecks the charges that
+ * were sent first, at most 200 in a call and 20 in a second. `nowAt` is real time. Throws if the database does
+ * not answer. Does nothing for a gateway without look-ups.
+ */
+export async function recheckAfterOutage(
+  deps: OutageRecoveryDeps,
+  nowAt: number,
+): Promise<{ rechecked: number; failed: number }> {
+  const { db, gateway, recheckPause = sleep } = deps;
+  const done = { rechecked: 0, failed: 0 };
+  const answeredAt = await answeredSince(deps, nowAt);
+  if (answeredAt === null) return done;
+  const stopAt = performance.now() + RECHECKS_FOR_MS;
+  const due = await dueForRecheck(db, gateway.name, { answeredAt, nowAt, limit: RECHECKS_MAX });
+  for (const [index, subject] of due.entries()) {
+    if (index > 0) await recheckPause(PAUSE_MS);
+    if (performance.now() > stopAt) break;
+    try {
+      await recheck(deps, subject);
+      await recordRecheck(db, subject, nowAt);
+      done.rechecked += 1;
+    } catch {
+      // The next sweep finds it again. It blocks no other one.
+      done.failed += 1;
+    }
+  }
+  return done;
+}
+
+/**
+ * Returns the time of the gateway's last answer to a sweep, if outcomes are unknown because the gateway did
+ * not answer. If one of them was asked about since then, sends a look-up first. Null if there is no answer.
+ */
+async function answeredSince(
+  { db, gateway }: OutageRecoveryDeps,
+  nowAt: number,
+): Promise<number | null> {
+  if (!gateway.capabilities.lookup) return null;
+  const unansweredAt = await lastUnansweredAt(db, gateway.name);
+  if (unansweredAt === null) return null;
+  const answeredAt = await lastAnsweredAt(db, gateway.name);
+  if (answeredAt !== null && unansweredAt <= answeredAt) return answeredAt;
+  const subject = await longestUnasked(db, gateway.name);
+  if (!subject) return null;
+  const isAnswered = await answers(gateway, subject);
+  await recordHealth(db, gateway.name, { isAnswered, nowAt });
+  if (isAnswered) return nowAt;
+  await recordSilence(db, subject, nowAt);
+  return null;
+}
+
+async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<boolean> {
+  const { gatewayKey: key, amountMinor, currency } = subject;
+  const found = await unlessRejected(() => gateway.lookup({ key, amountMinor, currency }));
+  return found.kind !== 'unknown' && found.kind !== 'rejected';
+}
+
+function recheck(
+  { subscriptionWorkflows, payments }: OutageRecoveryDeps,
+  { table, merchantId, id, intentId, subscriptionId }: Unanswered,
+): Promise<void> {
+  if (table === 'refund') return payments.wakeRefund({ merchantId, refundId: id });
+  return subscriptionId === null
+    ? payments.wakePayment({ merchantId, intentId })
+    : subscriptionWorkflows.recheck({ merchantId, subscriptionId });
+}

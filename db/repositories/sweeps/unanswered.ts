@@ -1,0 +1,201 @@
+import { and, eq, isNotNull, isNull, lte, max, or, sql } from 'drizzle-orm';
+import { recheckGapMs } from '../../../domain/lookup-delays.ts';
+import type { Db } from '../../client.ts';
+import { gatewayHealth } from '../../schema/gateway-health.ts';
+import { paymentAttempts } from '../../schema/payment-attempts.ts';
+import { paymentIntents } from '../../schema/payment-intents.ts';
+import { refunds } from '../../schema/refunds.ts';
+import { isRecord } from '../is-record.ts';
+
+/** An attempt or a refund whose outcome is unknown because the gateway did not answer. */
+export interface Unanswered {
+  table: 'attempt' | 'refund';
+  merchantId: string;
+  /** The id of the attempt or the refund. */
+  id: string;
+  intentId: string;
+  /** For an attempt on a billing cycle; else null. */
+  subscriptionId: string | null;
+  firstSentAt: number | null;
+  unansweredAt: number | null;
+  rechecks: number;
+  /** The charge of the attempt, or the charge that is refunded. */
+  gatewayKey: string;
+  amountMinor: number;
+  currency: string;
+}
+
+/** Literal states, so that Postgres can use the partial indexes of undecided rows. */
+const isOpenAttempt = (gateway: string) =>
+  and(
+    sql`${paymentAttempts.state} in ('SENDING', 'UNKNOWN')`,
+    eq(paymentAttempts.gateway, gateway),
+    isNotNull(paymentAttempts.unansweredAt),
+  );
+const IS_OPEN_REFUND = and(
+  sql`${refunds.state} in ('SENDING', 'UNKNOWN')`,
+  isNotNull(refunds.unansweredAt),
+);
+
+/** Returns the latest time at which the gateway was asked and did not answer; null if none is recorded. */
+export async function lastUnansweredAt(db: Db, gateway: string): Promise<number | null> {
+  const [attempt] = await db
+    .select({ at: max(paymentAttempts.unansweredAt) })
+    .from(paymentAttempts)
+    .where(isOpenAttempt(gateway));
+  const [refund] = await db
+    .select({ at: max(refunds.unansweredAt) })
+    .from(refunds)
+    .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE)
+    .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway)));
+  const times = [attempt?.at, refund?.at].flatMap((at) => at ?? []);
+  return times.length === 0 ? null : Math.max(...times);
+}
+
+/** The attempt whose charge a refund gives back. */
+const IS_REFUNDED_CHARGE = and(
+  eq(paymentAttempts.merchantId, refunds.merchantId),
+  eq(paymentAttempts.intentId, refunds.intentId),
+  or(
+    eq(paymentAttempts.id, refunds.lateAttemptId),
+    and(isNull(refunds.lateAttemptId), sql`${paymentAttempts.state} = 'SUCCEEDED'`),
+  ),
+);
+
+const CHARGE = {
+  gatewayKey: paymentAttempts.gatewayKey,
+  amountMinor: paymentAttempts.amountMinor,
+  currency: paymentAttempts.currency,
+};
+
+function unansweredAttempts(db: Db) {
+  return db
+    .select({
+      table: sql<'attempt'>`'attempt'`,
+      merchantId: paymentAttempts.merchantId,
+      id: paymentAttempts.id,
+      intentId: paymentAttempts.intentId,
+      // The workflow of a subscription makes only the charges of its cycles.
+      subscriptionId: sql<string | null>`case when ${paymentIntents.cycleNumber} is not null
+        then ${paymentIntents.subscriptionId} end`,
+      firstSentAt: paymentAttempts.firstSentAt,
+      unansweredAt: paymentAttempts.unansweredAt,
+      rechecks: paymentAttempts.rechecks,
+      ...CHARGE,
+    })
+    .from(paymentAttempts)
+    .innerJoin(
+      paymentIntents,
+      isRecord(paymentIntents, paymentAttempts.merchantId, paymentAttempts.intentId),
+    );
+}
+
+function unansweredRefunds(db: Db) {
+  return db
+    .select({
+      table: sql<'refund'>`'refund'`,
+      merchantId: refunds.merchantId,
+      id: refunds.id,
+      intentId: refunds.intentId,
+      subscriptionId: sql<null>`null`,
+      firstSentAt: refunds.firstSentAt,
+      unansweredAt: refunds.unansweredAt,
+      rechecks: refunds.rechecks,
+      ...CHARGE,
+    })
+    .from(refunds)
+    .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE);
+}
+
+/** Returns the attempt or refund about which the gateway was asked the longest time ago; null without any. */
+export async function longestUnasked(db: Db, gateway: string): Promise<Unanswered | null> {
+  const found: Unanswered[] = [
+    ...(await unansweredAttempts(db)
+      .where(isOpenAttempt(gateway))
+      .orderBy(paymentAttempts.unansweredAt)
+      .limit(1)),
+    ...(await unansweredRefunds(db)
+      .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway)))
+      .orderBy(refunds.unansweredAt)
+      .limit(1)),
+  ];
+  return found.toSorted((a, b) => (a.unansweredAt ?? 0) - (b.unansweredAt ?? 0))[0] ?? null;
+}
+
+/**
+ * Returns the attempts and refunds to recheck: the gateway did not answer about them up to `answeredAt`, and
+ * the last recheck is long enough ago. First sent first, at most `limit`.
+ */
+export async function dueForRecheck(
+  db: Db,
+  gateway: string,
+  { answeredAt, nowAt, limit }: { answeredAt: number; nowAt: number; limit: number },
+): Promise<Unanswered[]> {
+  const isDue = (row: typeof paymentAttempts | typeof refunds) =>
+    and(
+      lte(row.unansweredAt, answeredAt),
+      or(isNull(row.noRecheckBeforeAt), lte(row.noRecheckBeforeAt, nowAt)),
+    );
+  const found: Unanswered[] = [
+    ...(await unansweredAttempts(db)
+      .where(and(isOpenAttempt(gateway), isDue(paymentAttempts)))
+      .orderBy(paymentAttempts.firstSentAt)
+      .limit(limit)),
+    ...(await unansweredRefunds(db)
+      .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway), isDue(refunds)))
+      .orderBy(refunds.firstSentAt)
+      .limit(limit)),
+  ];
+  return found.toSorted((a, b) => (a.firstSentAt ?? 0) - (b.firstSentAt ?? 0)).slice(0, limit);
+}
+
+/** Records a recheck at `nowAt`. The next one comes after a longer time than the last one. */
+export async function recordRecheck(db: Db, subject: Unanswered, nowAt: number): Promise<void> {
+  const { table, merchantId, id } = subject;
+  const rechecks = subject.rechecks + 1;
+  const noRecheckBeforeAt = nowAt + recheckGapMs(rechecks);
+  const row = table === 'attempt' ? paymentAttempts : refunds;
+  await db
+    .update(row)
+    .set({ rechecks, noRecheckBeforeAt })
+    .where(isRecord(row, merchantId, id));
+}
+
+/** Records that the gateway did not answer a question about `subject`, so that the next one is about another. */
+export async function recordSilence(db: Db, subject: Unanswered, nowAt: number): Promise<void> {
+  const { table, merchantId, id } = subject;
+  const row = table === 'attempt' ? paymentAttempts : refunds;
+  await db
+    .update(row)
+    .set({ unansweredAt: nowAt })
+    .where(and(isRecord(row, merchantId, id), isNotNull(row.unansweredAt)));
+}
+
+/** Returns when the last request of a sweep that the gateway answered began; null if there is none. */
+export async function lastAnsweredAt(db: Db, gateway: string): Promise<number | null> {
+  const [health] = await db.select().from(gatewayHealth).where(eq(gatewayHealth.gateway, gateway));
+  return health?.answeredAt ?? null;
+}
+
+/** Records whether the gateway answered a request of the sweep at `nowAt`. */
+export async function recordHealth(
+  db: Db,
+  gateway: string,
+  { isAnswered, nowAt }: { isAnswered: boolean; nowAt: number },
+): Promise<void> {
+  await db
+    .insert(gatewayHealth)
+    .values({
+      gateway,
+      answeredAt: isAnswered ? nowAt : null,
+      silentSinceAt: isAnswered ? null : nowAt,
+    })
+    .onConflictDoUpdate({
+      target: gatewayHealth.gateway,
+      set: isAnswered
+        ? { answeredAt: nowAt, silentSinceAt: null }
+        : {
+            silentSinceAt: sql`coalesce(${gatewayHealth.silentSinceAt}, excluded.silent_since_at)`,
+          },
+    });
+}

@@ -1,0 +1,14 @@
+import { pgTable, text } from 'drizzle-orm/pg-core';
+import { instant } from './_columns.ts';
+
+/**
+ * When a gateway last answered the sweep. The sweep asks only while an outcome is unknown because the gateway
+ * did not answer. Writer: the activity `sweep`.
+ */
+export const gatewayHealth = pgTable('gateway_health', {
+  gateway: text('gateway').primaryKey(),
+  /** Real time at which the last answered request of a sweep began; null if none was answered. */
+  answeredAt: instant('answered_at'),
+  /** Real time of the first request of a sweep that was not answered since then; null if there is none. */
+  silentSinceAt: instant('silent_since_at'),
+});

@@ -1,0 +1,202 @@
+import { eq, sql } from 'drizzle-orm';
+import { beforeEach, describe, expect } from 'vitest';
+import { recheckAfterOutage } from '../../activities/outage-recovery.ts';
+import type { OutageRecoveryDeps } from '../../activities/outage-recovery.ts';
+import { gatewayHealth } from '../../db/schema/gateway-health.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { createSandboxClient } from '../../gateways/sandbox/client.ts';
+import type { LookupOutcome } from '../../gateways/port.ts';
+import { onDevServer } from '../support/environment.ts';
+import type { Payments } from '../support/payments.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+const NOW = Date.parse('2027-03-01T12:00:00Z');
+const SECOND = 1_000;
+
+/** The ports of the sweep: what the gateway says, which workflows were rechecked, and each pause in ms. */
+const answer = { now: { kind: 'absent' } as LookupOutcome };
+const lookups: string[] = [];
+const rechecked: string[] = [];
+const pauses: number[] = [];
+let unreachable: string | null = null;
+
+const test = onDevServer;
+
+beforeEach(() => {
+  answer.now = { kind: 'absent' };
+  for (const list of [lookups, rechecked, pauses]) list.length = 0;
+  unreachable = null;
+});
+
+function depsOf(env: TestEnvironment): OutageRecoveryDeps {
+  const recheck = async (id: string) => {
+    if (id === unreachable) throw new Error('Temporal is away');
+    rechecked.push(id);
+  };
+  return {
+    db: env.db,
+    gateway: {
+      ...env.gateway,
+      lookup: async ({ key }) => {
+        lookups.push(key);
+        return answer.now;
+      },
+    },
+    subscriptionWorkflows: { recheck: ({ subscriptionId }) => recheck(subscriptionId) },
+    payments: {
+      wakePayment: ({ intentId }) => recheck(intentId),
+      wakeRefund: ({ refundId }) => recheck(refundId),
+    },
+    recheckPause: async (ms) => void pauses.push(ms),
+  };
+}
+
+const UNANSWERED: LookupOutcome = { kind: 'unknown', reason: 'the gateway answered 500' };
+
+/**
+ * Payments of unknown outcome, numbered from 1 in the order of their first sends. Earlier tests' payments no
+ * longer wait for an answer.
+ */
+async function undecided(env: TestEnvironment, payments: Payments, count: number) {
+  await env.db.delete(gatewayHealth);
+  await env.db.update(paymentAttempts).set({ unansweredAt: null });
+  const { intentId } = await payments.tokenised();
+  const { merchantId } = env;
+  const run = intentId.slice(-8);
+  const id = (prefix: string) => sql`${`${prefix}_${run}`} || lpad(n::text, 4, '0')`;
+  await env.activities.chargePayment({ merchantId, intentId, token: null, nowAt: NOW });
+  await env.db.execute(sql`
+    insert into payment_intent (merchant_id, id, kind, customer_id, payment_method_id, amount_minor,
+      currency, presentment_currency, status, customer_details, created_at)
+    select merchant_id, ${id('in')}, kind, customer_id, payment_method_id, amount_minor,
+      currency, presentment_currency, 'PENDING', customer_details, created_at
+    from payment_intent, generate_series(1, ${count}::int) n where id = ${intentId}`);
+  await env.db.execute(sql`
+    insert into payment_attempt (merchant_id, id, intent_id, attempt_number, trigger, gateway,
+      gateway_key, gateway_method_id, payment_method_id, state, amount_minor, currency, created_at,
+      first_sent_at, unanswered_at)
+    select merchant_id, ${id('att')}, ${id('in')}, 1, trigger, gateway,
+      ${id('key')}, gateway_method_id, payment_method_id, 'UNKNOWN', amount_minor, currency, created_at,
+      ${new Date(NOW - 3_600_000).toISOString()}::timestamptz + n * interval '1 second',
+      ${new Date(NOW - 600_000).toISOString()}::timestamptz + n * interval '1 second'
+    from payment_attempt, generate_series(1, ${count}::int) n where intent_id = ${intentId}`);
+  const numbered = (prefix: string) => (n: number) =>
+    `${prefix}_${run}${String(n).padStart(4, '0')}`;
+  return { intent: numbered('in'), key: numbered('key') };
+}
+
+const range = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+
+/** The gateway was asked about this payment again at `at` and did not answer. */
+const unansweredAgain = (env: TestEnvironment, intentId: string, at: number) =>
+  env.db
+    .update(paymentAttempts)
+    .set({ unansweredAt: at })
+    .where(eq(paymentAttempts.intentId, intentId));
+
+describe('the recheck after an outage of the gateway', () => {
+  test('is paced: the first 200 payments with pauses of 50 ms, the others in the next sweep [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent, key } = await undecided(env, payments, 205);
+    const deps = depsOf(env);
+    expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 200, failed: 0 });
+    expect(rechecked).toEqual(range(1, 200).map(intent));
+    expect(pauses).toEqual(Array.from({ length: 199 }, () => 50));
+    expect(lookups).toEqual([key(1)]);
+
+    expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual({ rechecked: 5, failed: 0 });
+    expect(rechecked.slice(200)).toEqual(range(201, 205).map(intent));
+    expect(pauses).toHaveLength(203);
+    expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual({ rechecked: 0, failed: 0 });
+    expect(lookups).toEqual([key(1)]);
+  });
+
+  test('waits for the first answer: one look-up in each sweep, about another charge each time [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent, key } = await undecided(env, payments, 3);
+    const deps = depsOf(env);
+    answer.now = UNANSWERED;
+    for (const n of range(0, 3)) {
+      expect(await recheckAfterOutage(deps, NOW + n * 10 * SECOND)).toEqual({
+        rechecked: 0,
+        failed: 0,
+      });
+    }
+    expect(lookups).toEqual([key(1), key(2), key(3), key(1)]);
+    expect(await env.db.select().from(gatewayHealth)).toEqual([
+      { gateway: 'sandbox', answeredAt: null, silentSinceAt: NOW },
+    ]);
+    answer.now = { kind: 'in_progress' };
+    expect(await recheckAfterOutage(deps, NOW + 40 * SECOND)).toEqual({ rechecked: 3, failed: 0 });
+    expect(rechecked).toEqual([intent(1), intent(2), intent(3)]);
+    expect(await env.db.select().from(gatewayHealth)).toEqual([
+      { gateway: 'sandbox', answeredAt: NOW + 40 * SECOND, silentSinceAt: null },
+    ]);
+  });
+
+  test('is repeated by the next sweep for a workflow that could not be signalled [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent } = await undecided(env, payments, 3);
+    const deps = depsOf(env);
+    unreachable = intent(2);
+    expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 2, failed: 1 });
+    expect(rechecked).toEqual([intent(1), intent(3)]);
+    unreachable = null;
+    expect(await recheckAfterOutage(deps, NOW + 10 * SECOND)).toEqual({ rechecked: 1, failed: 0 });
+    expect(rechecked).toEqual([intent(1), intent(3), intent(2)]);
+    expect(await recheckAfterOutage(deps, NOW + 20 * SECOND)).toEqual({ rechecked: 0, failed: 0 });
+  });
+
+  test('comes ever less often, at last every 5 min, for a charge that the gateway never answers [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { intent } = await undecided(env, payments, 2);
+    const deps = depsOf(env);
+    const rechecksAt: number[] = [];
+    for (const at of range(0, 120).map((n) => n * 10)) {
+      rechecked.length = 0;
+      await recheckAfterOutage(deps, NOW + at * SECOND);
+      if (!rechecked.includes(intent(1))) continue;
+      rechecksAt.push(at);
+      // The payment that the gateway answered is settled and not asked about again.
+      expect(rechecked).toEqual(at === 0 ? [intent(1), intent(2)] : [intent(1)]);
+      await unansweredAgain(env, intent(1), NOW + at * SECOND + 1);
+      await env.db
+        .update(paymentAttempts)
+        .set({ state: 'SUCCEEDED' })
+        .where(eq(paymentAttempts.intentId, intent(2)));
+    }
+    expect(rechecksAt).toEqual([0, 30, 90, 210, 450, 750, 1_050]);
+  });
+
+  test('does not follow a refusal of the look-up, as with wrong credentials [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    await undecided(env, payments, 1);
+    const { url } = env.gatewayPlace;
+    const gateway = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong', timeoutMs: 2_000 });
+    const deps = { ...depsOf(env), gateway };
+    expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 0, failed: 0 });
+    expect(rechecked).toEqual([]);
+    expect(await env.db.select().from(gatewayHealth)).toEqual([
+      { gateway: 'sandbox', answeredAt: null, silentSinceAt: NOW },
+    ]);
+    await gateway.close();
+  });
+
+  test('asks nothing while no outcome is unknown', async ({ env, payments }) => {
+    await undecided(env, payments, 0);
+    expect(await recheckAfterOutage(depsOf(env), NOW)).toEqual({ rechecked: 0, failed: 0 });
+    expect(lookups).toEqual([]);
+    expect(await env.db.select().from(gatewayHealth)).toEqual([]);
+  });
+});

@@ -1,0 +1,283 @@
+import { randomBytes } from 'node:crypto';
+import { beforeEach, describe, expect, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { newId, randomToken } from '../../domain/ids.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import {
+  MAINTENANCE_WORKFLOW,
+  maintenanceWorkflowId,
+} from '../../workflows/maintenance/messages.ts';
+import {
+  PAYMENT_WORKFLOW,
+  paymentWorkflowId,
+  SETUP_METHOD_WORKFLOW,
+  setupMethodWorkflowId,
+} from '../../workflows/one-off-orders/messages.ts';
+import { checkoutCommand } from '../support/card-tokens.ts';
+import { onTimeSkippingServerWith } from '../support/environment.ts';
+import type { Payments } from '../support/payments.ts';
+import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+const SOON = { timeout: 60_000, interval: 100 };
+
+/** Subscriptions at the gateway's return. With `OUTAGE_UNDECIDED` the test also prints its figures. */
+const SUBSCRIPTIONS = Number(process.env['OUTAGE_UNDECIDED'] ?? 6);
+const isMeasured = process.env['OUTAGE_UNDECIDED'] !== undefined;
+
+/** Calls of activities that ask the gateway. */
+let asked = 0;
+/** Server time at which each outcome was settled, by the id of its order. */
+const settledAt = new Map<string, number>();
+let serverNow: () => Promise<number>;
+
+const test = onTimeSkippingServerWith(
+  { wrap: withCallLog, sendBudget: { newSendsForMs: 100, pauseMs: 50 } },
+  'test',
+);
+
+beforeEach(() => {
+  asked = 0;
+  settledAt.clear();
+});
+
+function withCallLog(activities: Activities): Activities {
+  const log = async <T extends { kind: string }>(id: string, ask: Promise<T>): Promise<T> => {
+    asked += 1;
+    const result = await ask;
+    if (result.kind !== 'pending') settledAt.set(id, await serverNow());
+    return result;
+  };
+  return {
+    ...activities,
+    chargeAttempt: async (input) => {
+      const result = await log(input.state.subscriptionId, activities.chargeAttempt(input));
+      // An unknown outcome is a settled call, too.
+      const isUnknown = result.kind === 'settled' && result.outcome.kind === 'unknown';
+      if (isUnknown) settledAt.delete(input.state.subscriptionId);
+      return result;
+    },
+    chargePayment: (input) => log(input.intentId, activities.chargePayment(input)),
+    refundPayment: (input) => log(input.refundId, activities.refundPayment(input)),
+    saveSetupMethod: (input) => log(input.setupMethodId, activities.saveSetupMethod(input)),
+  };
+}
+
+/** The gateway makes each charge and no refund, saves no card, and answers nothing. */
+async function gatewayIsAway(env: TestEnvironment): Promise<void> {
+  const fault = (operation: string, kind: string, fields: object = {}) =>
+    env.control('POST', '/control/faults', {
+      operation,
+      fault: kind,
+      match: {},
+      count: 1_000_000,
+      ...fields,
+    });
+  await fault('charge', 'lose_answer');
+  await fault('lookup', 'error_500');
+  await fault('refund', 'error_500', { effect: 'none' });
+  await fault('methods', 'error_500', { effect: 'none' });
+}
+
+async function orders(payments: Payments) {
+  // The server's clock is a day ahead when the payers come.
+  const expiresAt = Date.now() + 3 * DAY;
+  const checkout = {
+    id: newId('cs', expiresAt, randomBytes),
+    token: randomToken(randomBytes),
+    expiresAt,
+  };
+  const paid = [await payments.paid(), await payments.paid()];
+  return {
+    paid,
+    tokenised: [await payments.tokenised(), await payments.tokenised()],
+    hosted: { ref: await payments.payment('hosted', { checkout }), token: await payments.card() },
+    refunds: [(await payments.refund(paid[0]!, 1_200)).ref, (await payments.refund(paid[1]!)).ref],
+    setup: { ref: await payments.setup(expiresAt), token: await payments.card() },
+  };
+}
+
+type Orders = Awaited<ReturnType<typeof orders>>;
+
+async function startOrders(env: TimeSkippingEnvironment, made: Orders): Promise<void> {
+  const start = (type: string, workflowId: string, input: object) =>
+    env.client.workflow.start(type, {
+      workflowId,
+      taskQueue: `${env.taskQueuePrefix}checkout`,
+      args: [{ ...input, lookups: 0, isLocalFirst: true }],
+    });
+  for (const ref of made.tokenised) await env.payments.wakePayment(ref);
+  for (const ref of made.refunds) await env.payments.wakeRefund(ref);
+  const { hosted, setup } = made;
+  const { customerId: _, ...setupRef } = setup.ref;
+  await start(PAYMENT_WORKFLOW, paymentWorkflowId(hosted.ref.intentId), {
+    ...hosted.ref,
+    token: hosted.token,
+  });
+  await start(SETUP_METHOD_WORKFLOW, setupMethodWorkflowId(setupRef.setupMethodId), {
+    ...setupRef,
+    ...setup.token,
+  });
+}
+
+const idsOf = ({ tokenised, refunds, hosted, setup }: Orders) => [
+  ...tokenised.map(({ intentId }) => intentId),
+  ...refunds.map(({ refundId }) => refundId),
+  hosted.ref.intentId,
+  setup.ref.setupMethodId,
+];
+
+const SUBSCRIBED = [
+  'intent.created',
+  'subscription.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.active',
+];
+const PAID_TWICE = [
+  ...SUBSCRIBED,
+  'intent.created',
+  'intent.success',
+  'subscription.cycle_charged',
+  'subscription.ended',
+];
+
+/** Every record of the orders, as the gateway and the events have them. */
+async function records(
+  env: TestEnvironment,
+  payments: Payments,
+  refs: SubscriptionRef[],
+  made: Orders,
+) {
+  const cycles = [];
+  for (const ref of refs) {
+    const book = await env.book(ref);
+    cycles.push({
+      charges: book.map(({ outcome, sentCount }) => `${outcome} x${sentCount}`),
+      events: (await env.events(ref)).map((event) => event['eventType']),
+    });
+  }
+  const intents = [];
+  for (const ref of [...made.tokenised, made.hosted.ref, ...made.paid]) {
+    intents.push({
+      charges: await payments.book(ref),
+      events: await payments.story(ref.intentId),
+    });
+  }
+  return { cycles, intents, setup: await payments.story(made.setup.ref.setupMethodId) };
+}
+
+const CHARGED = {
+  charges: ['succeeded 5000 x1'],
+  events: ['intent.created CREATED', 'intent.success SUCCESS'],
+};
+const EXPECTED_INTENTS = [
+  CHARGED,
+  CHARGED,
+  CHARGED,
+  {
+    charges: ['succeeded 5000 x1 back 1200'],
+    events: [...CHARGED.events, 'intent.refunded PARTIALLY_REFUNDED'],
+  },
+  {
+    charges: ['succeeded 5000 x1 back 5000'],
+    events: [...CHARGED.events, 'intent.refunded REFUNDED'],
+  },
+];
+
+const quantile = (sorted: number[], share: number) =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? 0;
+
+async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes: number) {
+  serverNow = () => env.server.currentTimeMs();
+  const createdAt = await serverNow();
+  const clock = await env.createClock(createdAt);
+  const refs: SubscriptionRef[] = [];
+  for (let n = 0; n < SUBSCRIPTIONS; n += 1) {
+    const testClockId = n === 0 ? clock : null;
+    const terms = { cycleCount: 2, interval: 'DAY' } as const;
+    const ref = await env.create({ createdAt, testClockId, terms });
+    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    refs.push(ref);
+  }
+  const made = await orders(payments);
+  settledAt.clear();
+
+  // The outage begins half a minute before the first charge.
+  await env.server.sleep(createdAt + DAY - MINUTE / 2 - (await serverNow()));
+  await gatewayIsAway(env);
+  const maintenance = await env.client.workflow.start(MAINTENANCE_WORKFLOW, {
+    workflowId: maintenanceWorkflowId(env.taskQueuePrefix),
+    taskQueue: `${env.taskQueuePrefix}billing`,
+  });
+  await startOrders(env, made);
+  await env.sendClock(clock, createdAt + DAY + MINUTE);
+  await env.server.sleep(minutes * MINUTE);
+  expect(settledAt.size).toBe(0);
+  await env.control('DELETE', '/control/faults');
+  const returnedAt = await serverNow();
+
+  const ids = [...refs.map(({ subscriptionId }) => subscriptionId), ...idsOf(made)];
+  const steps = isMeasured ? 2_000 : 24;
+  for (let step = 0; step < steps && settledAt.size < ids.length; step += 1) {
+    await env.server.sleep(5_000);
+  }
+  await vi.waitFor(() => expect(new Set(settledAt.keys())).toEqual(new Set(ids)), SOON);
+  const waits = [...settledAt.values()].map((at) => at - returnedAt).toSorted((a, b) => a - b);
+  if (isMeasured) {
+    const [p50, p99, last] = [0.5, 0.99, 1].map((share) => quantile(waits, share) / 1_000);
+    process.stdout.write(
+      `${minutes} min, ${waits.length} undecided: p50 ${p50} s, p99 ${p99} s, last ${last} s\n`,
+    );
+  }
+  expect(quantile(waits, 0.99)).toBeLessThanOrEqual(MINUTE);
+
+  await vi.waitFor(async () => {
+    for (const ref of refs) expect((await env.state(ref)).status).toBe('ENDED');
+  }, SOON);
+  const found = await records(env, payments, refs, made);
+  expect(found).toEqual({
+    cycles: refs.map(() => ({
+      charges: ['succeeded x1', 'succeeded x1'],
+      events: PAID_TWICE,
+    })),
+    intents: EXPECTED_INTENTS,
+    setup: ['setup_method.success SUCCESS'],
+  });
+
+  const before = asked;
+  await env.server.sleep(10 * MINUTE);
+  await maintenance.terminate('no further sweeps');
+  await env.server.sleep(3 * 60 * MINUTE);
+  expect(asked).toBe(before);
+  expect(await records(env, payments, refs, made)).toEqual(found);
+}
+
+describe('every unknown outcome is settled once, within 60 s of the gateway’s return,', () => {
+  const timeout = isMeasured ? 1_200_000 : 240_000;
+
+  test(
+    'after an outage of 7 minutes [D-40]',
+    async ({ env, payments }) => {
+      await outage(env, payments, 7);
+    },
+    timeout,
+  );
+
+  test(
+    'after an outage of 30 minutes [D-40]',
+    async ({ env, payments }) => {
+      await outage(env, payments, 30);
+    },
+    timeout,
+  );
+
+  test(
+    'after an outage of 90 minutes [D-40]',
+    async ({ env, payments }) => {
+      await outage(env, payments, 90);
+    },
+    timeout,
+  );
+});
