@@ -151,9 +151,13 @@ const processes = [
   ),
   rule(
     'api-gets-runtime-injected',
-    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names.',
+    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names; the request scope holds no resource.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
-    { path: '^(runtime|temporal)/', pathNot: '^runtime/failpoints\\.ts$', ...VALUE },
+    {
+      path: '^(runtime|temporal)/',
+      pathNot: '^runtime/(failpoints|request-scope)\\.ts$',
+      ...VALUE,
+    },
   ),
   rule(
     'api-sees-gateway-port-and-events',

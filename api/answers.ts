@@ -1,5 +1,6 @@
 import { DomainError, ERRORS } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import { checkUnanswered } from '../runtime/request-scope.ts';
 import type { Context } from './context.ts';
 
 /** An HTTP answer with a body of type `Body`, in the form in which an Idempotency-Key stores it. */
@@ -28,7 +29,9 @@ export function errorAnswer(code: ErrorCode, description: string): Answer {
   };
 }
 
+/** Throws if the request was answered at its deadline. */
 export function send(ctx: Context, answer: Answer): void {
+  checkUnanswered();
   if (answer.isReplayed) ctx.set('Idempotent-Replayed', 'true');
   ctx.status = answer.status;
   if (answer.status === 204) return;

@@ -47,7 +47,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // around every middleware that throws
     .use(hostHeader()) // inside errorBoundary: throws bad_request
-    .use(deadline()) // inside errorBoundary: throws service_unavailable
+    .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary: throws service_unavailable
     .use(knownRoute(routers, check)); // an unknown path is 404 without credentials
   for (const router of routers) app.use(router.routes());
   return app;

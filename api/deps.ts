@@ -29,6 +29,8 @@ export interface ApiDeps {
    */
   readonly trustedProxies?: number;
   readonly rateLimits: RateLimits;
+  /** Milliseconds until `late` aborts, and from then until the 503. Default: 32 s and 3 s. */
+  readonly deadlineMs?: readonly [lateAfter: number, grace: number];
   /** How long `POST /test-clock/advance` waits for the clock's subscriptions. Default: 25 s. */
   readonly clockWaitMs?: number;
   /** HMAC key for the forms, the cookies and the signed links of hosted pages. */

@@ -16,6 +16,7 @@ import type { Context } from './context.ts';
 import type { ApiDeps } from './deps.ts';
 import { FieldsError } from './fields.ts';
 import { failpoint } from '../runtime/failpoints.ts';
+import { outsideRequest } from '../runtime/request-scope.ts';
 import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
@@ -48,7 +49,7 @@ export async function inTransaction<Body>(
   const { db } = deps;
   if (use === null) {
     const { answer, afterCommit } = await db.transaction(work);
-    await afterCommit?.();
+    await outsideRequest(async () => afterCommit?.());
     return answer;
   }
   const { answer, afterCommit } = await db
@@ -63,7 +64,7 @@ export async function inTransaction<Body>(
     .catch((error: unknown) => storeRefusal(deps, use, error));
   if (answer.isReplayed) return answer;
   failpoint('after_commit');
-  await afterCommit?.();
+  await outsideRequest(async () => afterCommit?.());
   return answer;
 }
 
@@ -109,18 +110,21 @@ export async function withOutcome<Body>(
   try {
     const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
-    if (answer.isDefinite === false) await releaseKey(db, use, claim.owner, now());
-    else {
+    // Also behind a 503, so that a repeat with the key gets this answer.
+    await outsideRequest(async () => {
+      if (answer.isDefinite === false) return releaseKey(db, use, claim.owner, now());
       const expiresAt = answer.isDeclined ? now() + DECLINED_KEY_LIFETIME_MS : undefined;
-      await keep(db, use, claim.owner, answer, expiresAt);
-    }
+      return keep(db, use, claim.owner, answer, expiresAt);
+    });
     failpoint('after_answer_stored');
     return answer;
   } catch (error) {
     const answer = definiteRefusal(error);
-    if (answer) await keep(db, use, claim.owner, answer);
-    // If the release fails, the lease expires later, and the caller gets the original error.
-    else await releaseKey(db, use, claim.owner, now()).catch(() => undefined);
+    await outsideRequest(async () => {
+      if (answer) await keep(db, use, claim.owner, answer);
+      // If the release fails, the lease expires later, and the caller gets the original error.
+      else await releaseKey(db, use, claim.owner, now()).catch(() => undefined);
+    });
     throw error;
   }
 }

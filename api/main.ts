@@ -8,6 +8,7 @@ import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
+import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
 import { createPaymentWorkflows } from '../temporal/payment-workflows.ts';
@@ -40,6 +41,7 @@ const database = createDb({
   url: config.databaseUrl,
   poolSize: POOL_SIZE,
   applicationName: 'perennial-api',
+  beforeEach: checkUnanswered,
 });
 const { db } = database;
 const temporal = createTemporalClient(config);

@@ -20,6 +20,11 @@ export interface DbOptions {
   /** Maximum number of open connections. */
   poolSize: number;
   applicationName: string;
+  /**
+   * Called before each statement, each transaction and each COMMIT. If it throws, the statement is not sent,
+   * and an open transaction is rolled back.
+   */
+  beforeEach?: () => void;
 }
 
 /**
@@ -53,7 +58,10 @@ export function createDb(options: DbOptions): DbHandle {
   const client = postgres(options.url, settings);
   return {
     db: drizzle({
-      client: withPreparedStatements(withOneUsePerConnection(client, options.poolSize)),
+      client: withOneUsePerConnection(
+        withPreparedStatements(client, options.beforeEach),
+        options.poolSize,
+      ),
     }),
     close: (timeoutMs = 5_000) => client.end({ timeout: timeoutMs / 1000 }),
   };

@@ -11,9 +11,12 @@ type Work = (transaction: ISql) => unknown;
 /**
  * Returns a client that prepares each statement once per connection. By default the driver parses and
  * describes a statement of Drizzle at every execution, which costs two round trips and most of Postgres'
- * time.
+ * time. Calls `beforeEach` before each statement and before each COMMIT.
  */
-export function withPreparedStatements<Client extends ISql>(client: Client): Client {
+export function withPreparedStatements<Client extends ISql>(
+  client: Client,
+  beforeEach: () => void = () => undefined,
+): Client {
   return new Proxy(client, {
     get(target, name) {
       if (name === 'unsafe') {
@@ -22,6 +25,7 @@ export function withPreparedStatements<Client extends ISql>(client: Client): Cli
           parameters: ParameterOrJSON<never>[] = [],
           options: UnsafeQueryOptions = {},
         ) => {
+          beforeEach();
           const prepare = parameters.length > 0 && parameters.length <= MAX_PARAMETERS;
           return target.unsafe(text, parameters, { ...options, prepare });
         };
@@ -29,7 +33,14 @@ export function withPreparedStatements<Client extends ISql>(client: Client): Cli
       const value: unknown = Reflect.get(target, name);
       if (name !== 'begin' && name !== 'savepoint') return value;
       const begin = value as (work: Work) => unknown;
-      return (work: Work) => begin((transaction) => work(withPreparedStatements(transaction)));
+      return async (work: Work) => {
+        beforeEach();
+        return begin(async (transaction) => {
+          const result = await work(withPreparedStatements(transaction, beforeEach));
+          beforeEach();
+          return result;
+        });
+      };
     },
   });
 }

@@ -1,9 +1,10 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
-import type { WorkflowExecutionDescription } from '@temporalio/client';
+import type { WorkflowClientInterceptor, WorkflowExecutionDescription } from '@temporalio/client';
 import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
+import { checkUnanswered } from '../runtime/request-scope.ts';
 
 /** Time limit in ms for Temporal to accept a call. Below 5 s, because the API must refuse within 5 s. */
 export const ACCEPT_WITHIN_MS = 4_500;
@@ -31,10 +32,38 @@ export interface TemporalClient {
   close(): Promise<void>;
 }
 
+/** Begins no call with an effect for a request that was answered at its deadline. */
+const NOTHING_BEHIND_AN_ANSWER: WorkflowClientInterceptor = {
+  async start(input, next) {
+    checkUnanswered();
+    return next(input);
+  },
+  async startUpdate(input, next) {
+    checkUnanswered();
+    return next(input);
+  },
+  async signal(input, next) {
+    checkUnanswered();
+    return next(input);
+  },
+  async signalWithStart(input, next) {
+    checkUnanswered();
+    return next(input);
+  },
+  async terminate(input, next) {
+    checkUnanswered();
+    return next(input);
+  },
+};
+
 /** Returns a client that connects with its first call, so that the API can start without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
   const connection = Connection.lazy(temporalConnectionOptions(settings));
-  const client = new Client({ connection, namespace: settings.temporalNamespace });
+  const client = new Client({
+    connection,
+    namespace: settings.temporalNamespace,
+    interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER] },
+  });
   return { client, close: () => connection.close() };
 }
 

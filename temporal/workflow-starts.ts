@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
+import { outsideRequest } from '../runtime/request-scope.ts';
 
 /** Most concurrent starts. A higher number would slow down the API's other calls. */
 const AT_ONCE = 4;
@@ -35,7 +36,8 @@ export function createWorkflowStarts(
   return {
     begin: async (subscription) => {
       await queue.onSizeLessThan(MAX_WAITING);
-      void queue.add(() => startNext(subscription));
+      // The row is committed, so the workflow starts also if the request was answered at its deadline.
+      void queue.add(() => outsideRequest(() => startNext(subscription)));
     },
     stop: () => {
       queue.clear();

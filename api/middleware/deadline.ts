@@ -1,4 +1,5 @@
 import { DomainError } from '../../domain/errors.ts';
+import { insideRequest } from '../../runtime/request-scope.ts';
 import type { Context } from '../context.ts';
 
 /** When `late` aborts, in ms. Longer than the wait for an outcome: 5 s for Temporal to accept, then 25 s. */
@@ -7,24 +8,29 @@ const LATE_AFTER_MS = 32_000;
 const GRACE_MS = 3_000;
 
 /**
- * Answers 503 if a request takes longer than 35 s. The work continues, and a repeat with the same key
- * returns its outcome. `ctx.state.late` aborts 3 s before the 503: then an order without a key must be
- * voided, because its caller cannot repeat it.
+ * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
+ * call of Temporal, and an open transaction is rolled back. A repeat with the same key finds what was done.
+ * `ctx.state.late` aborts 3 s before the 503: then an order without a key must be voided, because its caller
+ * cannot repeat it. Rules: D-17, D-§8.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const late = new AbortController();
+    const answered = new AbortController();
     ctx.state.late = late.signal;
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
         late.abort();
         // The timer starts here, so that a process that was frozen still grants the whole grace period.
-        timer = setTimeout(() => reject(new DomainError('service_unavailable')), graceMs);
+        timer = setTimeout(() => {
+          answered.abort();
+          reject(new DomainError('service_unavailable'));
+        }, graceMs);
       }, lateAfterMs);
     });
     try {
-      await Promise.race([next(), over]);
+      await Promise.race([insideRequest(answered.signal, next), over]);
     } finally {
       clearTimeout(timer);
     }

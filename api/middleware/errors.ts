@@ -14,7 +14,7 @@ export function errorBoundary(logger: Logger) {
       await next();
     } catch (thrown) {
       const error = toDomainError(thrown);
-      if (error !== thrown) logFailure(logger, ctx, thrown);
+      if (error.cause === thrown) logFailure(logger, ctx, thrown);
       ctx.state.errorCode = error.code;
       if (error.retryAfterSeconds !== undefined) {
         ctx.set('Retry-After', String(error.retryAfterSeconds));
@@ -24,9 +24,12 @@ export function errorBoundary(logger: Logger) {
   };
 }
 
-/** Returns the error to answer with. */
+/** Returns the error to answer with. Its cause is `thrown` if `thrown` is unexpected. */
 export function toDomainError(thrown: unknown): DomainError {
-  if (thrown instanceof DomainError) return thrown;
+  // Drizzle wraps each error of a statement, also a refusal to send it.
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if (error instanceof DomainError) return error;
+  }
   if (isDatabaseOutOfReach(thrown)) {
     return new DomainError('service_unavailable', undefined, { cause: thrown });
   }

@@ -13,6 +13,7 @@ import { createMerchantWithCredential } from '../../db/repositories/merchants/me
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
 import { createLogger } from '../../runtime/logger.ts';
+import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createTestDatabase } from './database.ts';
@@ -48,6 +49,8 @@ export interface CallOptions {
 export interface ApiOptions {
   /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
+  /** When a request without an outcome is answered 503. Default: the production times. */
+  deadlineMs?: readonly [lateAfter: number, grace: number];
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
 }
@@ -94,9 +97,15 @@ export const test = base
 export async function createApiEnvironment({
   rateLimits = NO_LIMITS,
   trustedProxies = 0,
+  deadlineMs,
 }: ApiOptions = {}) {
   const database = await createTestDatabase();
-  const handle = createDb({ url: database.url, poolSize: 10, applicationName: 'test-api' });
+  const handle = createDb({
+    url: database.url,
+    poolSize: 10,
+    applicationName: 'test-api',
+    beforeEach: checkUnanswered,
+  });
   const { db } = handle;
   const clock = { aheadMs: 0 };
   const now = (): number => Date.now() + clock.aheadMs;
@@ -122,6 +131,7 @@ export async function createApiEnvironment({
     checkoutExpiryMs: 24 * 3_600_000,
     rateLimits,
     trustedProxies,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
     clockWaitMs: 2_000,
     sessionKey: SESSION_KEY,
     credentialPepper: PEPPER,

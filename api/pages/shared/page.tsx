@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { logFailure, toDomainError } from '../../middleware/errors.ts';
@@ -20,6 +21,7 @@ type Deps = Pick<ApiDeps, 'random' | 'tokeniserUrl' | 'logger'>;
  * to the tokeniser.
  */
 export function sendPage({ random, tokeniserUrl }: Deps, ctx: Context, page: Page): void {
+  checkUnanswered();
   const nonce = Buffer.from(random(16)).toString('base64');
   ctx.set(
     'Content-Security-Policy',
@@ -49,6 +51,7 @@ export function notice(
 
 /** Redirects with 303, so that a reload of the next page does not repeat this request. */
 export function seeOther(ctx: Context, location: string): void {
+  checkUnanswered();
   ctx.status = 303;
   ctx.set('Location', location);
 }
@@ -76,7 +79,7 @@ export function pageErrors(deps: Deps) {
       await next();
     } catch (thrown) {
       const error = toDomainError(thrown);
-      if (error !== thrown) logFailure(deps.logger, ctx, thrown);
+      if (error.cause === thrown) logFailure(deps.logger, ctx, thrown);
       ctx.state.errorCode = error.code;
       if (error.retryAfterSeconds !== undefined) {
         ctx.set('Retry-After', String(error.retryAfterSeconds));

@@ -1,4 +1,5 @@
 import { DomainError } from '../../../domain/errors.ts';
+import { outsideRequest } from '../../../runtime/request-scope.ts';
 
 /** Time limit in ms to void an order. Less than the 3 s until the caller gets 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
@@ -36,7 +37,9 @@ export async function handOver<Outcome>(
 }
 
 async function tryWithdraw(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
-  return unlessAborted(AbortSignal.timeout(withinMs), withdraw).catch(() => false);
+  // Also behind a 503: an order without a key that stays could be executed after the caller's next try.
+  const signal = AbortSignal.timeout(withinMs);
+  return unlessAborted(signal, () => outsideRequest(withdraw)).catch(() => false);
 }
 
 /**
