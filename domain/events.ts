@@ -1,6 +1,7 @@
 import type { CustomerDetails } from './customer.ts';
 import { declineMessage } from './declines.ts';
 import type { IntentStatus } from './payment-intent.ts';
+import type { Actor } from './subscription/actor.ts';
 import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
 
 export const INTENT_EVENT_TYPES = [
@@ -64,6 +65,8 @@ export interface SubscriptionEventDraft {
   nextPaymentAt: number | null;
   currentPeriodEndAt: number | null;
   endReason: EndReason | null;
+  /** Who caused the change. Absent if an earlier release recorded the change. */
+  actor?: Actor;
   /** Why the cycle was declined, and the next automatic retry or null. Only for events of dunning. */
   dunning?: { errorCode: string | null; nextRetryAt: number | null };
 }
@@ -177,6 +180,7 @@ export function subscriptionEventBody(
     currentPeriodEnd: draft.currentPeriodEndAt,
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
     ...draft.dunning,
+    ...(draft.actor === undefined ? {} : { actor: draft.actor }),
     metadata: facts.metadata ?? {},
   };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
 import { INTENT_STATUSES } from '../../domain/payment-intent.ts';
+import { ACTORS } from '../../domain/subscription/actor.ts';
 import { END_REASONS, SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
 import { customerDetails } from '../customer-details.ts';
 import {
@@ -114,6 +115,15 @@ const SubscriptionEvent = z.object({
     .enum(END_REASONS)
     .optional()
     .meta({ description: 'Only when ENDED.', ...EXTENSION }),
+  actor: z
+    .enum(ACTORS)
+    .optional()
+    .meta({
+      description:
+        'Who caused the change. `operator`: a person of the service. `schedule`: a date came. `retry_plan`: ' +
+        'an automatic retry. Absent in events of earlier releases.',
+      ...EXTENSION,
+    }),
   errorCode: declineCode
     .nullable()
     .optional()

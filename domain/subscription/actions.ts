@@ -12,6 +12,7 @@ import {
   applyTrialStart,
   applyUnpause,
 } from './apply-command.ts';
+import { orderOf } from './cause.ts';
 import type { Change } from './change.ts';
 import type {
   Command,
@@ -76,11 +77,15 @@ export function actionForCommand(
     case 'pause':
       return { do: 'record', change: applyPause(state, command, now), result: DONE };
     case 'resume':
-      return { do: 'record', change: applyResume(state, now), result: DONE };
+      return { do: 'record', change: applyResume(state, command, now), result: DONE };
     case 'unpause':
-      return { do: 'record', change: applyUnpause(state, command, now), result: DONE };
+      return {
+        do: 'record',
+        change: applyUnpause(state, command, now, orderOf(command)),
+        result: DONE,
+      };
     case 'manualRetry':
-      return { do: 'charge', change: applyManualRetry(state, command.commandId, now, realNow) };
+      return { do: 'charge', change: applyManualRetry(state, command, now, realNow) };
     case 'completeCheckout':
     case 'replacePaymentMethod':
       if (paymentMethodId === null) throw new Error(`${command.kind} without a payment method`);
@@ -134,7 +139,8 @@ export function actionForStep(
       return { do: 'record', change: applyPeriodEnd(state, now), result: null };
     case 'endPause': {
       const until = { newNextPaymentAt: step.at };
-      const change = applyUnpause(state, until, now, 'the pause was ordered until then');
+      const why = 'the pause was ordered until then';
+      const change = applyUnpause(state, until, now, { why, actor: 'schedule' });
       return { do: 'record', change, result: null };
     }
     case 'chargeCycle': {

@@ -5,6 +5,8 @@ import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
+import type { Orderer } from './actor.ts';
+import { causeOf } from './cause.ts';
 import { entryEvents, intentEvent, next, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
@@ -53,6 +55,7 @@ export function applyLateCharge(
     at: now,
     what: `a late charge came to light, ${formatAmount(charge.amountMinor, charge.currency)}`,
     why: `${charge.gatewayKey} had been settled as not paid; it is given back`,
+    actor: 'gateway' as const,
   };
   return { state: next(state, {}, entry), events: [], effects: {} };
 }
@@ -73,6 +76,8 @@ export interface AttemptStart {
   trigger: AttemptTrigger;
   /** The command that waits for the outcome; null for a due step. */
   commandId: string | null;
+  /** Who ordered the attempt. Absent: the trigger says it. */
+  actor?: Orderer | undefined;
   now: number;
   realNow: number;
   /** Set only in the checkout, because the subscription has no payment method yet. */
@@ -116,6 +121,7 @@ export function attemptPatch(
       startedAt: start.now,
       lookups: 0,
       lookupAt: start.realNow,
+      ...(start.actor === 'operator' ? { actor: 'operator' as const } : {}),
     },
   };
 }
@@ -140,7 +146,12 @@ export function applyOutcome(
     const after = next(
       state,
       { openAttempt: postponed(openAttempt, realNow) },
-      { at: now, what: 'payment outcome unknown', why: 'the gateway did not answer' },
+      {
+        at: now,
+        what: 'payment outcome unknown',
+        why: 'the gateway did not answer',
+        actor: 'gateway',
+      },
     );
     return { state: after, events: [], effects: {} };
   }
@@ -149,7 +160,8 @@ export function applyOutcome(
       { ...openAttempt, reviewReason: outcome.reason, lookupAt: realNow },
       realNow,
     );
-    const entry = { at: now, what: 'a payment needs a person', why: outcome.reason };
+    const why = outcome.reason;
+    const entry = { at: now, what: 'a payment needs a person', why, actor: 'gateway' as const };
     return { state: next(state, { openAttempt: reviewed }, entry), events: [], effects: {} };
   }
   return outcome.kind === 'succeeded'
@@ -204,7 +216,7 @@ function paid(
     {
       at: now,
       what: `cycle ${owed.cycleNumber} paid, ${formatAmount(owed.amountMinor, state.terms.currency)}`,
-      why: reasonOf(attempt, outcome),
+      ...causeOf(attempt, outcome),
     },
   );
   const cycle = {
@@ -280,7 +292,7 @@ function declined(
     {
       at: now,
       what: `cycle ${owed.cycleNumber} declined (${outcome.code})`,
-      why: reasonOf(attempt, outcome),
+      ...causeOf(attempt, outcome),
     },
   );
   return {
@@ -383,22 +395,4 @@ export function resultOf(
     status: after.status === 'ACTIVE' || after.status === 'ENDED' ? after.status : 'UNPAID',
     errorCode,
   };
-}
-
-function reasonOf(
-  attempt: OpenAttempt,
-  { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },
-): string {
-  const reasons: Record<AttemptTrigger, string> = {
-    checkout: 'the payer paid in the checkout',
-    scheduled: 'its date had come',
-    automatic_retry: 'the retry plan said so',
-    manual_retry: 'the merchant asked for a retry',
-    new_method: 'the payer gave another method',
-    one_time: 'the merchant asked for a one-time charge',
-    tokenised: 'the merchant charged a saved method',
-  };
-  const reason = `${reasons[attempt.trigger]} (attempt ${attempt.attemptNumber})`;
-  if (isWithdrawn) return `${reason}; it was called off before the gateway had it`;
-  return byPerson ? `${reason}; a person settled it` : reason;
 }

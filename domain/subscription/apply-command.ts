@@ -1,8 +1,17 @@
 import { addTrial, formatInstant } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { orderOf } from './cause.ts';
+import type { Cause } from './cause.ts';
 import { entryEvents, next } from './change.ts';
 import type { Change } from './change.ts';
-import type { CancelCommand, EditCommand, PauseCommand, UnpauseCommand } from './commands.ts';
+import type {
+  CancelCommand,
+  EditCommand,
+  ManualRetryCommand,
+  PauseCommand,
+  ResumeCommand,
+  UnpauseCommand,
+} from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
 import { cancelAt, earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
@@ -28,7 +37,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
       ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
     },
-    { at: now, what: `edited: ${editedFields(command)}`, why: 'the merchant asked for it' },
+    { at: now, what: `edited: ${editedFields(command)}`, ...orderOf(command) },
   );
   return { state: after, events: [], effects: {} };
 }
@@ -56,14 +65,14 @@ function editedFields(command: EditCommand): string {
 }
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
-  if (command.atPeriodEnd === true) return scheduleEnd(state, now);
+  if (command.atPeriodEnd === true) return scheduleEnd(state, command, now);
   // An operator may send the command without a reason.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
-  return end(state, reason, now, 'the merchant asked for it');
+  return end(state, reason, now, orderOf(command));
 }
 
-function scheduleEnd(state: SubscriptionState, now: number): Change {
+function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: number): Change {
   const scheduled = { ...state, cancelAtPeriodEnd: true };
   const after = next(
     state,
@@ -71,15 +80,15 @@ function scheduleEnd(state: SubscriptionState, now: number): Change {
     {
       at: now,
       what: `cancelled at ${formatInstant(cancelAt(scheduled) ?? now)}`,
-      why: 'the merchant asked for it',
+      ...orderOf(command),
     },
   );
   return { state: after, events: [], effects: {} };
 }
 
 /** Withdraws a cancellation at the end of the period. The calendar goes on as if there had been none. */
-export function applyResume(state: SubscriptionState, now: number): Change {
-  const entry = { at: now, what: 'cancellation withdrawn', why: 'the merchant asked for it' };
+export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
+  const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   return {
     state: next(state, { cancelAtPeriodEnd: false }, entry),
     events: [],
@@ -89,19 +98,21 @@ export function applyResume(state: SubscriptionState, now: number): Change {
 
 /** Ends a subscription that was cancelled at the end of its period. */
 export function applyPeriodEnd(state: SubscriptionState, now: number): Change {
-  return end(state, 'cancelled', now, 'it was cancelled at the end of its period');
+  const why = 'it was cancelled at the end of its period';
+  return end(state, 'cancelled', now, { why, actor: 'schedule' });
 }
 
 /** Ends a subscription whose checkout was not completed in time. */
 export function applyCheckoutExpiry(state: SubscriptionState, now: number): Change {
-  return end(state, 'checkout_expired', now, 'nobody paid before the checkout expired');
+  const why = 'nobody paid before the checkout expired';
+  return end(state, 'checkout_expired', now, { why, actor: 'schedule' });
 }
 
-function end(state: SubscriptionState, reason: EndReason, now: number, why: string): Change {
+function end(state: SubscriptionState, reason: EndReason, now: number, cause: Cause): Change {
   const after = next(
     state,
     { status: 'ENDED', endReason: reason, cooldownUntilAt: null },
-    { at: now, what: `ended (${reason})`, why },
+    { at: now, what: `ended (${reason})`, ...cause },
   );
   // A subscription that ends before its first payment cancels its first intent. If an attempt is open, the
   // intent stays, because the attempt's outcome must still be recorded.
@@ -118,17 +129,14 @@ function end(state: SubscriptionState, reason: EndReason, now: number, why: stri
   };
 }
 
-export function applyPause(
-  state: SubscriptionState,
-  { resumeAt }: PauseCommand,
-  now: number,
-): Change {
+export function applyPause(state: SubscriptionState, command: PauseCommand, now: number): Change {
+  const { resumeAt } = command;
   const owed = state.owed && { ...state.owed, nextRetryAt: null };
   const until = resumeAt === undefined ? '' : ` until ${formatInstant(resumeAt)}`;
   const after = next(
     state,
     { status: 'PAUSED', owed, ...(resumeAt === undefined ? {} : { resumeAt }) },
-    { at: now, what: `paused${until}`, why: 'the merchant asked for it' },
+    { at: now, what: `paused${until}`, ...orderOf(command) },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
@@ -141,7 +149,7 @@ export function applyUnpause(
   state: SubscriptionState,
   { newNextPaymentAt }: Pick<UnpauseCommand, 'newNextPaymentAt'>,
   now: number,
-  why = 'the merchant asked for it',
+  cause: Cause,
 ): Change {
   // If the open attempt is declined later, its cycle is retried at `newNextPaymentAt`.
   const owed =
@@ -157,7 +165,7 @@ export function applyUnpause(
       owed,
       ...(state.resumeAt === undefined ? {} : { resumeAt: null }),
     },
-    { at: now, what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`, why },
+    { at: now, what: `resumed, next payment ${formatInstant(newNextPaymentAt)}`, ...cause },
   );
   return { state: after, events: entryEvents(state, after, now), effects: {} };
 }
@@ -165,17 +173,18 @@ export function applyUnpause(
 /** Accepts a manual retry: starts its cooldown and opens its attempt. Rule: D-31. */
 export function applyManualRetry(
   state: SubscriptionState,
-  commandId: string,
+  command: ManualRetryCommand,
   now: number,
   realNow: number,
 ): Change {
+  const { commandId, actor } = command;
   const after = next(
     state,
     {
-      ...attemptPatch(state, { trigger: 'manual_retry', commandId, now, realNow }),
+      ...attemptPatch(state, { trigger: 'manual_retry', commandId, actor, now, realNow }),
       cooldownUntilAt: now + MANUAL_RETRY_COOLDOWN_MS,
     },
-    { at: now, what: 'manual retry accepted', why: 'the merchant asked for it' },
+    { at: now, what: 'manual retry accepted', ...orderOf(command) },
   );
   return { state: after, events: [], effects: {} };
 }
@@ -196,7 +205,12 @@ export function applyTrialStart(
   const after = next(
     state,
     { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0 },
-    { at: now, what: `trial until ${formatInstant(anchorAt)}`, why: 'the payer saved a method' },
+    {
+      at: now,
+      what: `trial until ${formatInstant(anchorAt)}`,
+      why: 'the payer saved a method',
+      actor: 'payer',
+    },
   );
   return {
     state: after,
@@ -239,6 +253,7 @@ export function applyNewPaymentMethod(
       why: mustWait
         ? `the payer gave another one; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(earliestAt)}`
         : 'the payer gave another one',
+      actor: 'payer',
     },
   );
   return {

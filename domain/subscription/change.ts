@@ -1,4 +1,9 @@
-import type { EventDraft, IntentEventDraft, SubscriptionEventType } from '../events.ts';
+import type {
+  EventDraft,
+  IntentEventDraft,
+  SubscriptionEventDraft,
+  SubscriptionEventType,
+} from '../events.ts';
 import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
 import type { LogEntry, SubscriptionState, SubscriptionStatus } from './state.ts';
 
@@ -56,12 +61,14 @@ export function entryEvents(
   return [subscriptionEvent(ENTRY_EVENTS[after.status], after, at)];
 }
 
+/** Returns an event of the change that made `state`. The change's timeline entry says who caused it. */
 export function subscriptionEvent(
   type: SubscriptionEventType,
   state: SubscriptionState,
   at: number,
   cycle?: { intentId: string; cycleNumber: number; amountMinor: number },
-): EventDraft {
+): SubscriptionEventDraft {
+  const actor = state.log.at(-1)?.actor;
   const { owed } = state;
   const isDunning = type === 'subscription.unpaid' || type === 'subscription.retries_exhausted';
   const unpaid = isDunning ? owed : null;
@@ -77,6 +84,7 @@ export function subscriptionEvent(
     nextPaymentAt: nextPaymentAt(state),
     currentPeriodEndAt: state.currentPeriodEndAt,
     endReason: state.endReason,
+    ...(actor === undefined ? {} : { actor }),
     ...(unpaid && {
       dunning: { errorCode: unpaid.lastDeclineCode, nextRetryAt: unpaid.nextRetryAt },
     }),

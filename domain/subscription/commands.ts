@@ -1,5 +1,6 @@
 import type { Currency } from '../currencies.ts';
 import type { IntervalUnit } from '../calendar.ts';
+import type { Orderer } from './actor.ts';
 import type { SubscriptionStatus } from './state.ts';
 
 /**
@@ -16,9 +17,15 @@ export type Command =
   | CompleteCheckoutCommand
   | ReplacePaymentMethodCommand;
 
-export interface EditCommand {
-  kind: 'edit';
+/** The part that every command has. */
+interface Order {
   commandId: string;
+  /** Absent: the merchant, or for a card the payer. Absent in commands of earlier releases, too. */
+  actor?: Orderer | undefined;
+}
+
+export interface EditCommand extends Order {
+  kind: 'edit';
   newAmountMinor?: number | undefined;
   /** The currency's row with the operator's limits. Absent if the checked-in table applies. Rule: D-03. */
   currencyRow?: Currency | undefined;
@@ -28,50 +35,43 @@ export interface EditCommand {
   intervalCount?: number | undefined;
 }
 
-export interface CancelCommand {
+export interface CancelCommand extends Order {
   kind: 'cancel';
-  commandId: string;
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
   /** The subscription ends with the period that is paid, or with its trial. Absent: at once. */
   atPeriodEnd?: boolean | undefined;
 }
 
-export interface PauseCommand {
+export interface PauseCommand extends Order {
   kind: 'pause';
-  commandId: string;
   /** The pause ends then, as an unpause with that date. Absent: it ends with an unpause. */
   resumeAt?: number | undefined;
 }
 
 /** Withdraws a cancellation at the end of the period. */
-export interface ResumeCommand {
+export interface ResumeCommand extends Order {
   kind: 'resume';
-  commandId: string;
 }
 
-export interface UnpauseCommand {
+export interface UnpauseCommand extends Order {
   kind: 'unpause';
-  commandId: string;
   newNextPaymentAt: number;
 }
 
-export interface ManualRetryCommand {
+export interface ManualRetryCommand extends Order {
   kind: 'manualRetry';
-  commandId: string;
 }
 
 /** The payer completed the card form. The token can be redeemed once, for `checkoutSessionId` only. */
-export interface CompleteCheckoutCommand {
+export interface CompleteCheckoutCommand extends Order {
   kind: 'completeCheckout';
-  commandId: string;
   paymentToken: string;
   checkoutSessionId: string;
 }
 
-export interface ReplacePaymentMethodCommand {
+export interface ReplacePaymentMethodCommand extends Order {
   kind: 'replacePaymentMethod';
-  commandId: string;
   paymentToken: string;
   checkoutSessionId: string;
 }

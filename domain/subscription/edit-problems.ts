@@ -2,7 +2,7 @@ import { cycleCountProblem, intervalCountProblem } from '../calendar.ts';
 import type { EditCommand } from './commands.ts';
 
 /** The fields of an edit. An absent field is not edited. */
-export type EditFields = Omit<EditCommand, 'kind' | 'commandId' | 'currencyRow'>;
+export type EditFields = Omit<EditCommand, 'kind' | 'commandId' | 'actor' | 'currencyRow'>;
 
 /** Why one field of a command is not valid. The message continues a sentence that begins with `field`. */
 export interface FieldProblem<Field extends string = string> {

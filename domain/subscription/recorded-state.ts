@@ -163,6 +163,7 @@ const STATE = object({
       lookups: count,
       lookupAt: instant,
       reviewReason: orAbsent(text),
+      actor: orAbsent(text),
     }),
   ),
   cooldownUntilAt: orNull(instant),
@@ -170,7 +171,7 @@ const STATE = object({
   resumeAt: orAbsent(orNull(instant)),
   testClockId: orNull(text),
   jitterMs: orAbsent(count),
-  log: listOf(object({ at: instant, what: text, why: text })),
+  log: listOf(object({ at: instant, what: text, why: text, actor: orAbsent(text) })),
 });
 
 /** Checks the fields that a step needs together. Every field is right by itself. */

@@ -3,6 +3,8 @@ import type { IntervalUnit } from '../calendar.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
+import { askedForBy } from './actor.ts';
+import type { Actor } from './actor.ts';
 
 /** Rule: IF-3. */
 export const SUBSCRIPTION_STATUSES = [
@@ -76,6 +78,8 @@ export interface OpenAttempt {
   lookupAt: number;
   /** Why the attempt needs manual review. If this is set, the attempt is looked up once a day. */
   reviewReason?: string;
+  /** Who ordered the attempt, if it was an operator. */
+  actor?: 'operator';
 }
 
 /** One entry of the timeline. The newest is last; only the last `LOG_ENTRIES_MAX` are kept. */
@@ -83,6 +87,8 @@ export interface LogEntry {
   at: number;
   what: string;
   why: string;
+  /** Who caused it. Absent in entries of earlier releases. */
+  actor?: Actor;
 }
 export const LOG_ENTRIES_MAX = 16;
 
@@ -253,6 +259,6 @@ export function newSubscription(input: NewSubscription): SubscriptionState {
         : newOwedCycle(1, firstIntentId, cycleAmountMinor(terms, 1), createdAt),
     openAttempt: null,
     cooldownUntilAt: null,
-    log: [{ at: createdAt, what: 'created', why: 'the merchant asked for it' }],
+    log: [{ at: createdAt, what: 'created', why: askedForBy('merchant'), actor: 'merchant' }],
   };
 }

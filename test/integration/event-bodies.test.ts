@@ -79,6 +79,7 @@ test('the events of a payment carry every field of their type and no other [D-45
     remainingCycleCount: 2,
     nextPaymentDate: NEXT,
     currentPeriodEnd: NEXT,
+    actor: 'payer',
     metadata: { plan: 'letters' },
   });
 });
@@ -109,6 +110,7 @@ test('subscription.unpaid names the cycle, the reason and the next automatic ret
       remainingCycleCount: 2,
       nextPaymentDate: Date.parse('2027-02-10T04:00:00Z'),
       currentPeriodEnd: Date.parse('2027-02-10T00:00:00Z'),
+      actor: 'schedule',
       errorCode: 'insufficient_funds',
       nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
       metadata: {},

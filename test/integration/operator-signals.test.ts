@@ -121,6 +121,71 @@ describe('a signal with an invalid argument', () => {
   });
 });
 
+describe('the actor of a change', () => {
+  const merchantsTimeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
+    (await env.state(ref)).log.slice(-2).map(({ what, why, actor }) => [what, why, actor]);
+  const lastEvent = async (env: TestEnvironment, ref: SubscriptionRef) => {
+    const { eventType, actor } = (await env.events(ref)).at(-1) ?? {};
+    return [eventType, actor];
+  };
+  const OPERATOR = ['an operator asked for it', 'operator'];
+  const MERCHANT = ['the merchant asked for it', 'merchant'];
+
+  test('is the operator for a signal, an update without a command id and a cancellation in the Web UI, else the merchant [D-34]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    const handle = handleOf(env, ref);
+    await handle.signal('pause');
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), SOON);
+    expect(await merchantsTimeline(env, ref)).toEqual([
+      ['cycle 2 declined (card_declined)', 'its date had come (attempt 1)', 'schedule'],
+      ['paused', ...OPERATOR],
+    ]);
+    expect(await lastEvent(env, ref)).toEqual(['subscription.paused', 'operator']);
+    expect(await detailsOf(handle)).toContain(
+      '| 2027-02-10 00:00 UTC | paused | an operator asked for it |',
+    );
+
+    const newNextPaymentAt = Date.UTC(2027, 5, 1);
+    const unpause = { kind: 'unpause', commandId: randomUUID(), newNextPaymentAt } as const;
+    await env.workflows.execute(ref, unpause);
+    expect(await lastEvent(env, ref)).toEqual(['subscription.active', 'merchant']);
+    await handle.executeUpdate('pause');
+    expect(await merchantsTimeline(env, ref)).toEqual([
+      ['resumed, next payment 2027-06-01T00:00:00.000Z', ...MERCHANT],
+      ['paused', ...OPERATOR],
+    ]);
+    await handle.cancel();
+    await handle.result();
+    expect(await merchantsTimeline(env, ref)).toEqual([
+      ['paused', ...OPERATOR],
+      ['ended (cancelled)', ...OPERATOR],
+    ]);
+    expect(await lastEvent(env, ref)).toEqual(['subscription.ended', 'operator']);
+  });
+
+  test('is the operator for the outcome of a manual retry that an operator ordered [D-34]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    await handleOf(env, ref).signal('manualRetry');
+    await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('ACTIVE'), SOON);
+    expect(await merchantsTimeline(env, ref)).toEqual([
+      ['manual retry accepted', ...OPERATOR],
+      ['cycle 2 paid, 19.99 USD', 'an operator asked for a retry (attempt 2)', 'operator'],
+    ]);
+    const types = (await env.events(ref))
+      .slice(-3)
+      .map(({ eventType, actor }) => [eventType, actor]);
+    expect(types).toEqual([
+      ['intent.success', undefined],
+      ['subscription.cycle_charged', 'operator'],
+      ['subscription.active', 'operator'],
+    ]);
+  });
+});
+
 /** Messages that change nothing lasting, whatever their argument: every run may get them first. */
 const SIGNALS = ['edit', 'edit', 'edit', 'unpause', 'advanceClock', 'poke', 'pause', 'manualRetry'];
 const UPDATES = [

@@ -42,11 +42,12 @@ const CHARGES = {
 };
 const HISTORY = {
   data: [
-    { date: JAN_10, what: 'created', why: 'the merchant asked for it' },
+    { date: JAN_10, what: 'created', why: 'the merchant asked for it', actor: 'merchant' },
     {
       date: JAN_10,
       what: 'cycle 1 paid, 19.99 USD',
       why: 'the payer paid in the checkout (attempt 1)',
+      actor: 'payer',
     },
   ],
 };
@@ -66,7 +67,12 @@ test('the next charges and the timeline show an edit once it is answered [D-§7]
   expect(await subscription.timeline()).toEqual({
     data: [
       ...HISTORY.data,
-      { date: JAN_10, what: 'edited: amount 2500', why: 'the merchant asked for it' },
+      {
+        date: JAN_10,
+        what: 'edited: amount 2500',
+        why: 'the merchant asked for it',
+        actor: 'merchant',
+      },
     ],
   });
 });
@@ -97,6 +103,7 @@ describe('the next charges and the timeline', () => {
             date: Date.parse(`${day}T00:00:00Z`),
             what: `cycle ${at + 2} paid, 19.99 USD`,
             why: 'its date had come (attempt 1)',
+            actor: 'schedule',
           })),
         ],
       });

@@ -91,7 +91,7 @@ export class LifeInDoubt extends Simulation {
 
   override command<K extends Command['kind']>(
     kind: K,
-    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
+    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId' | 'actor'>,
   ): { decision: Decision; result: CommandResult | null } {
     const { open, openPhase, state } = this;
     const command = { ...fields, kind, commandId: '' } as Command;

@@ -100,7 +100,7 @@ export class Simulation {
 
   command<K extends Command['kind']>(
     kind: K,
-    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId'>,
+    fields: Omit<Extract<Command, { kind: K }>, 'kind' | 'commandId' | 'actor'>,
   ): { decision: Decision; result: CommandResult | null } {
     this.commands += 1;
     const command = { ...fields, kind, commandId: `cmd_${this.commands}` } as Command;

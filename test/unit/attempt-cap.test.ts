@@ -108,6 +108,7 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
       at: Date.parse('2026-02-01T00:14:00Z'),
       what: 'payment method replaced',
       why: 'the payer gave another one; 15 automatic attempts in 30 days are made, so the next is at 2026-03-03T00:00:00.000Z',
+      actor: 'payer',
     });
     simulation.runTo('2026-03-03T00:00:00Z');
     expect(sentForCycle(simulation, 2).slice(15)).toEqual(['2026-03-03T00:00 automatic_retry']);

@@ -45,6 +45,7 @@ describe('a payment in review', () => {
       at: Date.parse('2027-02-10T04:00:00Z'),
       what: 'a payment needs a person',
       why: REASON,
+      actor: 'gateway',
     });
     expect(inWords(simulation.state)).toContain('a person has to settle a payment');
     expect(inWords(simulation.state)).toContain(REASON);
@@ -103,6 +104,7 @@ describe('a payment in review', () => {
     expect(simulation.state.log.at(-1)).toMatchObject({
       what: 'cycle 2 declined (processing_error)',
       why: 'the retry plan said so (attempt 2); a person settled it',
+      actor: 'operator',
     });
     expect(lastOutcome(simulation)).toBe('processing_error');
   });
@@ -121,6 +123,7 @@ describe('a payment in review', () => {
       at: simulation.now,
       what: 'a late charge came to light, 19.99 USD',
       why: 'charge:in_2:2 had been settled as not paid; it is given back',
+      actor: 'gateway',
     });
   });
 });

@@ -95,7 +95,7 @@ function make(simulation: LifeInDoubt, move: Move): void {
   } else if ('edit' in move) {
     const newDate = move.inMs === undefined ? {} : { newNextPaymentAt: simulation.now + move.inMs };
     simulation.command('edit', { ...move.edit, ...newDate });
-  } else simulation.command(move.command, TOKEN);
+  } else simulation.command(move.command, { ...TOKEN });
 }
 
 function begin(simulation: LifeInDoubt, start: Start): void {

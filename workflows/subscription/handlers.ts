@@ -91,6 +91,7 @@ export function registerHandlers(run: Run): void {
 
 function onUpdate(run: Run, kind: Command['kind'], description: string): void {
   // An operator's update has no `commandId`: the id of the update takes its place.
+  const isOperators = (fields: unknown) => (asObject(fields)['commandId'] ?? null) === null;
   const idOf = (fields: unknown) =>
     asObject(fields)['commandId'] ?? currentUpdateInfo()?.id ?? uuid4();
   setHandler(
@@ -102,7 +103,7 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
       const command = read.ok
         ? read.command
         : uncheckedCommand(kind, { ...asObject(fields), commandId });
-      const answer = await run.inbox.submit(command);
+      const answer = await run.inbox.submit(isOperators(fields) ? byOperator(command) : command);
       if (answer.ok) return answer.result;
       throw refusal(answer.code, answer.message);
     },
@@ -135,12 +136,16 @@ function onSignal(
     const given = takesFields ? fields : {};
     const commandId = uuid4();
     const read = readCommand(kind, given, commandId);
-    if (read.ok) run.inbox.post(read.command);
+    if (read.ok) run.inbox.post(byOperator(read.command));
     else if (patched('signal-arguments-are-checked')) run.refuseSignal(kind, read.message);
     // A run of an earlier release has acted on this signal. It must do so again in a replay.
     else run.inbox.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
   };
   setHandler(defineSignal<[unknown]>(kind), post, { description });
+}
+
+function byOperator(command: Command): Command {
+  return { ...command, actor: 'operator' };
 }
 
 /** A command whose fields an earlier release did not check. */
@@ -198,6 +203,6 @@ export function onCancellationRequest(run: Run): void {
   const { cancelRequested } = CancellationScope.current();
   void cancelRequested.catch(() => {
     const commandId = `temporal-cancel:${workflowInfo().runId}`;
-    run.inbox.post({ kind: 'cancel', commandId, reason: 'cancelled' });
+    run.inbox.post({ kind: 'cancel', commandId, reason: 'cancelled', actor: 'operator' });
   });
 }

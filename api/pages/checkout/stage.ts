@@ -34,6 +34,6 @@ export function stageOf({ state, tries }: Checkout, nowAt: number): CheckoutStag
 /** The event that reports the first opening of the page. Rule: D-51. */
 export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
-    ? subscriptionEvent('subscription.checkout_opened', state, nowAt)
+    ? { ...subscriptionEvent('subscription.checkout_opened', state, nowAt), actor: 'payer' }
     : intentEvent('intent.checkout_opened', state.owed.intentId, nowAt, 'CREATED');
 }

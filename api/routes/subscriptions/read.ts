@@ -3,6 +3,7 @@ import { listSubscriptions } from '../../../db/repositories/lists.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
 import type { Db } from '../../../db/client.ts';
+import { ACTORS } from '../../../domain/subscription/actor.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
@@ -156,6 +157,10 @@ export const getTimeline = route({
             date: epochMs('When it happened.'),
             what: z.string(),
             why: z.string(),
+            actor: z.enum(ACTORS).nullable().meta({
+              description:
+                'Who caused it. `operator`: a person of the service. Null in entries of earlier releases.',
+            }),
           }),
         )
         .meta({ description: 'Oldest first. Contains only the latest entries.' }),
@@ -164,7 +169,14 @@ export const getTimeline = route({
       {
         summary: 'Just created',
         value: {
-          data: [{ date: 1_795_176_000_000, what: 'created', why: 'the merchant asked for it' }],
+          data: [
+            {
+              date: 1_795_176_000_000,
+              what: 'created',
+              why: 'the merchant asked for it',
+              actor: 'merchant',
+            },
+          ],
         },
       },
     ],
@@ -174,7 +186,9 @@ export const getTimeline = route({
     const { state } = await subscriptionOf(db, call);
     const known = state.status === 'ENDED' ? null : await workflows.timeline(refOf(call));
     const log = known ?? state.log;
-    return ok({ data: log.map(({ at, what, why }) => ({ date: at, what, why })) });
+    return ok({
+      data: log.map(({ at, what, why, actor = null }) => ({ date: at, what, why, actor })),
+    });
   },
 });
 

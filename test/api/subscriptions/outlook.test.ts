@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
@@ -155,6 +156,16 @@ describe('the upcoming charges', () => {
 });
 
 describe('the timeline', () => {
+  test('has no actor in an entry of an earlier release [D-34]', async ({ api }) => {
+    const subscription = await subscriptionIn(api, 'ENDED');
+    const actors = async () => rows(await timeline(api, subscription)).map(({ actor }) => actor);
+    expect(await actors()).toEqual(['merchant', 'payer', 'merchant']);
+    await api.db.execute(sql`update subscription set state = jsonb_set(state, '{log}', (
+        select jsonb_agg(entry - 'actor') from jsonb_array_elements(state -> 'log') entry))
+      where id = ${subscription.subscriptionId}`);
+    expect(await actors()).toEqual([null, null, null]);
+  });
+
   test('lists every change with date and reason, oldest first [D-§7]', async ({ api }) => {
     const subscription = await activeSinceJanuary(api);
     await declineNext(api, subscription, 'card_declined');
@@ -163,16 +174,18 @@ describe('the timeline', () => {
       200,
       {
         data: [
-          { date: JAN_31, what: 'created', why: 'the merchant asked for it' },
+          { date: JAN_31, what: 'created', why: 'the merchant asked for it', actor: 'merchant' },
           {
             date: JAN_31,
             what: PAID,
             why: 'the payer paid in the checkout (attempt 1)',
+            actor: 'payer',
           },
           {
             date: Date.UTC(2027, 1, 28, 12),
             what: 'cycle 2 declined (card_declined)',
             why: 'its date had come (attempt 1)',
+            actor: 'schedule',
           },
         ],
       },

@@ -201,6 +201,7 @@ test('the first intent has the upfront amount, and two events follow in order [D
       remainingCycleCount: 12,
       nextPaymentDate: null,
       currentPeriodEnd: null,
+      actor: 'merchant',
       metadata: { order: '9' },
     },
   ]);
