@@ -18,6 +18,18 @@ export interface Currency {
   readonly asOf: string;
 }
 
+/** True for a value of the type {@link Currency}, for example from JSON. Does not look the code up. */
+export function isCurrencyRow(value: unknown): value is Currency {
+  if (typeof value !== 'object' || value === null) return false;
+  const row: Partial<Record<keyof Currency, unknown>> = value;
+  const isCount = (member: unknown): boolean => Number.isSafeInteger(member) && Number(member) >= 0;
+  return (
+    [row.code, row.name, row.asOf].every((member) => typeof member === 'string') &&
+    [row.exponent, row.minimum, row.maximum].every(isCount) &&
+    typeof row.active === 'boolean'
+  );
+}
+
 /** Currencies by code. */
 export type CurrencyTable = ReadonlyMap<string, Currency>;
 

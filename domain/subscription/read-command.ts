@@ -1,4 +1,5 @@
 import { INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
+import { isCurrencyRow } from '../currencies.ts';
 import { isStorable } from '../storable-text.ts';
 import type { Command, CommandKind } from './commands.ts';
 import { editProblems, editsNothing } from './edit-problems.ts';
@@ -35,6 +36,10 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
     newAmountMinor: {
       isValid: Number.isSafeInteger,
       otherwise: 'must be an integer in the smallest currency unit',
+    },
+    currencyRow: {
+      isValid: isCurrencyRow,
+      otherwise: 'must be a row of the currency table',
     },
     newCycleCount: wholeNumber,
     newNextPaymentAt: instant,

@@ -6,6 +6,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { CURRENCIES } from '../../domain/currencies.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/event-streams.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
@@ -191,6 +192,23 @@ describe('a command', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect(await handle.executeUpdate('cancel')).toEqual({ kind: 'done' });
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
+  });
+
+  test('is executed below the minimum of the table when it brings lower limits [D-03]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    const currencyRow = { ...CURRENCIES.get('USD')!, minimum: 10 };
+    const edit = (fields: object) =>
+      env.workflows.execute(ref, {
+        kind: 'edit',
+        commandId: randomUUID(),
+        newAmountMinor: 50,
+        ...fields,
+      });
+    expect(await edit({})).toMatchObject({ kind: 'refused', code: 'bad_request' });
+    expect(await edit({ currencyRow })).toEqual({ kind: 'result', result: { kind: 'done' } });
+    expect((await env.state(ref)).terms.amountMinor).toBe(50);
   });
 
   test('is never lost when continue-as-new is delayed to one run a second', async ({ env }) => {

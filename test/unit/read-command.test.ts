@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { CURRENCIES } from '../../domain/currencies.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { readFields } from '../../api/fields.ts';
 import { editFields, editRequestProblems } from '../../api/routes/subscriptions/edit.ts';
@@ -78,6 +79,19 @@ describe('the argument of a command', () => {
       ok: true,
       command: { kind: 'cancel', commandId: 'cmd_2', reason: 'cancelled' },
     });
+  });
+
+  test('keeps the limits of a currency that an edit brings, and refuses a malformed row [D-03]', () => {
+    const currencyRow = { ...CURRENCIES.get('USD')!, minimum: 10 };
+    expect(readCommand('edit', { newAmountMinor: 50, currencyRow }, 'cmd_1')).toEqual({
+      ok: true,
+      command: { kind: 'edit', commandId: 'cmd_1', newAmountMinor: 50, currencyRow },
+    });
+    const problem = refused('currencyRow must be a row of the currency table');
+    for (const wrong of [null, [], 'USD', {}, { ...currencyRow, minimum: '10' }]) {
+      const given = { newAmountMinor: 50, currencyRow: wrong };
+      expect(readCommand('edit', given, 'cmd_1')).toEqual(problem);
+    }
   });
 
   test('is refused when the command id is no short text [D-32]', () => {
