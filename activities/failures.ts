@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { DrizzleQueryError } from 'drizzle-orm';
-import { UNREADABLE_STATE, UnreadableStateError } from '../domain/subscription/recorded-state.ts';
+import { UNREADABLE_STATE } from '../domain/errors.ts';
+import { UnreadableStateError } from '../domain/subscription/recorded-state.ts';
 
 /** The error of a call that can never succeed, because its caller has a bug. Temporal does not retry. */
 export function invalidInput(message: string): ApplicationFailure {

@@ -85,6 +85,9 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }
 
+/** The type of an activity's failure if the recorded state of a subscription has a wrong field. */
+export const UNREADABLE_STATE = 'unreadable_state';
+
 export interface DomainErrorOptions {
   /** The original error. It is logged and never answered. */
   readonly cause?: unknown;

@@ -5,9 +5,6 @@ import { UNPAID_FROM } from '../retry-plan.ts';
 import { calendarDate, END_REASONS, SUBSCRIPTION_STATUSES } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** The type of an activity's failure after an {@link UnreadableStateError}. */
-export const UNREADABLE_STATE = 'unreadable_state';
-
 /** The recorded state of a subscription cannot be read. The message names the field. */
 export class UnreadableStateError extends Error {
   override readonly name = 'UnreadableStateError';

@@ -2,7 +2,7 @@ import { ActivityFailure, ApplicationFailure, log, patched, uuid4 } from '@tempo
 import type { ChargeAttemptResult } from '../../activities/charging.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { newId } from '../../domain/ids.ts';
-import { assertNever } from '../../domain/errors.ts';
+import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {
   applyOutcome,
   isEarlyLookup,
@@ -17,7 +17,6 @@ import { applyCooldownEnd } from '../../domain/subscription/apply-command.ts';
 import type { Change, Effects } from '../../domain/subscription/change.ts';
 import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
-import { UNREADABLE_STATE } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Run } from './run.ts';
