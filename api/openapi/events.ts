@@ -17,6 +17,8 @@ import {
   pairs,
   paymentMethodKind,
 } from '../answer-fields.ts';
+// A body of each type, as a receiver got it: `test/integration/event-examples.test.ts` compares them.
+import EXAMPLES from './event-examples.json' with { type: 'json' };
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
 /** When each type is sent. Rules: D-50, D-51. */
@@ -159,59 +161,6 @@ const EVENT_BODIES = {
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),
 };
 
-const EXAMPLES = {
-  intent: {
-    eventId: 'evt_0002sSOLuW5hQ2zXcV7bNmKl',
-    eventTime: 1_795_176_061_000,
-    sequence: 3,
-    intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
-    status: 'SUCCESS',
-    amount: 1_999,
-    currency: 'USD',
-    presentmentCurrency: 'USD',
-    receiptId: null,
-    subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
-    paymentMethod: 'CARD',
-    card: {
-      brand: 'visa',
-      country: 'US',
-      lastFourDigit: '4242',
-      expiryMonth: 12,
-      expiryYear: 2030,
-    },
-    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
-    errorCode: null,
-    errorMessage: null,
-    metadata: { plan: 'oolong' },
-  },
-  subscription: {
-    eventId: 'evt_0002sSOLuX9pW4rTyU6iOaSd',
-    eventTime: 1_795_176_061_000,
-    sequence: 5,
-    subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
-    customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
-    status: 'ACTIVE',
-    amount: 1_999,
-    currency: 'USD',
-    intentId: 'in_0002sSOLuRz8kF5dGhJ3lMnB',
-    cycleNumber: 1,
-    remainingCycleCount: 11,
-    nextPaymentDate: 1_797_768_061_000,
-    currentPeriodEnd: 1_797_768_061_000,
-    metadata: { plan: 'oolong' },
-  },
-  setup_method: {
-    eventId: 'evt_0002sSOLuY3kL8mNbV1cXzAq',
-    eventTime: 1_795_176_061_000,
-    sequence: 1,
-    setupMethodId: 'sm_0002sSOLuS8nM4vBcX2zLkJh',
-    pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
-    customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
-    status: 'SUCCESS',
-    metadata: {},
-  },
-};
-
 /** Rule: D-53. */
 const SIGNATURE_HEADERS = {
   'webhook-id': 'The `eventId`. The same on every delivery attempt.',
@@ -247,7 +196,7 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
       content: {
         'application/json': {
           schema: book.of(EVENT_BODIES[kind]),
-          examples: { [type]: { value: { ...EXAMPLES[kind], eventType: type } } },
+          examples: { [type]: { value: EXAMPLES[type] } },
         },
       },
     },

@@ -6,6 +6,7 @@ import { errorCodesOf } from '../../api/openapi/errors.ts';
 import { OPERATIONS } from '../../api/routes.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
+import type { EventType } from '../../domain/events.ts';
 import { createDocumentCheck } from '../support/document-check.ts';
 
 type Json = Record<string, unknown>;
@@ -170,12 +171,109 @@ describe('the examples of the OpenAPI document', () => {
   });
 
   it.each(examples.map((example) => [example.pointer, example] as const))(
+    'contain no fields that contradict each other: %s',
+    (_, { value }) => {
+      expect(objectsIn(value).flatMap(contradictionsIn)).toEqual([]);
+    },
+  );
+
+  it('show one event of every type, with the status after it [D-50, D-52]', () => {
+    const events = examples
+      .map(({ value }) => value as Json)
+      .filter((value) => 'eventType' in value)
+      .map(({ eventType, status }) => [eventType, status]);
+    expect(events).toEqual([
+      ['intent.checkout_opened', 'CREATED'],
+      ['intent.created', 'CREATED'],
+      ['intent.failed', 'FAILED'],
+      ['intent.refunded', 'PARTIALLY_REFUNDED'],
+      ['intent.success', 'SUCCESS'],
+      ['subscription.trialing', 'TRIALING'],
+      ['subscription.cycle_charged', 'ACTIVE'],
+      ['subscription.created', 'CREATED'],
+      ['subscription.checkout_opened', 'CREATED'],
+      ['subscription.active', 'ACTIVE'],
+      ['subscription.unpaid', 'UNPAID'],
+      ['subscription.retries_exhausted', 'UNPAID'],
+      ['subscription.paused', 'PAUSED'],
+      ['subscription.ended', 'ENDED'],
+      ['setup_method.success', 'SUCCESS'],
+    ]);
+  });
+
+  it.each(examples.map((example) => [example.pointer, example] as const))(
     'match their schema: %s',
     (_, { schema, value }) => {
       expect(check.problemsAt('answer', schema, value)).toEqual([]);
     },
   );
 });
+
+/** Everything in an example that belongs together: the object with these fields, at any depth. */
+function objectsIn(value: unknown): Json[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const members = Object.values(value).flatMap(objectsIn);
+  return Array.isArray(value) ? members : [value as Json, ...members];
+}
+
+/** The status after an event of each type. */
+const STATUS_OF: Record<EventType, string[]> = {
+  'intent.checkout_opened': ['CREATED'],
+  'intent.created': ['CREATED'],
+  'intent.failed': ['FAILED'],
+  'intent.refunded': ['REFUNDED', 'PARTIALLY_REFUNDED'],
+  'intent.success': ['SUCCESS'],
+  'subscription.trialing': ['TRIALING'],
+  'subscription.cycle_charged': ['ACTIVE', 'PAUSED', 'ENDED'],
+  'subscription.created': ['CREATED'],
+  'subscription.checkout_opened': ['CREATED'],
+  'subscription.active': ['ACTIVE'],
+  'subscription.unpaid': ['UNPAID'],
+  'subscription.retries_exhausted': ['UNPAID'],
+  'subscription.paused': ['PAUSED'],
+  'subscription.ended': ['ENDED'],
+  'setup_method.success': ['SUCCESS'],
+};
+
+const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
+const WITH_NEXT_DATE = ['TRIALING', 'ACTIVE', 'UNPAID'];
+
+/** The contradictions between the fields of one object of an example. */
+function contradictionsIn(object: Json): string[] {
+  const { eventType, errorCode = null, errorMessage = null } = object;
+  const status = object['status'] as string | undefined;
+  const has = (field: string): boolean => (object[field] ?? null) !== null;
+  const isIntent = 'chargeAttempts' in object;
+  const isSubscription = 'subscriptionId' in object && 'nextPaymentDate' in object;
+  const rules: Record<string, boolean> = {
+    'the status is the one after the event':
+      eventType === undefined || STATUS_OF[eventType as EventType].includes(status ?? ''),
+    'exactly a paid intent has a successful charge':
+      !isIntent ||
+      ['succeededAt', 'succeededCharge'].every(
+        (field) => has(field) === PAID.includes(status ?? ''),
+      ),
+    'only a failed or an owed payment has an error code':
+      status === undefined || errorCode === null || ['FAILED', 'UNPAID'].includes(status ?? ''),
+    'a failed payment has an error code': status !== 'FAILED' || has('errorCode'),
+    'an error code and its message come together':
+      !('errorMessage' in object) || (errorCode === null) === (errorMessage === null),
+    'only TRIALING, ACTIVE and UNPAID have a next payment':
+      !isSubscription || !has('nextPaymentDate') || WITH_NEXT_DATE.includes(status ?? ''),
+    'exactly an ended subscription has an end reason':
+      !isSubscription || has('endReason') === (status === 'ENDED'),
+    'a subscription with paid cycles has a paid period':
+      !('cycleCount' in object && 'remainingCycleCount' in object) ||
+      object['remainingCycleCount'] === object['cycleCount'] ||
+      has('currentPeriodEnd'),
+    'a charged cycle is counted, and its period is paid':
+      eventType !== 'subscription.cycle_charged' ||
+      (has('intentId') && has('cycleNumber') && has('currentPeriodEnd')),
+    'success and status agree':
+      !('success' in object) || object['success'] === (errorCode === null),
+  };
+  return Object.entries(rules).flatMap(([rule, holds]) => (holds ? [] : [rule]));
+}
 
 interface Content {
   pointer: string;

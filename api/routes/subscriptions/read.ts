@@ -113,7 +113,7 @@ export const getUpcomingCharges = route({
       {
         summary: 'One left',
         value: {
-          data: [{ date: 1_797_768_060_000, cycleNumber: 12, amount: 1_999, currency: 'USD' }],
+          data: [{ date: 1_824_033_660_000, cycleNumber: 12, amount: 1_999, currency: 'USD' }],
         },
       },
     ],

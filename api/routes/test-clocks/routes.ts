@@ -28,7 +28,7 @@ const TestClockAnswer = z
   })
   .meta({ id: 'TestClock' });
 
-const ready = { testClockId: CLOCK_ID, now: 1_798_761_600_000, status: 'READY' } as const;
+const ready = { testClockId: CLOCK_ID, now: 1_801_440_000_000, status: 'READY' } as const;
 
 function presentTestClock(clock: TestClock, isReady: boolean) {
   return {
@@ -97,7 +97,7 @@ export const advanceTestClock = route({
       testClockId: idText().describe('Id of the test clock.'),
       to: instant.describe('Epoch milliseconds, not before the time of the clock.'),
     },
-    examples: [{ summary: 'To a date', value: { testClockId: CLOCK_ID, to: 1_798_761_600_000 } }],
+    examples: [{ summary: 'To a date', value: { testClockId: CLOCK_ID, to: 1_801_440_000_000 } }],
   },
   answer: {
     description: 'The clock has reached `to`, or is still advancing.',

@@ -1,0 +1,104 @@
+import { expect, vi } from 'vitest';
+import { EVENT_TYPES } from '../../domain/events.ts';
+import type { EventType } from '../../domain/events.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import { payOnPage } from '../support/payer.ts';
+import type { Shop } from '../support/shop.ts';
+
+/** The examples of the OpenAPI document. `npx vitest run <this file> -u` writes the file anew. */
+const EXAMPLES = '../../api/openapi/event-examples.json';
+
+const NOW = Date.parse('2026-11-20T12:00:00Z');
+const CUSTOMER = { customerDetails: { name: 'Ada Example', email: 'ada@example.com' } };
+const TERMS = {
+  amount: 1_999,
+  currency: 'USD',
+  interval: 'MONTH',
+  intervalCount: 1,
+  cycleCount: 12,
+  ...CUSTOMER,
+  callbackUrl: 'https://merchant.example/thanks',
+  metadata: { plan: 'oolong' },
+};
+
+type Event = Record<string, unknown>;
+
+/** Replaces the ids, which differ from run to run, by ids that count the records of each kind. */
+function withFixedIds(events: readonly Event[]): Event[] {
+  const fixed = new Map<string, string>();
+  const replace = (id: string, prefix: string): string => {
+    const known = fixed.get(id);
+    if (known !== undefined) return known;
+    const number = [...fixed.values()].filter((other) => other.startsWith(`${prefix}_`)).length + 1;
+    const next = `${prefix}_0002sSOLu${String(number).padStart(13, '0')}`;
+    fixed.set(id, next);
+    return next;
+  };
+  return JSON.parse(JSON.stringify(events), (_, value: unknown) => {
+    const prefix = typeof value === 'string' ? /^([a-z]{2,3})_[0-9A-Za-z]{22}$/.exec(value) : null;
+    return prefix ? replace(value as string, prefix[1]!) : value;
+  }) as Event[];
+}
+
+/** The first received event of each type, when every type was received. */
+async function firstOfEachType({ receiver }: Shop): Promise<Event[]> {
+  const firstOf = (type: EventType) =>
+    receiver.received.map(({ event }) => event).find((event) => event.eventType === type);
+  return vi.waitFor(
+    () =>
+      EVENT_TYPES.map((type) => {
+        const event = firstOf(type);
+        if (!event) throw new Error(`no ${type}`);
+        return { ...event };
+      }),
+    { timeout: 30_000, interval: 50 },
+  );
+}
+
+test('the examples of events in the OpenAPI document are bodies that a receiver gets [D-52]', async ({
+  env,
+  shop,
+}) => {
+  const { merchant } = shop;
+  const create = async (changes: object) => {
+    const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
+      now: NOW,
+    });
+    const created = await merchant.post<{ subscriptionId: string; fwdUrl: string }>(
+      '/subscription/create',
+      { ...TERMS, ...changes, testClockId },
+    );
+    await payOnPage(created.fwdUrl);
+    return { ...created, testClockId };
+  };
+
+  // The first cycle is paid and partly refunded. The second is declined until no retry is left.
+  const { subscriptionId, testClockId } = await create({});
+  await shop.news(subscriptionId, 6);
+  const paid = shop.receiver.received.find(({ event }) => event.eventType === 'intent.success');
+  const xIntentId = paid?.event['intentId'];
+  await merchant.post('/payments/merchant/refund', { xIntentId, amount: 500 });
+  const decline = { subscriptionId, code: 'insufficient_funds', count: 5 };
+  await env.control('POST', '/control/declines', decline);
+  await env.advance(testClockId, '2026-12-23T12:00:00Z');
+  await merchant.post('/subscription/merchant/pause', { subscriptionId });
+  await merchant.post('/subscription/merchant/cancel', { subscriptionId });
+
+  await create({ trialPeriodCount: 14, trialPeriodInterval: 'DAY' });
+
+  const setup = await merchant.post<{ fwdUrl: string }>('/setup-method/create', {
+    currency: 'USD',
+    billingDetails: CUSTOMER.customerDetails,
+    callbackUrl: 'https://merchant.example/saved',
+    metadata: { plan: 'oolong' },
+  });
+  await payOnPage(setup.fwdUrl);
+
+  const events = await firstOfEachType(shop);
+  // A setup session has no test clock.
+  const examples = withFixedIds(events).map((event) =>
+    event['eventType'] === 'setup_method.success' ? { ...event, eventTime: NOW } : event,
+  );
+  const byType = Object.fromEntries(examples.map((event) => [event['eventType'], event]));
+  await expect(`${JSON.stringify(byType, null, 2)}\n`).toMatchFileSnapshot(EXAMPLES);
+});
