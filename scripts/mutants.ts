@@ -49,7 +49,8 @@ await runScript(async () => {
     }
     for (const mutant of chosen) {
       const undo = plant(folder, mutant);
-      const { failed } = await runTest(folder, mutant.project, mutant.test).finally(undo);
+      const { project, test, only: title } = mutant;
+      const { failed } = await runTest(folder, project, test, title).finally(undo);
       const [first] = failed;
       isFine &&= first !== undefined;
       const noticed = first === undefined ? 'NO TEST NOTICED' : `${failed.length}: ${first}`;
@@ -98,7 +99,13 @@ function plant(folder: string, { file, find, replace, defect }: Mutant): () => v
   return () => writeFileSync(path, text);
 }
 
-async function runTest(folder: string, project: string, test: string): Promise<Outcome> {
+/** Runs the tests of a file; with `title`, only those whose name contains it. */
+async function runTest(
+  folder: string,
+  project: string,
+  test: string,
+  title?: string,
+): Promise<Outcome> {
   const results = join(folder, 'results.json');
   rmSync(results, { force: true });
   await new Promise<void>((done, fail) => {
@@ -111,6 +118,7 @@ async function runTest(folder: string, project: string, test: string): Promise<O
         test,
         '--reporter=json',
         `--outputFile.json=${results}`,
+        ...(title === undefined ? [] : [`--testNamePattern=${title}`]),
       ],
       { cwd: folder, stdio: 'ignore' },
     );
