@@ -1,5 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
-import PQueue from 'p-queue';
 import type { ISql, PendingQuery, Row } from 'postgres';
 
 type Unsafe = ISql['unsafe'];
@@ -19,10 +17,7 @@ export function withOneUsePerConnection<Client extends ISql>(
   client: Client,
   connections: number,
 ): Client {
-  const queue = new PQueue({ concurrency: connections });
-  // Bound, because otherwise the work would run in the async context of the work before it.
-  const inTurn = <T>(work: () => PromiseLike<T>): Promise<T> =>
-    queue.add(AsyncResource.bind(async () => work()));
+  const inTurn = createTurns(connections);
   return new Proxy(client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name);
@@ -40,4 +35,21 @@ export function withOneUsePerConnection<Client extends ISql>(
       });
     },
   });
+}
+
+/** Not p-queue: it adds 0.06 ms to the 0.14 ms of CPU time of a statement. */
+function createTurns(atOnce: number) {
+  let free = atOnce;
+  const waiting: (() => void)[] = [];
+  return async <T>(work: () => PromiseLike<T>): Promise<T> => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
 }
