@@ -20,15 +20,15 @@ import type { Run } from './run.ts';
 
 /**
  * The messages of one kind of command, with the descriptions that the Web UI shows. Every kind has an update
- * of its name. Some kinds also have a signal, for operators; `takesFields` says if its argument is read.
+ * of its name. Some kinds also have a signal, for operators, which reads only `fields` of its argument.
  */
 interface CommandMessages {
   readonly kind: Command['kind'];
   readonly update: string;
-  readonly signal?: { readonly description: string; readonly takesFields: boolean };
+  readonly signal?: { readonly description: string; readonly fields: readonly string[] | 'all' };
 }
 
-const WITHOUT_FIELDS = { description: 'As the update, no arguments', takesFields: false };
+const WITHOUT_FIELDS = { description: 'As the update, no arguments', fields: [] };
 
 const COMMANDS: readonly CommandMessages[] = [
   {
@@ -36,7 +36,7 @@ const COMMANDS: readonly CommandMessages[] = [
     update: 'Change amount, cycles, next payment date or interval',
     signal: {
       description: 'As the update: { "newAmountMinor": 1999 }, { "newCycleCount": 24 }, …',
-      takesFields: true,
+      fields: 'all',
     },
   },
   {
@@ -44,7 +44,7 @@ const COMMANDS: readonly CommandMessages[] = [
     update: 'End the subscription at once, or with atPeriodEnd: true at the end of its period',
     signal: {
       description: 'As the update: nothing, or { "atPeriodEnd": true }',
-      takesFields: true,
+      fields: ['atPeriodEnd'],
     },
   },
   {
@@ -52,7 +52,7 @@ const COMMANDS: readonly CommandMessages[] = [
     update: 'Charge nothing until unpause, or until resumeAt (epoch ms)',
     signal: {
       description: 'As the update: nothing, or { "resumeAt": <epoch ms> }',
-      takesFields: true,
+      fields: ['resumeAt'],
     },
   },
   {
@@ -65,7 +65,7 @@ const COMMANDS: readonly CommandMessages[] = [
     update: 'Charge again from newNextPaymentAt (epoch ms) on',
     signal: {
       description: 'As the update: { "newNextPaymentAt": <epoch ms> }',
-      takesFields: true,
+      fields: 'all',
     },
   },
   {
@@ -130,10 +130,10 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
 function onSignal(
   run: Run,
   kind: Command['kind'],
-  { description, takesFields }: NonNullable<CommandMessages['signal']>,
+  { description, fields }: NonNullable<CommandMessages['signal']>,
 ): void {
-  const post = (fields: unknown): void => {
-    const given = takesFields ? fields : {};
+  const post = (argument: unknown): void => {
+    const given = fields === 'all' ? argument : fieldsOf(argument, fields);
     const commandId = uuid4();
     const read = readCommand(kind, given, commandId);
     if (read.ok) run.inbox.post(byOperator(read.command));
@@ -146,6 +146,13 @@ function onSignal(
 
 function byOperator(command: Command): Command {
   return { ...command, actor: 'operator' };
+}
+
+/** Other fields are ignored, and so is an argument that is not an object. */
+function fieldsOf(argument: unknown, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(asObject(argument)).filter(([name]) => names.includes(name)),
+  );
 }
 
 /** A command whose fields an earlier release did not check. */
