@@ -151,11 +151,11 @@ const processes = [
   ),
   rule(
     'api-gets-runtime-injected',
-    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names; the request scope holds no resource.',
+    'Settings, logger and connections come in as arguments; their types may be named. Failpoints are names; the request scope and links hold no resource.',
     { path: '^api/', pathNot: '^api/main\\.ts$' },
     {
       path: '^(runtime|temporal)/',
-      pathNot: '^runtime/(failpoints|request-scope)\\.ts$',
+      pathNot: '^runtime/(failpoints|request-scope|update-links)\\.ts$',
       ...VALUE,
     },
   ),

@@ -85,6 +85,7 @@ const activities = createActivities({
     taskQueuePrefix: config.taskQueuePrefix,
   }),
   webhooks,
+  links: config.links,
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => dispatcher.submit({ ...stream, nowAt: Date.now() }),

@@ -27,6 +27,7 @@ import {
 } from '../db/repositories/subscriptions/transitions.ts';
 import type { Db } from '../db/client.ts';
 import { invariant } from '../domain/errors.ts';
+import { withUpdateLink } from '../domain/events.ts';
 import {
   applyOutcome,
   isEarlyLookup,
@@ -35,11 +36,14 @@ import {
   withIntent,
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
+import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import { failpoint } from '../runtime/failpoints.ts';
+import { updateMethodLink } from '../runtime/update-links.ts';
+import type { LinkSettings } from '../runtime/update-links.ts';
 import { invalidInput } from './failures.ts';
 import { collect, sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
@@ -49,6 +53,7 @@ import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 export interface ChargingDeps extends SendBudgetDeps {
   db: Db;
   gateway: PaymentGateway;
+  links: LinkSettings;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
   /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
@@ -123,7 +128,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         return { kind: 'pending' };
       }
       const settled =
-        (fresh && (await settleFresh(deps.db, input, input.state, fresh, settlement))) ??
+        (fresh && (await settleFresh(deps, input, input.state, fresh, settlement))) ??
         (await settle(deps, input, input.state, opened.attempt, settlement));
       failpoint('after_settling');
       await watchUnproven(deps.payments, opened.attempt, settlement);
@@ -140,7 +145,7 @@ function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
 
 /** Settles, in one statement, an attempt that this call opened. Null if only `settle` can settle it. */
 async function settleFresh(
-  db: Db,
+  { db, links }: ChargingDeps,
   { nowAt, realNowAt }: ChargeAttemptInput,
   state: ChargeableState,
   fresh: FreshAttempt,
@@ -150,7 +155,10 @@ async function settleFresh(
   if (isUnproven(settlement)) return null;
   const { intentId } = fresh.attempt;
   const outcome = decidedOutcome(settlement, fresh.facts.retryPlan);
-  const change = applyOutcome(withIntent(state, intentId), outcome, nowAt, realNowAt);
+  const change = linked(
+    links,
+    applyOutcome(withIntent(state, intentId), outcome, nowAt, realNowAt),
+  );
   const result = resultOf(state.openAttempt, outcome, change.state);
   failpoint('before_settling_commits');
   const isSettled = await settleFreshAttempt(db, fresh, {
@@ -165,7 +173,7 @@ async function settleFresh(
 
 /** Records the outcome in the rows of attempt, intent, subscription, events and command, at once. */
 async function settle(
-  { db }: ChargingDeps,
+  { db, links }: ChargingDeps,
   input: ChargeAttemptInput,
   state: ChargeableState,
   attempt: Attempt,
@@ -182,12 +190,9 @@ async function settle(
     }
     const outcome = await outcomeOf(tx, merchantId, settlement);
     await settleAttempt(tx, attempt, settlement, input.nowAt);
-    const change = applyOutcome(
-      withIntent(state, attempt.intentId),
-      outcome,
-      input.nowAt,
-      input.realNowAt,
-    );
+    const { nowAt, realNowAt } = input;
+    const settled = applyOutcome(withIntent(state, attempt.intentId), outcome, nowAt, realNowAt);
+    const change = linked(links, settled);
     const recorded = await recordTransition(tx, {
       change,
       transitionId: `${subscriptionId}:${change.state.version}`,
@@ -202,6 +207,14 @@ async function settle(
     failpoint('before_settling_commits');
     return { kind: 'settled', outcome, intentId: attempt.intentId };
   });
+}
+
+/** Adds to the events of dunning the link to replace the payment method, where the page would take one. */
+function linked(links: LinkSettings, change: Change): Change {
+  const { state, events } = change;
+  if (!['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status)) return change;
+  // Links live in real time, also on a test clock.
+  return { ...change, events: withUpdateLink(events, updateMethodLink(links, state, Date.now())) };
 }
 
 async function outcomeOf(

@@ -1,8 +1,4 @@
-/** Links to hosted pages. The token in the path is the only credential. */
-
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { base62, isId } from '../domain/ids.ts';
-import type { SubscriptionRef } from '../domain/subscription/state.ts';
+/** Paths of hosted pages. The token in the path is the only credential. */
 
 export function paymentPath(token: string): string {
   return `/payment/${token}`;
@@ -11,76 +7,4 @@ export function paymentPath(token: string): string {
 /** The path must not begin with `/setup-method/`, under which merchants read a session by its id. */
 export function setupMethodPath(token: string): string {
   return `/setup/${token}`;
-}
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-/** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. Rule: D-33. */
-const LINK_LIFETIME_MS = 30 * DAY_MS;
-
-/** The data in a link, which the link's signature protects. */
-export interface UpdateLink extends SubscriptionRef {
-  readonly expiresAt: number;
-}
-
-type Signer = { readonly sessionKey: string };
-
-/** A subscription and its payment method. A new payment method gets a new link. */
-export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
-
-/**
- * Returns the URL of the page where a payer replaces a subscription's payment method. The URL is valid until
- * 30 days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
- * subscription's id and a signature, so nothing is stored. On one day the URL stays the same until the
- * payment method is replaced. Rule: D-33.
- */
-export function updateMethodLink(
-  deps: Signer & { readonly publicUrl: string },
-  subscription: Updatable,
-  nowAt: number,
-): string {
-  const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
-  // The page shows the outcome of its own link, so a new payment method needs a different link. So the hash
-  // of the payment method's id delays `expiresAt` by less than an hour.
-  const digest = createHash('sha256')
-    .update(subscription.paymentMethodId ?? '')
-    .digest();
-  const expiresAt = tomorrowAt + LINK_LIFETIME_MS + (digest.readUInt32BE() % HOUR_MS);
-  return deps.publicUrl + updateMethodPath(updateToken(deps, subscription, expiresAt));
-}
-
-export function updateMethodPath(token: string): string {
-  return `/update-method/${token}`;
-}
-
-/** `<merchant>.<subscription>.<expiry>.<signature>`, ids without their prefixes. */
-function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): string {
-  const body = [ref.merchantId.slice(4), ref.subscriptionId.slice(4), expiresAt.toString(36)];
-  const signed = body.join('.');
-  return `${signed}.${signature(deps, signed).toString('base64url')}`;
-}
-
-/** Decodes a token, also an expired one. Null if the signature does not match. */
-export function readUpdateToken(deps: Signer, token: string): UpdateLink | null {
-  const [, signed, merchant, subscription, expiry, given] =
-    /^(([0-9A-Za-z]{22})\.([0-9A-Za-z]{22})\.([0-9a-z]{1,9}))\.([\w-]{22})$/.exec(token) ?? [];
-  if (signed === undefined || given === undefined) return null;
-  const proof = signature(deps, signed);
-  const bytes = Buffer.from(given, 'base64url');
-  // The last Base64 character has unused bits, so several texts decode to the same signature.
-  const isOurs = bytes.toString('base64url') === given && timingSafeEqual(bytes, proof);
-  const ref = { merchantId: `mer_${merchant}`, subscriptionId: `sub_${subscription}` };
-  const isWhole = isId('mer', ref.merchantId) && isId('sub', ref.subscriptionId);
-  return isOurs && isWhole ? { ...ref, expiresAt: parseInt(expiry ?? '', 36) } : null;
-}
-
-/** Returns the id of a link's checkout session: a hash of the token, because no row exists at first. */
-export function sessionIdOf(token: string): string {
-  return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
-}
-
-/** Returns a signature of 128 bits, the length of the other tokens of hosted pages. */
-function signature({ sessionKey }: Signer, signed: string): Buffer {
-  const mac = createHmac('sha256', sessionKey).update(`update-method:${signed}`).digest();
-  return mac.subarray(0, 16);
 }

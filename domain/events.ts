@@ -47,6 +47,8 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
+  /** Only for `intent.failed` of a declined billing cycle that is retried or owed. */
+  dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
 }
@@ -67,8 +69,15 @@ export interface SubscriptionEventDraft {
   endReason: EndReason | null;
   /** Who caused the change. Absent if an earlier release recorded the change. */
   actor?: Actor;
-  /** Why the cycle was declined, and the next automatic retry or null. Only for events of dunning. */
-  dunning?: { errorCode: string | null; nextRetryAt: number | null };
+  /** Only for events of dunning: also why the cycle was declined. */
+  dunning?: { errorCode: string | null } & DunningFacts;
+}
+
+export interface DunningFacts {
+  /** The next automatic retry; null if none is left. */
+  nextRetryAt: number | null;
+  /** Where the payer replaces the payment method. The activity that stores the event adds it. */
+  updatePaymentMethodLink?: string;
 }
 
 export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
@@ -127,6 +136,7 @@ export function intentEventBody(
     customerDetails: facts.customerDetails,
     errorCode,
     errorMessage: declineMessage(errorCode),
+    ...draft.dunning,
     ...(draft.refund && {
       refundId: draft.refund.refundId,
       refundedAmount: draft.refund.amountMinor,
@@ -195,4 +205,18 @@ function head(
     eventTime: draft.at,
     sequence: envelope.sequence,
   };
+}
+
+/** Returns the drafts with `link` in the events of dunning. Rules: D-33, D-50. */
+export function withUpdateLink(drafts: readonly EventDraft[], link: string): EventDraft[] {
+  const add = <Facts extends DunningFacts>(dunning: Facts): Facts => ({
+    ...dunning,
+    updatePaymentMethodLink: link,
+  });
+  return drafts.map((draft) => {
+    if (draft.dunning === undefined) return draft;
+    return isIntentEvent(draft)
+      ? { ...draft, dunning: add(draft.dunning) }
+      : { ...draft, dunning: add(draft.dunning) };
+  });
 }

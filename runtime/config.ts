@@ -177,7 +177,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
   return {
     host: env.HOST,
     port: env.API_PORT,
-    publicUrl: env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`,
+    publicUrl: publicUrlOf(env),
     databaseUrl: env.DATABASE_URL,
     ...temporalSettings(env),
     gatewayUrl,
@@ -199,6 +199,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 /**
  * Settings of a worker process.
  * - `queues`: the task queues that it serves.
+ * - `links`: what makes the links in events, the same as in the API's processes.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
  * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
  * - `retentionMs`: how long the sweeps keep deliveries, bodies of events and closed sessions.
@@ -211,6 +212,8 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...SERVER,
     ...TEMPORAL,
     ...WEBHOOKS,
+    'PUBLIC_URL',
+    'SESSION_KEY',
     'WORKER_QUEUES',
     'WORKFLOW_BUNDLE',
     'MAINTENANCE',
@@ -224,6 +227,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...temporalSettings(env),
     queues: env.WORKER_QUEUES,
     workflowBundle: env.WORKFLOW_BUNDLE,
+    links: { publicUrl: publicUrlOf(env), sessionKey: env.SESSION_KEY },
     isMaintenanceOn: env.MAINTENANCE,
     retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
@@ -342,6 +346,11 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
     temporalNamespace: env.TEMPORAL_NAMESPACE,
     taskQueuePrefix: env.TASK_QUEUE_PREFIX,
   };
+}
+
+/** Base URL of the hosted pages in a payer's browser. */
+function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
+  return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }
 
 /** Returns the host part of a URL. Clients cannot connect to a wildcard address, so it becomes loopback. */

@@ -16,6 +16,7 @@ import {
   minorAmount,
   pairs,
   paymentMethodKind,
+  url,
 } from '../answer-fields.ts';
 // A body of each type, as a receiver got it: `test/integration/event-examples.test.ts` compares them.
 import EXAMPLES from './event-examples.json' with { type: 'json' };
@@ -64,6 +65,13 @@ const head = {
     }),
 };
 
+const updateLink = url(
+  'Page where the payer replaces the payment method, for 30 days. Only in events about a declined cycle, ' +
+    'while the subscription is TRIALING, ACTIVE or UNPAID.',
+)
+  .optional()
+  .meta(EXTENSION);
+
 /** Rule: D-52. */
 const IntentEvent = z.object({
   ...head,
@@ -88,6 +96,14 @@ const IntentEvent = z.object({
   customerDetails,
   errorCode: declineCode.nullable(),
   errorMessage: declineMessage.nullable(),
+  cycleNumber: count('Number of the declined cycle. Only in intent.failed of a dunning.')
+    .optional()
+    .meta(EXTENSION),
+  nextRetryAt: epochMs('The next automatic retry, or null. Only in intent.failed of a dunning.')
+    .nullable()
+    .optional()
+    .meta(EXTENSION),
+  updatePaymentMethodLink: updateLink,
   refundId: id('rf', 'refund')
     .optional()
     .meta({ description: 'Only in intent.refunded.', ...EXTENSION }),
@@ -140,6 +156,7 @@ const SubscriptionEvent = z.object({
     .nullable()
     .optional()
     .meta(EXTENSION),
+  updatePaymentMethodLink: updateLink,
   metadata: pairs,
 });
 

@@ -298,7 +298,12 @@ function declined(
   return {
     state: after,
     events: [
-      intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
+      {
+        ...intentEvent('intent.failed', owed.intentId, now, 'FAILED', outcome.code),
+        ...(isDunned && {
+          dunning: { cycleNumber: owed.cycleNumber, nextRetryAt: owedAfter.nextRetryAt },
+        }),
+      },
       ...entryEvents(state, after, now),
       ...(endsRetries(state, attempt, after, outcome.retryPlan)
         ? [subscriptionEvent('subscription.retries_exhausted', after, now)]

@@ -1,3 +1,4 @@
+import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
@@ -32,6 +33,7 @@ describe('a gateway', () => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     const refusing = createChargingActivities({
+      links: LINKS,
       db: env.db,
       payments: env.payments,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),
@@ -61,6 +63,7 @@ describe('a gateway', () => {
     await subscription.fault({ fault: 'lose_answer' });
     const { activities } = env;
     const withoutLookup = createChargingActivities({
+      links: LINKS,
       db: env.db,
       payments: env.payments,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),

@@ -1,3 +1,4 @@
+import { LINKS } from '../support/links.ts';
 import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
@@ -214,6 +215,7 @@ describe('an unknown outcome', () => {
   }) => {
     const ref = await payments.tokenised();
     const withShortKeyLifetime = createPaymentActivities({
+      links: LINKS,
       db: env.db,
       payments: env.payments,
       wakeStream: async () => undefined,

@@ -1,3 +1,5 @@
+import { readUpdateToken } from '../../runtime/update-links.ts';
+import { LINKS } from '../support/links.ts';
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
@@ -84,14 +86,17 @@ test('the events of a payment carry every field of their type and no other [D-45
   });
 });
 
-test('subscription.unpaid names the cycle, the reason and the next automatic retry [D-52]', async ({
+test('subscription.unpaid and intent.failed name cycle, reason, next retry and the link for a new card [D-52, D-33]', async ({
   env,
 }) => {
   const unpaidEvents = async (code: string) => {
     const { ref } = await unpaidIn(env, code);
     const { owed } = await env.state(ref);
     const events = await env.events(ref);
-    return { owed, events: events.filter((event) => event['eventType'] === 'subscription.unpaid') };
+    const [failed, ...own] = events.slice(
+      events.findIndex((event) => event['eventType'] === 'intent.failed'),
+    );
+    return { owed, failed, events: own, link: own[0]?.['updatePaymentMethodLink'], ref };
   };
   const soft = await unpaidEvents('insufficient_funds');
   expect(soft.events).toEqual([
@@ -113,11 +118,27 @@ test('subscription.unpaid names the cycle, the reason and the next automatic ret
       actor: 'schedule',
       errorCode: 'insufficient_funds',
       nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
+      updatePaymentMethodLink: expect.any(String),
       metadata: {},
     },
   ]);
+  const { pathname, origin } = new URL(String(soft.link));
+  expect(origin).toBe(LINKS.publicUrl);
+  expect(readUpdateToken(LINKS, pathname.replace('/update-method/', ''))).toMatchObject(soft.ref);
+  expect(soft.failed).toMatchObject({
+    cycleNumber: 2,
+    errorCode: 'insufficient_funds',
+    nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
+    updatePaymentMethodLink: soft.link,
+  });
   const hard = await unpaidEvents('stolen_card');
   expect(hard.events).toEqual([
     expect.objectContaining({ errorCode: 'stolen_card', nextRetryAt: null, nextPaymentDate: null }),
+    expect.objectContaining({
+      eventType: 'subscription.retries_exhausted',
+      errorCode: 'stolen_card',
+      nextRetryAt: null,
+      updatePaymentMethodLink: hard.link,
+    }),
   ]);
 });

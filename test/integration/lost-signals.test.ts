@@ -1,3 +1,4 @@
+import { LINKS } from '../support/links.ts';
 import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
@@ -324,6 +325,7 @@ test('the sweep wakes an endpoint queue once when the signal for a new event was
   const deps = {
     db: env.db,
     gateway: env.gateway,
+    links: LINKS,
     payments: env.payments,
     wakeStream: async () => undefined,
   };

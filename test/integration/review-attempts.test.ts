@@ -1,3 +1,4 @@
+import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/charging.ts';
@@ -24,6 +25,7 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
   const ref = await payments.tokenised();
   let sent = 0;
   const activities = createPaymentActivities({
+    links: LINKS,
     db: env.db,
     // Without Temporal the sweep starts the late-charge watch.
     payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
@@ -67,6 +69,7 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
 }) => {
   const ref = await payments.tokenised();
   const activities = createPaymentActivities({
+    links: LINKS,
     db: env.db,
     payments: env.payments,
     wakeStream: async () => undefined,
@@ -177,6 +180,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
 
   const asked = gate();
   const late = createChargingActivities({
+    links: LINKS,
     db: env.db,
     payments: env.payments,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
@@ -197,6 +201,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     },
   });
   const live = createChargingActivities({
+    links: LINKS,
     db: env.db,
     payments: env.payments,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),

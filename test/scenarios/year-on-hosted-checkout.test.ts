@@ -110,14 +110,14 @@ describe('a subscription in a leap year', () => {
     await subscription.advance('2028-04-30T12:00:00Z');
     expect(await subscription.news(3)).toEqual([
       '2028-04-30 09:30 intent.created CREATED 1999 USD',
-      '2028-04-30 09:30 intent.failed FAILED 1999 USD, insufficient_funds',
-      '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, insufficient_funds, cycle 4, 9 left, next 2028-04-30 13:30',
+      '2028-04-30 09:30 intent.failed FAILED 1999 USD, insufficient_funds, cycle 4, retry 2028-04-30 13:30',
+      '2028-04-30 09:30 subscription.unpaid UNPAID 1999 USD, insufficient_funds, cycle 4, 9 left, retry 2028-04-30 13:30, next 2028-04-30 13:30',
     ]);
     expect(await subscription.read()).toMatchObject({ status: 'UNPAID', remainingCycleCount: 9 });
 
     await subscription.advance('2028-04-30T21:29:59.999Z');
     expect(await subscription.news(1)).toEqual([
-      '2028-04-30 13:30 intent.failed FAILED 1999 USD, insufficient_funds',
+      '2028-04-30 13:30 intent.failed FAILED 1999 USD, insufficient_funds, cycle 4, retry 2028-04-30 21:30',
     ]);
     expect(await subscription.read()).toMatchObject({
       status: 'UNPAID',

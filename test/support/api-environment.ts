@@ -1,3 +1,4 @@
+import { LINKS } from './links.ts';
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
@@ -21,9 +22,9 @@ import { createFakePayments } from './fakes/payments.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
 
-export const PUBLIC_URL = 'https://pay.example';
+export const PUBLIC_URL = LINKS.publicUrl;
 export const TOKENISER_URL = 'https://cards.example/tokenise';
-export const SESSION_KEY = 'session-key-of-the-api-tests-00000000001';
+export const SESSION_KEY = LINKS.sessionKey;
 const PEPPER = 'pepper-of-the-api-tests-0000000000000001';
 
 export interface Answer {

@@ -6,7 +6,6 @@ import type { OurProcess } from './our-process.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 const PEPPER = 'pepper-of-an-api-process-0000000000001';
-const SESSION_KEY = 'session-key-of-an-api-process-000000001';
 
 export interface ApiProcess extends OurProcess {
   readonly url: string;
@@ -27,7 +26,6 @@ export async function apiProcesses({ db, merchantId, variables }: TestEnvironmen
         ...variables,
         API_PORT: port,
         CREDENTIAL_PEPPER: PEPPER,
-        SESSION_KEY,
         ...(options.failpoint ? { FAILPOINT: options.failpoint } : {}),
       });
       return { ...api, url: `http://127.0.0.1:${port}` };

@@ -137,12 +137,15 @@ function lineOf(webhook: ReceivedWebhook): string {
   const { event } = webhook;
   const isSigned = webhook.isStandardSignatureValid && webhook.isXpaySignatureValid;
   const { status, amount, currency, errorCode, cycleNumber, nextPaymentDate } = event;
+  const { remainingCycleCount, nextRetryAt } = event;
   const facts = [
     `${minute(event.eventTime)} ${event.eventType} ${String(status)} ${String(amount)} ${String(currency)}`,
     ...(typeof errorCode === 'string' ? [errorCode] : []),
-    ...(typeof cycleNumber === 'number'
-      ? [`cycle ${cycleNumber}`, `${String(event['remainingCycleCount'])} left`]
+    ...(typeof cycleNumber === 'number' ? [`cycle ${cycleNumber}`] : []),
+    ...(typeof cycleNumber === 'number' && typeof remainingCycleCount === 'number'
+      ? [`${remainingCycleCount} left`]
       : []),
+    ...(typeof nextRetryAt === 'number' ? [`retry ${minute(nextRetryAt)}`] : []),
     ...(typeof nextPaymentDate === 'number' ? [`next ${minute(nextPaymentDate)}`] : []),
     ...(isSigned ? [] : ['NOT SIGNED']),
   ];

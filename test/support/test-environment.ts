@@ -1,3 +1,4 @@
+import { LINKS } from './links.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
@@ -125,6 +126,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   const activities = createActivities({
     db,
     gateway,
+    links: LINKS,
     subscriptionWorkflows: workflows,
     payments,
     sendBudget: options.sendBudget ?? SEND_BUDGET,
@@ -202,6 +204,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       GATEWAY_URL: gatewayServer.url,
       GATEWAY_KEY,
       ENCRYPTION_KEY: encryptionKey.toString('base64'),
+      SESSION_KEY: LINKS.sessionKey,
       WEBHOOK_ALLOW_LOOPBACK: 'true',
       MAINTENANCE: 'off',
       LOG_LEVEL: 'warn',

@@ -13,7 +13,7 @@ import { knownDetails } from '../shared/details-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Offer, OfferLine, Sale } from '../shared/views.tsx';
-import { updateMethodPath } from '../../page-links.ts';
+import { updateMethodPath } from '../../../runtime/update-links.ts';
 import { isLatestKept, updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';
 

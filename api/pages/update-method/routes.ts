@@ -10,7 +10,7 @@ import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { submitCard } from '../shared/subscription-cards.ts';
-import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../page-links.ts';
+import { readUpdateToken, sessionIdOf, updateMethodPath } from '../../../runtime/update-links.ts';
 import { updatePage } from './page.tsx';
 import { updateStageOf } from './stage.ts';
 import type { MethodUpdate } from './stage.ts';

@@ -1,3 +1,4 @@
+import { LINKS } from '../links.ts';
 import { createPaymentActivities } from '../../../activities/payments.ts';
 import { createRefundActivities } from '../../../activities/refunds.ts';
 import { createSetupMethodActivities } from '../../../activities/setup-methods.ts';
@@ -38,6 +39,7 @@ export function createFakePayments(db: Db, now: () => number) {
     gateway: book.gateway,
     // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
+    links: LINKS,
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
   };

@@ -1,3 +1,4 @@
+import { LINKS } from '../links.ts';
 import { randomBytes } from 'node:crypto';
 import type { ApiDeps } from '../../../api/deps.ts';
 import { createChargingActivities } from '../../../activities/charging.ts';
@@ -53,6 +54,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     wakeStream: async () => undefined,
   });
   const charging = createChargingActivities({
+    links: LINKS,
     db,
     gateway,
     payments: { watchLateCharge: async () => true },
