@@ -6,7 +6,7 @@ import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
 import { refundWorkflowId } from '../../workflows/one-off-orders/messages.ts';
 import { onDevServerWith } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** How many of the next refund activities fail after their work. */
@@ -142,7 +142,7 @@ describe('a refund', () => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await env.createClock(createdAt);
     const subscription = await env.create({ createdAt, testClockId: clock });
-    await env.workflows.execute(subscription, checkoutCommand(await env.token()));
+    await payCheckout(env, subscription);
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
     await env.advance(clock, laterAt);
     const before = await env.state(subscription);

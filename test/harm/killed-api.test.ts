@@ -11,7 +11,7 @@ import { apiProcesses } from '../support/api-process.ts';
 import type { ApiProcess } from '../support/api-process.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
@@ -239,7 +239,7 @@ describe('an API that crashes while it passes a command to the workflow', () => 
     'at %s leaves the subscription %s, and the repeat cancels once [D-16, D-17]',
     async ([point, left], { env, payments }) => {
       const ref = await env.create({ createdAt: Date.now() });
-      await env.workflows.execute(ref, checkoutCommand(await env.token()));
+      await payCheckout(env, ref);
       const { subscriptionId } = ref;
       const path = '/subscription/merchant/cancel';
       const request = { path, body: { subscriptionId }, key: randomUUID() };

@@ -11,7 +11,7 @@ import { supervise } from '../../embedded/services.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
 import { onDevServer } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -156,7 +156,7 @@ test(
     const clock = await env.createClock(createdAt);
     for (let n = 0; n < SUBSCRIPTIONS; n += 1) {
       const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 36 } });
-      await env.workflows.execute(ref, checkoutCommand(await env.token()));
+      await payCheckout(env, ref);
     }
     const targetAt = Date.parse('2028-01-15T00:00:00Z');
     await execute(env, HOLD);

@@ -1,6 +1,6 @@
 import { describe, expect, vi } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -37,7 +37,7 @@ async function paidSubscription(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };
   const ref = await env.create({ createdAt: CREATED_AT, testClockId: clock, terms });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   return { ref, clock };
 }
 
@@ -113,7 +113,7 @@ describe('stopped workers', () => {
     await Promise.all(stopping);
     // When new workers start
     await env.startWorkers();
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     // Then nothing is missing and nothing is out of order
     await vi.waitFor(
       () =>

@@ -9,7 +9,7 @@ import type { CheckResult } from '../../proof/verify/invariants.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Each case damages the database in one way; `npm run verify` must report it. */
@@ -38,7 +38,7 @@ async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
   const refs = [];
   for (const amountMinor of [1_001, 1_002]) {
     const ref = await env.create({ createdAt, testClockId: clock, terms: { amountMinor } });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     refs.push(ref);
   }
   await env.advance(clock, '2027-02-15T00:00:00Z');

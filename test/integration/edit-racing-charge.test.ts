@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
@@ -11,7 +11,7 @@ async function active(env: TestEnvironment, shop: Shop) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   return {
     ref,

@@ -26,7 +26,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
@@ -106,7 +106,7 @@ test('the sweep charges a due cycle once when its workflow missed a signal [D-40
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const state = await env.state(ref);
   const version = state.version + 1;
   const anchorAt = Number(state.anchorAt) - 40 * DAY;
@@ -141,7 +141,7 @@ test('the sweep refunds a late charge when the subscription’s workflow missed 
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const [{ intentId }] = (await env.events(ref)) as [{ intentId: string }];
   const attempt = await attemptOf(env, intentId);
   const gatewayChargeId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:late`);

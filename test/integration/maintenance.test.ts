@@ -12,7 +12,7 @@ import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -52,7 +52,7 @@ const longAgo = sql`now() - interval '10 minutes'`;
 describe('a sweep', () => {
   test('repairs nothing when nothing is wrong', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     expect(await sweep(env)).toEqual(NOTHING);
   });
 
@@ -79,7 +79,7 @@ describe('a sweep', () => {
 
   test('wakes a subscription whose next step is overdue', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     // The workflow is terminated outside the sweep's look-back of 0 ms, and a cycle is due.
     await handleOf(env, ref).terminate('lost');
     const state = await env.state(ref);
@@ -99,7 +99,7 @@ describe('a sweep', () => {
     env,
   }) => {
     const ref = await env.create({ createdAt: Date.now() });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
     expect(await isOverdue(env.db, ref)).toBe(true);
     const historyLength = async () => (await handleOf(env, ref).describe()).historyLength;
@@ -122,7 +122,7 @@ describe('a sweep', () => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     const targetAt = Date.parse('2027-02-11T00:00:00Z');
     // The target is committed without a signal to the workflow.
     const { merchantId } = env;

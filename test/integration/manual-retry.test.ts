@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
@@ -20,7 +20,7 @@ async function unpaid(
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   await env.control('POST', '/control/declines', { subscriptionId, code, count: declines });
   await env.advance(clock, '2027-02-10T00:00:00Z');

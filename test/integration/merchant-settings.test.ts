@@ -3,7 +3,7 @@ import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/subscription/jitter.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const MINUTE_MS = 60_000;
@@ -13,7 +13,7 @@ const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
 async function subscribed(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const ref = await env.create({ createdAt: CREATED_AT, testClockId: clock });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   return { ref, clock, failedAt: () => failuresOf(env, ref) };
 }
 

@@ -5,7 +5,7 @@ import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/paym
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentMethods } from '../../db/schema/payment-methods.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const DECLINED_LATER = '4000000000000341';
@@ -120,7 +120,7 @@ describe('a one-time charge of a subscription on a test clock', () => {
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     await env.advance(clock, laterAt);
     const before = await env.state(ref);
     const { subscriptionId } = ref;

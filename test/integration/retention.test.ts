@@ -11,7 +11,7 @@ import { webhookConfigs } from '../../db/schema/webhook-configs.ts';
 import { webhookDeliveries } from '../../db/schema/webhook-deliveries.ts';
 import { openBooks } from '../../proof/verify/books.ts';
 import { checkBooks } from '../../proof/verify/invariants.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
@@ -48,7 +48,7 @@ test('a sweep deletes after 30 days what no read needs, and verify is right befo
   try {
     await env.subscribe(receiver.url, SECRET);
     const paid = await env.create({ createdAt: Date.now() });
-    await env.workflows.execute(paid, checkoutCommand(await env.token()));
+    await payCheckout(env, paid);
     const open = await env.create({ createdAt: Date.now() });
     const events = await eventsOf(env);
     await receiver.waitFor(events.length);

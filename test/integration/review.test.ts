@@ -13,7 +13,7 @@ import { checkBooks } from '../../proof/verify/invariants.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
@@ -73,7 +73,7 @@ async function inReview(env: TestEnvironment) {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   const decline = { subscriptionId, code: 'card_declined', count: 1 };
   await env.control('POST', '/control/declines', decline);

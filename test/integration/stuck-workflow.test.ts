@@ -9,7 +9,7 @@ import {
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 
 const DAY = 24 * 3_600_000;
@@ -19,7 +19,7 @@ test('a subscription whose workflow tasks keep failing continues from its row an
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { client, taskQueuePrefix } = env;
   const workflowId = subscriptionWorkflowId(ref.subscriptionId);
   const handle = client.workflow.getHandle(workflowId);

@@ -12,6 +12,7 @@ import { lateChargeWorkflowId } from '../../workflows/one-off-orders/messages.ts
 import { poke, stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -212,7 +213,7 @@ describe('a subscription', () => {
 
   test('gets its workflow from any command when none was started', async ({ env }) => {
     const ref = await env.createRowOnly({ createdAt: Date.now() });
-    const paid = await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    const paid = await payCheckout(env, ref);
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     await handleOf(env, ref).signal(poke);
     expect((await handleOf(env, ref).describe()).status.name).toBe('RUNNING');
@@ -221,7 +222,7 @@ describe('a subscription', () => {
 
   test('is charged two cycles in order after two months of outage [D-05]', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     await handleOf(env, ref).terminate('everything is down');
     // Everything was down for 65 days: the same row, with its anchor that much earlier.
     const state = await env.state(ref);

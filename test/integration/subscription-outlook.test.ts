@@ -7,7 +7,7 @@ import { createSubscriptionWorkflows } from '../../temporal/subscription-workflo
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The next charges and the timeline, from workflows on a real Temporal server. */
@@ -22,7 +22,7 @@ async function active(env: TestEnvironment, shop: Shop) {
     testClockId: clock,
     terms: { cycleCount: 3 },
   });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   return {
     ref,

@@ -9,7 +9,7 @@ import { openBooks } from '../../proof/verify/books.ts';
 import { readRepairs } from '../../proof/verify/repairs.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The counts that `npm run verify` shows. */
@@ -31,7 +31,7 @@ async function counted(env: TestEnvironment): Promise<Record<string, number>> {
 
 test('the counts of repairs stay empty when nothing needs a repair', async ({ env }) => {
   const ref = await env.create({ createdAt: Date.now() });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   expect(await repairsOf(env)).toEqual({});
   expect(await counted(env)).toEqual({});
 });
@@ -59,7 +59,7 @@ test('a lagging test clock counts as a repair only when its unknown payment is o
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const before = await counted(env);
   const faults = { match: {}, count: 100 };
   await env.control('POST', '/control/faults', {

@@ -4,7 +4,7 @@ import { takeOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const HOUR = 3_600_000;
@@ -47,7 +47,7 @@ test('more stuck subscriptions than a sweep’s limit do not hide one that can b
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   await env.client.workflow.getHandle(`subscription/${ref.subscriptionId}`).terminate('lost');
   const state = await env.state(ref);
   const anchorAt = Number(state.anchorAt) - 40 * DAY;

@@ -16,6 +16,7 @@ import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { WebhookQueues } from '../../temporal/webhook-queues.ts';
 import { onDevServer } from '../support/environment.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The API's clients of workflows, connected to this address. */
@@ -66,7 +67,7 @@ describe.each([
     expect(await away.workflows.start(ref)).toBe(false);
     await away.webhooks.wakeStream({ merchantId: ref.merchantId, streamId: ref.subscriptionId });
     await env.workflows.recheck(ref);
-    const paid = await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    const paid = await payCheckout(env, ref);
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });
     expect(await env.book(ref)).toHaveLength(1);
   });

@@ -2,7 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
@@ -13,7 +13,7 @@ describe('a test clock', () => {
     const createdAt = Date.parse('2027-01-24T12:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const { runId } = await handle.describe();
     await lengthenHistory(handle, createdAt, 400);
@@ -40,7 +40,7 @@ describe('a test clock', () => {
       testClockId: clock,
       terms: { trial: { interval: 'DAY', count: 7 } },
     });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     await env.control('POST', '/control/declines', {
       subscriptionId: ref.subscriptionId,
       code: 'insufficient_funds',
@@ -99,7 +99,7 @@ describe('a test clock', () => {
     const createdAt = Date.parse('2027-03-31T00:00:00Z');
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     const paid = async () => (await env.state(ref)).cyclesCharged;
     expect(await paid()).toBe(1);
     await env.advance(clock, '2027-04-29T23:59:59.999Z');
@@ -121,7 +121,7 @@ describe('a test clock', () => {
       testClockId: clock,
       terms: { cycleCount: 200, interval: 'DAY' },
     });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     // Each target is a due date; a run continues as new at one of them.
     for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
       await env.advance(clock, createdAt + days * 86_400_000);

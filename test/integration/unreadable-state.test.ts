@@ -4,7 +4,7 @@ import { expect, vi } from 'vitest';
 import { NOTHING_FOUND } from '../../activities/maintenance.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -23,7 +23,7 @@ async function detailsOf(env: TestEnvironment, ref: SubscriptionRef): Promise<st
 
 async function active(env: TestEnvironment): Promise<SubscriptionRef> {
   const ref = await env.create({ createdAt: Date.now() });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   return ref;
 }
 

@@ -4,7 +4,7 @@ import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { newId } from '../../domain/ids.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
-import { checkoutCommand } from './card-tokens.ts';
+import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
@@ -18,7 +18,7 @@ export async function paidForJanuary(env: TestEnvironment) {
     testClockId: clock,
     terms: { cycleCount: 3 },
   });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const match = { subscriptionId: ref.subscriptionId };
   return {
     ref,

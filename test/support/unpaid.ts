@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { checkoutCommand } from './card-tokens.ts';
+import { payCheckout } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /** Creates a subscription on its own test clock whose second cycle is declined. */
@@ -7,7 +7,7 @@ export async function unpaidIn(env: TestEnvironment, code = 'card_declined') {
   const createdAt = Date.parse('2027-01-10T00:00:00Z');
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   await env.control('POST', '/control/declines', { subscriptionId, code, count: 1 });
   await env.advance(clock, '2027-02-10T00:00:00Z');

@@ -6,7 +6,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
@@ -63,7 +63,7 @@ async function active(env: TimeSkippingEnvironment) {
     createdAt: await env.server.currentTimeMs(),
     terms: { cycleCount: 2 },
   });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   return ref;
 }
 
@@ -219,7 +219,7 @@ describe('a lasting activity failure', () => {
     const createdAt = await env.server.currentTimeMs();
     const clock = await env.createClock(createdAt);
     const ref = await env.create({ createdAt, testClockId: clock });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     faults.record = { times: 14, effect: false };
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('pause');
@@ -255,7 +255,7 @@ describe('a lasting activity failure', () => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
     await receiver.waitFor(2);
     faults.deliverPending = { times: 1, effect: false };
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     await env.server.sleep(30_000);
     await receiver.waitFor(5);
     expect(receiver.received.map(({ event }) => `${event.sequence} ${event.eventType}`)).toEqual([

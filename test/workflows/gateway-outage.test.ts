@@ -13,7 +13,7 @@ import {
   SETUP_METHOD_WORKFLOW,
   setupMethodWorkflowId,
 } from '../../workflows/one-off-orders/messages.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
@@ -198,7 +198,7 @@ async function outage(env: TimeSkippingEnvironment, payments: Payments, minutes:
     const testClockId = n === 0 ? clock : null;
     const terms = { cycleCount: 2, interval: 'DAY' } as const;
     const ref = await env.create({ createdAt, testClockId, terms });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     refs.push(ref);
   }
   const made = await orders(payments);

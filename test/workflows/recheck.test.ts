@@ -7,7 +7,7 @@ import {
   poke as recheckPayment,
 } from '../../workflows/one-off-orders/messages.ts';
 import { poke, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { TestEnvironment, TimeSkippingEnvironment } from '../support/test-environment.ts';
 
@@ -71,7 +71,7 @@ async function undecided(env: TimeSkippingEnvironment, testClockId: string | nul
     testClockId,
     terms: { cycleCount: 2, interval: 'DAY' },
   });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   await gatewayIsAway(env);
   askedAt.length = 0;
   if (testClockId === null) await env.server.sleep(DAY + 1_000);
@@ -152,7 +152,7 @@ describe('a recheck signal to a subscription', () => {
 
   test('makes no request when no outcome is unknown', async ({ env }) => {
     const ref = await env.create({ createdAt: await env.server.currentTimeMs() });
-    await env.workflows.execute(ref, checkoutCommand(await env.token()));
+    await payCheckout(env, ref);
     askedAt.length = 0;
     await recheck(env, ref);
     await env.server.sleep(HOUR);

@@ -9,7 +9,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { lateChargeWorkflowId, poke } from '../../workflows/one-off-orders/messages.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
-import { checkoutCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
 
 const HOUR = 3_600_000;
@@ -87,7 +87,7 @@ const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/
 async function unpaid(env: TimeSkippingEnvironment) {
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
-  await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  await payCheckout(env, ref);
   const { subscriptionId } = ref;
   await env.control('POST', '/control/declines', {
     subscriptionId,

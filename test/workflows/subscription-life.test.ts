@@ -2,7 +2,8 @@ import { describe, expect, vi } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
-import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
+import { newMethodCommand } from '../support/card-tokens.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { NewSubscription } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment, TestEnvironment } from '../support/test-environment.ts';
@@ -24,7 +25,7 @@ async function subscribe(
   options: Omit<NewSubscription, 'createdAt'> = {},
 ): Promise<SubscriptionRef> {
   const ref = await env.create({ ...options, createdAt: await env.server.currentTimeMs() });
-  const answer = await env.workflows.execute(ref, checkoutCommand(await env.token()));
+  const answer = await payCheckout(env, ref);
   expect(answer.kind).toBe('result');
   return ref;
 }

@@ -1,0 +1,27 @@
+import { DomainError } from '../../domain/errors.ts';
+import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
+import { checkoutCommand } from './card-tokens.ts';
+import type { TestEnvironment } from './test-environment.ts';
+
+/** One answer takes up to 17 s, and a test 120 s. */
+const CALLS_MAX = 5;
+
+/**
+ * Pays the checkout with a card that pays. On a busy machine a worker may accept the command too late, which
+ * is `service_unavailable`. The call is then repeated with the same command, as the API's callers do.
+ */
+export async function payCheckout(
+  env: TestEnvironment,
+  ref: SubscriptionRef,
+): Promise<CommandAnswer> {
+  const command = checkoutCommand(await env.token());
+  for (let call = 1; ; call += 1) {
+    try {
+      return await env.workflows.execute(ref, command);
+    } catch (error) {
+      const isBusy = error instanceof DomainError && error.code === 'service_unavailable';
+      if (!isBusy || call === CALLS_MAX) throw error;
+    }
+  }
+}
