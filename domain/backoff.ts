@@ -1,7 +1,7 @@
 import { jitterOf } from './subscription/jitter.ts';
 
-/** Longest wait, in ms, after the first, second, … failure in a row. The last wait repeats. */
-const LONGEST_MS = [10_000, 20_000, 30_000] as const;
+/** Longest wait, in ms, after the first and the second failure in a row, and after each later one. */
+const LONGEST_MS = [10_000, 20_000] as const;
 const LONGEST_MAX_MS = 30_000;
 
 /**
