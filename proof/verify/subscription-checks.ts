@@ -39,8 +39,7 @@ export const subscriptionChecks: readonly Check[] = [
         to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0)) as wrong
       from subscription
       where ${IS_RETRIED} and state->>'openAttempt' is null
-        and to_timestamp((state->'owed'->>'nextRetryAt')::bigint / 1000.0) at time zone 'UTC'
-          < ${OWN_NOW} - (${LATE})`,
+        and ${instantAt(`state->'owed'->>'nextRetryAt'`)} < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,
