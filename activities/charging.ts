@@ -38,6 +38,7 @@ import {
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
+import { takesNewMethod } from '../domain/subscription/state.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
@@ -212,7 +213,8 @@ async function settle(
 /** Adds to the events of dunning the link to replace the payment method, where the page would take one. */
 function linked(links: LinkSettings, change: Change): Change {
   const { state, events } = change;
-  if (!['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status)) return change;
+  const isDunning = events.some(({ dunning }) => dunning !== undefined);
+  if (!isDunning || !takesNewMethod(state.status)) return change;
   // Links live in real time, also on a test clock.
   return { ...change, events: withUpdateLink(events, updateMethodLink(links, state, Date.now())) };
 }

@@ -21,7 +21,7 @@ import type {
   ReplacePaymentMethodCommand,
 } from './commands.ts';
 import type { Step } from './decide.ts';
-import { earliestAttemptAt } from './state.ts';
+import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** How the workflow executes an accepted command or a due step. */
@@ -55,7 +55,7 @@ export function needsVerification(
 ): boolean {
   return command.kind === 'completeCheckout'
     ? state.terms.trial !== null
-    : state.status !== 'UNPAID' || now < earliestAttemptAt(state);
+    : !chargesNewMethod(state, now);
 }
 
 /**

@@ -13,7 +13,7 @@ import type {
   UnpauseCommand,
 } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
-import { cancelAt, earliestAttemptAt } from './state.ts';
+import { cancelAt, chargesNewMethod, earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
@@ -234,14 +234,13 @@ export function applyNewPaymentMethod(
   const owed = state.owed && { ...state.owed, retriesStopped: false };
   const updated = { ...state, paymentMethodId, owed };
   const earliestAt = earliestAttemptAt(state);
-  const mustWait = owed !== null && now < earliestAt;
+  const isUnpaid = state.status === 'UNPAID';
+  const mustWait = isUnpaid && !chargesNewMethod(state, now);
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
-  if (owed && (state.openAttempt || (mustWait && state.status === 'UNPAID'))) {
-    patch = {
-      ...updated,
-      owed: { ...owed, retriesUsed: 0, nextRetryAt: Math.max(now, earliestAt) },
-    };
-  } else if (state.status === 'UNPAID') {
+  if (owed && (state.openAttempt || mustWait)) {
+    const nextRetryAt = Math.max(now, earliestAt);
+    patch = { ...updated, owed: { ...owed, retriesUsed: 0, nextRetryAt } };
+  } else if (isUnpaid) {
     patch = attemptPatch(updated, { trigger: 'new_method', commandId, now, realNow });
   }
   const after = next(

@@ -1,4 +1,4 @@
-import { calendarDate, cancelAt, earliestAttemptAt, quietRetryAt, resumeAt } from './state.ts';
+import { calendarDate, cancelAt, earliestAttemptAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 /** The next step of the billing schedule. */
@@ -90,8 +90,8 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const step = { do: 'endPause', at: pauseEndAt } as const;
     all.push({ at: pauseEndAt, reason: 'the pause ends', step });
   }
-  const quietAt = endAt === null ? quietRetryAt(state) : null;
-  const isCharged = endAt === null && quietAt === null;
+  const retryAt = endAt === null ? nextRetryAt(state) : null;
+  const isCharged = endAt === null && retryAt === null;
   if ((state.status === 'TRIALING' || state.status === 'ACTIVE') && isCharged) {
     const dueAt = calendarDate(state, state.nextIndex);
     const cycle = `charge cycle ${state.cyclesCharged + 1}`;
@@ -102,8 +102,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
       step: { do: 'chargeCycle', dueAt },
     });
   }
-  const retryAt = state.status === 'UNPAID' ? state.owed?.nextRetryAt : quietAt;
-  if (retryAt) {
+  if (retryAt !== null) {
     all.push({
       at: Math.max(retryAt, earliestAt),
       reason: `retry cycle ${state.cyclesCharged + 1}`,

@@ -1,6 +1,6 @@
 import { formatInstant } from '../calendar.ts';
 import { formatAmount } from '../money.ts';
-import { cancelAt, cycleAmountMinor, nextPaymentAt, quietRetryAt, resumeAt } from './state.ts';
+import { cancelAt, cycleAmountMinor, nextPaymentAt, isDunned, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** A signal that changed nothing, because its argument is invalid or the status does not allow it. */
@@ -76,9 +76,8 @@ function sentence(state: SubscriptionState): string {
     state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
     state.terms.currency,
   );
-  const declined = `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'})`;
-  if (quietRetryAt(state) !== null) return `${declined}; the next retry is on ${when}`;
-  switch (state.status) {
+  // A declined cycle is described alike in TRIALING, ACTIVE and UNPAID.
+  switch (isDunned(state) ? 'UNPAID' : state.status) {
     case 'CREATED':
       return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;
     case 'TRIALING':
@@ -86,7 +85,7 @@ function sentence(state: SubscriptionState): string {
     case 'ACTIVE':
       return `the next charge is cycle ${cycle}, ${amount} on ${when}`;
     case 'UNPAID':
-      return `${declined}; ${
+      return `cycle ${cycle}, ${amount}, was declined (${state.owed?.lastDeclineCode ?? 'unknown'}); ${
         nextAt === null ? 'no automatic retry is planned' : `the next retry is on ${when}`
       }`;
     case 'PAUSED':

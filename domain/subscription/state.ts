@@ -157,13 +157,35 @@ export function earliestAttemptAt({ owed }: SubscriptionState): number {
   return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
 }
 
+const isLiving = ({ status }: SubscriptionState): boolean =>
+  status === 'TRIALING' || status === 'ACTIVE';
+
 /**
- * Returns the next automatic retry of a cycle that was declined while the subscription stays TRIALING or
- * ACTIVE; null if there is none. Rule: D-30 (unpaidFrom).
+ * Returns the next automatic retry of the declined cycle; null if none is planned. In TRIALING and ACTIVE there
+ * is one only if the merchant wants UNPAID from the end of the retries. Rule: D-30.
  */
-export function quietRetryAt({ status, owed, openAttempt }: SubscriptionState): number | null {
-  const staysPaid = (status === 'TRIALING' || status === 'ACTIVE') && openAttempt === null;
-  return staysPaid ? (owed?.nextRetryAt ?? null) : null;
+export function nextRetryAt(state: SubscriptionState): number | null {
+  const { status, owed, openAttempt } = state;
+  const mayRetry = status === 'UNPAID' || (isLiving(state) && openAttempt === null);
+  return mayRetry ? (owed?.nextRetryAt ?? null) : null;
+}
+
+/** True if a declined cycle has to be paid before the calendar's next date is charged. Rule: D-30. */
+export function isDunned(state: SubscriptionState): boolean {
+  return state.status === 'UNPAID' || nextRetryAt(state) !== null;
+}
+
+/** True if the payer may replace the payment method in this status. Rule: D-33. */
+export function takesNewMethod(status: SubscriptionStatus): boolean {
+  return status === 'TRIALING' || status === 'ACTIVE' || status === 'UNPAID';
+}
+
+/**
+ * True if a payment method that is replaced at `now` is charged at once, or after the open attempt. Rules:
+ * D-33, D-30.
+ */
+export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
+  return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
 }
 
 /**
@@ -171,8 +193,7 @@ export function quietRetryAt({ status, owed, openAttempt }: SubscriptionState): 
  * else null. Rule: D-§4.
  */
 export function cancelAt(state: SubscriptionState): number | null {
-  const isLiving = state.status === 'TRIALING' || state.status === 'ACTIVE';
-  if (!isLiving || state.cancelAtPeriodEnd !== true) return null;
+  if (!isLiving(state) || state.cancelAtPeriodEnd !== true) return null;
   return state.currentPeriodEndAt ?? calendarDate(state, state.nextIndex);
 }
 
@@ -188,10 +209,7 @@ export function resumeAt(state: SubscriptionState): number | null {
  */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;
-  if (state.status === 'TRIALING' || state.status === 'ACTIVE') {
-    return quietRetryAt(state) ?? calendarDate(state, state.nextIndex);
-  }
-  return state.status === 'UNPAID' ? (state.owed?.nextRetryAt ?? null) : null;
+  return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
 /** Returns the amount of a cycle under the current terms. Rule: IF-2.3 (upfrontAmount). */

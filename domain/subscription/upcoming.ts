@@ -3,7 +3,8 @@ import {
   calendarDate,
   cancelAt,
   cycleAmountMinor,
-  quietRetryAt,
+  isDunned,
+  nextRetryAt,
   remainingCycleCount,
 } from './state.ts';
 import type { SubscriptionState } from './state.ts';
@@ -19,7 +20,8 @@ export interface UpcomingCharge {
 /**
  * Returns at most `limit` charges after `now` (the subscription's own time), as if every charge succeeded and
  * no command changed the subscription. Dates that pass before a declined cycle is paid are not charged, so
- * they are not returned. Empty in CREATED, PAUSED and ENDED, and if the subscription ends with its period. Rules: D-§7, D-§4.
+ * they are not returned. Empty in CREATED, PAUSED and ENDED, and if the subscription ends with its period.
+ * Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
   state: SubscriptionState,
@@ -30,16 +32,13 @@ export function upcomingCharges(
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
-  const isRetried = status === 'UNPAID' || quietRetryAt(state) !== null;
-  const firstIndex = isRetried ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
+  const isOwing = isDunned(state);
+  const firstIndex = isOwing ? indexAfterRecovery(state, now) - 1 : state.nextIndex;
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
     return {
-      at:
-        isRetried && offset === 0
-          ? (owed?.nextRetryAt ?? null)
-          : calendarDate(state, firstIndex + offset),
+      at: isOwing && offset === 0 ? nextRetryAt(state) : calendarDate(state, firstIndex + offset),
       cycleNumber,
       amountMinor: isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber),
       currency: terms.currency,

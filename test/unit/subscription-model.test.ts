@@ -7,7 +7,7 @@ import { describe as inWords } from '../../domain/subscription/describe.ts';
 import {
   cancelAt,
   nextPaymentAt,
-  quietRetryAt,
+  nextRetryAt,
   remainingCycleCount,
 } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
@@ -213,7 +213,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
     'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
       // A charge that was in doubt at the edit was declined; its retry comes first.
-      quietRetryAt(state) !== null ||
+      nextRetryAt(state) !== null ||
       cancelAt(state) !== null ||
       simulation.now >= simulation.setDateAt ||
       nextPaymentAt(state) === simulation.setDateAt,

@@ -1,9 +1,10 @@
 import { formatAmount } from '../../../domain/money.ts';
 import {
+  chargesNewMethod,
   earliestAttemptAt,
   knownUntil,
+  isDunned,
   nextPaymentAt,
-  quietRetryAt,
 } from '../../../domain/subscription/state.ts';
 import { dateText } from '../checkout/offer.ts';
 import { askCard, closedPage, lockedPage, processingPage } from '../shared/card-page.tsx';
@@ -47,7 +48,7 @@ export function updatePage(
       return notice(200, 'Your card was replaced', [
         `${newCardText(update)} Nothing was charged for the change.`,
         // An attempt with the old card is in flight, or the next attempt has a later date.
-        ...(update.state.status === 'UNPAID' || quietRetryAt(update.state) !== null
+        ...(isDunned(update.state)
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
       ]);
@@ -122,8 +123,7 @@ function offerOf(update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
   const now: OfferLine = { label: 'Card now', text: card === null ? 'None' : cardText(card) };
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
-  const earliestAt = earliestAttemptAt(state);
-  if (state.status === 'UNPAID' && ownNow >= earliestAt) {
+  if (chargesNewMethod(state, ownNow)) {
     const owed = owedText(update);
     return {
       heading: 'New card',
@@ -131,7 +131,7 @@ function offerOf(update: MethodUpdate, nowAt: number): Offer {
       lines: [{ label: 'Charged today', text: `${owed}, which is due` }, now],
     };
   }
-  const nextAt = state.status === 'UNPAID' ? earliestAt : nextPaymentAt(state);
+  const nextAt = state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
   return {
     heading: 'New card',
     action: 'Save card',

@@ -1,3 +1,4 @@
+import { takesNewMethod } from '../../../domain/subscription/state.ts';
 import type {
   UpdatableSubscription,
   UpdateTry,
@@ -38,9 +39,7 @@ export function updateStageOf(
     if (result === null) return 'processing';
     if (result.kind === 'checkout' && result.outcome !== 'declined') return result.outcome;
   }
-  if (state.status !== 'TRIALING' && state.status !== 'ACTIVE' && state.status !== 'UNPAID') {
-    return 'closed';
-  }
+  if (!takesNewMethod(state.status)) return 'closed';
   // The latest card was saved in UNPAID, and only a payment changes UNPAID to TRIALING or ACTIVE.
   if (isLatestKept(tries) && state.status !== 'UNPAID') return 'paid';
   return tries.length >= CARD_TRIES_MAX ? 'locked' : 'open';

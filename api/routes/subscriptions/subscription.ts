@@ -8,6 +8,7 @@ import {
   remainingCycleCount,
   resumeAt,
   SUBSCRIPTION_STATUSES,
+  takesNewMethod,
 } from '../../../domain/subscription/state.ts';
 import {
   count,
@@ -119,7 +120,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
 
 /** Empty in a status that does not allow a new payment method. Rules: IF-2.3, D-33. */
 function updatePaymentMethodLink(deps: Deps, { status, state }: SubscriptionView) {
-  if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return {};
+  if (!takesNewMethod(status)) return {};
   return { updatePaymentMethodLink: updateMethodLink(deps, state, deps.now()) };
 }
 
