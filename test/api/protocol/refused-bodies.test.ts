@@ -136,6 +136,16 @@ function head({ line, type, as }: Kind, { api, limited }: Apis, framing: string)
 const urlOf = ({ as }: Kind, { api, limited }: Apis): string =>
   as === 'limited merchant' ? limited.url : api.url;
 
+/** Sends one call on a new connection and expects its refusal. */
+async function refusedCall(kind: Kind, apis: Apis, framing: string, body: Buffer) {
+  const connection = openConnection(urlOf(kind, apis));
+  connection.write(head(kind, apis, framing));
+  connection.write(body);
+  const answer = await connection.answer();
+  expect(answer.status, framing).toBe(kind.status);
+  return { connection, answer };
+}
+
 /** Sends five requests: on this connection, or on a new one if the answer closed it. */
 async function expectServed(url: string, connection: RawConnection, answer: RawAnswer) {
   const isKept = answer.headers['connection'] === 'keep-alive';
@@ -181,11 +191,7 @@ describe('a refused or unread body', () => {
         ['Transfer-Encoding: chunked', chunked(size)],
       ] as const;
       for (const [framing, body] of framings) {
-        const connection = openConnection(url);
-        connection.write(head(kind, apis, framing));
-        connection.write(body);
-        const answer = await connection.answer();
-        expect(answer.status, framing).toBe(kind.status);
+        const { connection, answer } = await refusedCall(kind, apis, framing, body);
         await expectServed(url, connection, answer);
       }
     },
@@ -201,11 +207,7 @@ describe('a refused or unread body', () => {
         ['Transfer-Encoding: chunked', chunked(80_000).subarray(0, -5)],
       ] as const;
       for (const [framing, body] of framings) {
-        const connection = openConnection(url);
-        connection.write(head(kind, apis, framing));
-        connection.write(body);
-        const answer = await connection.answer();
-        expect(answer.status, framing).toBe(kind.status);
+        const { connection, answer } = await refusedCall(kind, apis, framing, body);
         expect(answer.headers['connection']).toBe('close');
         await expectServed(url, connection, answer);
       }
