@@ -172,7 +172,7 @@ export const NOTHING_FOUND: SweepReport = {
   failed: 0,
 };
 
-/** Deletes what is older than the retention, and counts it. */
+/** Deletes the records that the retention no longer keeps, and adds up how many. */
 async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   const { bodies, deliveries } = await deleteOldEvents(db, deletion);
   await countDeleted(db, 'eventBodies', bodies);

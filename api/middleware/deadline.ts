@@ -9,7 +9,7 @@ const GRACE_MS = 3_000;
 
 /**
  * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
- * call of Temporal, and an open transaction is rolled back. A repeat with the same key finds what was done.
+ * call of Temporal, and an open transaction is rolled back. A repeat with the same key continues from what is committed.
  * `ctx.state.late` aborts 3 s before the 503: then an order without a key must be voided, because its caller
  * cannot repeat it. Rules: D-17, D-§8.
  */

@@ -53,7 +53,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 /**
  * Returns the body as text. Throws `bad_request` for more than `limitBytes`, for a body that ends before its
  * announced length, and for bytes that are not UTF-8. The server's `requestTimeout` limits the duration.
- * `unreadBody` discards what is left of a refused body.
+ * The rest of a refused body is discarded by `unreadBody`.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const bytes = await readBytes(request, limitBytes);

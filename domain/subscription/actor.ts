@@ -16,7 +16,7 @@ export type Actor = (typeof ACTORS)[number];
 /** Who may order a change by a command. */
 export type Orderer = Extract<Actor, 'merchant' | 'operator'>;
 
-/** The reason of a change that somebody ordered: `the merchant asked for it`. */
+/** Returns the reason of a change that a command made, for the timeline: `the merchant asked for it`. */
 export function askedForBy(actor: Orderer): string {
   return `${actor === 'operator' ? 'an operator' : 'the merchant'} asked for it`;
 }

@@ -186,7 +186,7 @@ describe('the actor of a change', () => {
   });
 });
 
-/** Messages that change nothing lasting, whatever their argument: every run may get them first. */
+/** The messages that the test below sends at random. None of them ends the subscription. */
 const SIGNALS = ['edit', 'edit', 'edit', 'unpause', 'advanceClock', 'poke', 'pause', 'manualRetry'];
 const UPDATES = [
   'edit',

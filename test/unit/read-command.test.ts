@@ -101,7 +101,7 @@ describe('the argument of a command', () => {
     }
   });
 
-  test('leaves a subscription that works, whatever JSON it is [D-32]', () => {
+  test('leaves a working subscription when its argument is any JSON [D-32]', () => {
     const simulations = [new Simulation('2027-01-31T00:00:00Z')];
     for (const status of ['ACTIVE', 'UNPAID', 'PAUSED']) {
       const simulation = new Simulation('2027-01-31T00:00:00Z');

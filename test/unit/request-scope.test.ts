@@ -8,7 +8,7 @@ const answered = AbortSignal.abort();
 const unavailable = { name: 'DomainError', code: 'service_unavailable' };
 
 describe('a request that was answered at its deadline', () => {
-  test('begins no further step, except to complete or undo what it has committed [D-§8]', () => {
+  test('starts no further step, except to complete or undo committed work [D-§8]', () => {
     expect(() => insideRequest(answered, checkUnanswered)).toThrow(
       expect.objectContaining({ code: 'service_unavailable' }),
     );

@@ -156,14 +156,14 @@ describe('a retry whose outcome is unknown', () => {
   const periodEnd = ({ state }: Simulation): string =>
     new Date(state.currentPeriodEndAt ?? 0).toISOString();
 
-  test('pays until 30 April when nobody touches the subscription [D-34, D-§4]', () => {
+  test('pays the period until 30 April when no command follows [D-34, D-§4]', () => {
     const simulation = retriedInApril();
     simulation.runTo('2026-04-11T00:00:00Z');
     expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
     expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
   });
 
-  test('pays until the same day when the subscription is cancelled meanwhile [D-34]', () => {
+  test('pays the same period when the subscription is cancelled meanwhile [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('cancel', { reason: 'cancelled' });
     simulation.runTo('2026-04-11T00:00:00Z');
@@ -172,7 +172,7 @@ describe('a retry whose outcome is unknown', () => {
     expectNothingFurther(simulation);
   });
 
-  test('pays until the same day when the subscription is paused meanwhile [D-34]', () => {
+  test('pays the same period when the subscription is paused meanwhile [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('pause', {});
     simulation.runTo('2026-04-11T00:00:00Z');

@@ -279,7 +279,7 @@ describe('the upcoming charges', () => {
     ];
     expect(listed()).toEqual(planned);
     simulation.runTo('2026-12-31T00:00:00Z');
-    // What was listed is what was charged.
+    // The charges have the dates and cycles of the list.
     expect(simulation.sends.slice(-3).map((send) => `${iso(send.at)} ${send.cycleNumber}`)).toEqual(
       planned,
     );

@@ -4,8 +4,8 @@ import { linkUses } from '../../schema/link-uses.ts';
 import { retentionCounts } from '../../schema/retention-counts.ts';
 
 /**
- * Deletes what is older than the retention, at most `limit` records in one call. `before` is real time, epoch
- * ms. Each function returns the number of deleted records of its kind. A repeat is safe.
+ * Which records to delete: those from before `before` (real time, epoch ms), at most `limit`
+ * in one call. Each function below returns the number of records that it deleted. A repeat is safe.
  */
 export interface Deletion {
   readonly before: number;
@@ -80,7 +80,7 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
   return deleted?.sessions ?? 0;
 }
 
-/** Deletes old counts of link uses by address, which limit the uses of 10 minutes. Rule: D-37. */
+/** Deletes old uses of links. They are stored to limit the uses of one address in 10 minutes. Rule: D-37. */
 export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Promise<number> {
   const old = db
     .select({ row: sql`${linkUses}.ctid` })
