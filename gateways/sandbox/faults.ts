@@ -55,6 +55,7 @@ export interface Faults {
   add(fault: Fault): void;
   /** Returns the faults that are not used up, in the order in which they were added. */
   list(): ServedFault[];
+  /** Removes every fault. A request that a `delay` holds is served now. */
   clear(): void;
   /** Serves one request. Applies the first matching fault, and reduces its remaining count by 1. */
   serve(operation: Operation, target: FaultTarget, service: Service): Promise<Reply>;
@@ -66,6 +67,7 @@ export interface Faults {
  */
 export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];
+  let release = new AbortController();
 
   const take = (operation: Operation, target: FaultTarget): Fault | undefined => {
     const hit = armed.find(
@@ -83,6 +85,8 @@ export function createFaults(closing: AbortSignal): Faults {
     list: () => armed.map(({ fault, left }) => ({ ...fault, hits: fault.count - left })),
     clear: () => {
       armed = [];
+      release.abort();
+      release = new AbortController();
     },
     serve: async (operation, target, { work, decline }) => {
       const fault = take(operation, target);
@@ -92,7 +96,12 @@ export function createFaults(closing: AbortSignal): Faults {
         return work();
       }
       if (fault.fault === 'delay') {
-        await sleep(fault.delayMs, undefined, { signal: closing });
+        const { signal: released } = release;
+        await sleep(fault.delayMs, undefined, {
+          signal: AbortSignal.any([closing, released]),
+        }).catch((error: unknown) => {
+          if (!released.aborted) throw error;
+        });
         return work();
       }
       if (fault.effect === 'done') await work();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
@@ -142,6 +142,16 @@ describe('the control API', () => {
     await sandbox.call('DELETE', '/control/faults');
     expect(await charge('charge:in_6:1', 'sub_hit')).toBe('succeeded');
     expect(await faults()).toEqual([]);
+  });
+
+  it('serves a delayed charge when its fault is removed [D-61]', async () => {
+    const fault = { operation: 'charge', fault: 'delay', delayMs: 60_000, count: 1 };
+    const match = { subscriptionId: 'sub_delayed' };
+    await sandbox.call('POST', '/control/faults', { ...fault, match });
+    const charged = sandbox.gateway.charge(request('charge:in_delayed:1', 'sub_delayed'));
+    await vi.waitFor(async () => expect(await faults()).toEqual([]));
+    await sandbox.call('DELETE', '/control/faults');
+    expect((await charged).kind).toBe('succeeded');
   });
 
   it('declines and records exactly the charge that a decline fault hits [D-61]', async () => {

@@ -77,11 +77,36 @@ async function order(env: TestEnvironment) {
   return { key: randomUUID(), body };
 }
 
-/** Delays every further charge at the gateway by `delayMs`; counts look-ups. */
-async function slowGateway({ control }: TestEnvironment, delayMs: number): Promise<void> {
-  const delay = { fault: 'delay', count: 100_000, match: {} };
-  await control('POST', '/control/faults', { ...delay, operation: 'charge', delayMs });
-  await control('POST', '/control/faults', { ...delay, operation: 'lookup', delayMs: 1 });
+const DELAY = { fault: 'delay', count: 100_000, match: {} };
+
+/** Delays every further charge at the gateway by `delayMs`. */
+const slowGateway = ({ control }: TestEnvironment, delayMs: number) =>
+  control('POST', '/control/faults', { ...DELAY, operation: 'charge', delayMs });
+
+/** Counts every further look-up. */
+const countLookups = ({ control }: TestEnvironment) =>
+  control('POST', '/control/faults', { ...DELAY, operation: 'lookup', delayMs: 1 });
+
+/**
+ * The gateway holds every further charge until `serve` is called, so that the machine's speed does not decide
+ * which charges are under way at the SIGTERM. Counts look-ups.
+ */
+async function holdCharges(env: TestEnvironment): Promise<{ serve: () => Promise<void> }> {
+  await slowGateway(env, 60_000);
+  await countLookups(env);
+  const serve = async (): Promise<void> => {
+    await expectNoLookup(env);
+    await env.control('DELETE', '/control/faults');
+    await countLookups(env);
+  };
+  return { serve };
+}
+
+async function expectNoLookup({ control }: TestEnvironment): Promise<void> {
+  const { faults } = (await control('GET', '/control/faults')) as unknown as {
+    faults: { operation: string; hits: number }[];
+  };
+  expect(faults.map(({ operation, hits }) => [operation, hits])).toContainEqual(['lookup', 0]);
 }
 
 async function attempts({ db }: TestEnvironment): Promise<Record<string, number>> {
@@ -99,10 +124,7 @@ async function expectSentOnce(env: TestEnvironment, count: number): Promise<void
   expect(charges.map(({ outcome, sentCount }) => `${outcome} x${sentCount}`)).toEqual(
     Array.from({ length: count }, () => 'succeeded x1'),
   );
-  const { faults } = (await control('GET', '/control/faults')) as unknown as {
-    faults: { operation: string; hits: number }[];
-  };
-  expect(faults.map(({ operation, hits }) => [operation, hits])).toContainEqual(['lookup', 0]);
+  await expectNoLookup(env);
   expect([...(await db.execute(sql`select * from sweep_count`))]).toEqual([]);
   // Makes every pending delivery look overdue by a minute.
   await db
@@ -123,7 +145,7 @@ describe.concurrent('after SIGTERM', () => {
       const worker = await startWorker();
       const { testClockId, ...renewed } = await paidSubscription(shop);
       const orders = await Promise.all([order(env), order(env), order(env)]);
-      await slowGateway(env, 1_500);
+      const gateway = await holdCharges(env);
 
       // Three charges and a renewal wait for the gateway, and a webhook waits for its receiver.
       const answer = gate();
@@ -140,6 +162,7 @@ describe.concurrent('after SIGTERM', () => {
       await vi.waitFor(async () => expect(await attempts(env)).toEqual(underWay), SOON);
 
       const stopped = expectStops(worker);
+      await gateway.serve();
       answer.open();
       const successor = startWorker();
       await stopped;
@@ -174,7 +197,7 @@ describe.concurrent('after SIGTERM', () => {
       const api = await keep(processes.start());
       const orders = await Promise.all([order(env), order(env), order(env)]);
       const [slow, ...quick] = orders;
-      await slowGateway(env, 1_000);
+      const gateway = await holdCharges(env);
 
       // Two charges wait for the gateway, one request arrives slowly, and two connections are idle.
       const silent = await connectTo(api);
@@ -211,6 +234,7 @@ describe.concurrent('after SIGTERM', () => {
       const closed = [silent, idle, sender].map((socket) => once(socket, 'close'));
       const stopped = expectStops(api);
       await vi.waitFor(() => expectRefuses(api), SOON);
+      await gateway.serve();
       sender.write(text);
       await Promise.all(closed);
       expect(received).toContain('HTTP/1.1 200 OK\r\n');
@@ -249,7 +273,8 @@ describe.concurrent('after SIGTERM', () => {
         startWorker(),
       ]);
       const orders = await Promise.all([order(env), order(env), order(env)]);
-      await slowGateway(env, 1_000);
+      await slowGateway(env, 250);
+      await countLookups(env);
       const load = startLoad(orders, { apiUrl: api.url, ...processes });
       for (const worker of workers) {
         await load.completesAnother();
