@@ -54,8 +54,8 @@ export function cycleAt(
 }
 
 /**
- * The smallest index whose date is strictly after `instant`; 0 if the anchor is after `instant`. The
- * computation takes constant time.
+ * Returns the smallest index whose date is strictly after `instant`; 0 if the anchor is after `instant`.
+ * Takes constant time.
  *
  * Rule: D-05.
  */
@@ -71,8 +71,9 @@ export function firstIndexAfter(
   const days = fixedDays(unit);
   if (days !== undefined) return Math.floor((instant - anchorAt) / (days * DAY_MS * count)) + 1;
 
-  // `candidate` is the last date whose month is not after the instant's month. The previous date lies in
-  // an earlier month and the next date in a later month, so only `candidate` needs a comparison.
+  // `candidate` is the index of the last date whose month is not after the instant's month. The date before
+  // it lies in an earlier month and the date after it in a later month, so only this date is compared with
+  // `instant`.
   const monthsAhead = civilOf(instant).month - civilOf(anchorAt).month;
   const candidate = Math.floor(monthsAhead / (monthsOf(unit) * count));
   return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
@@ -124,8 +125,9 @@ export function trialProblem(startAt: number, unit: IntervalUnit, count: number)
 }
 
 /**
- * Returns the problem if the last of `cycleCount` charges is due in 2200 or later; else null. The first
- * charge is due at `firstAt`. The other arguments must be within their own bounds. Rule: D-06.
+ * Returns why the dates are out of bounds if the last of `cycleCount` charges is due in 2200 or later; else
+ * null. The first charge is due at `firstAt`. The other arguments must be within their own bounds. Rule:
+ * D-06.
  */
 export function horizonProblem(
   firstAt: number,
@@ -148,7 +150,7 @@ export interface RequestedTerms {
   readonly trialPeriodCount?: number | undefined;
 }
 
-/** A field that breaks a bound, by its wire name. */
+/** A bound that one field breaks. `field` is its wire name. */
 export interface TermsProblem {
   readonly field: 'intervalCount' | 'cycleCount' | 'trialPeriodCount';
   readonly message: string;
@@ -156,8 +158,8 @@ export interface TermsProblem {
 
 /**
  * Returns every bound that the terms break if the subscription begins at `startAt`, in the order of the
- * fields. If all other bounds hold, the last billing date is checked, too. A date that is too late is a
- * problem of `cycleCount`.
+ * fields. Checks the last billing date only if all other bounds hold, and reports it as a problem of
+ * `cycleCount`.
  *
  * Rule: D-06.
  */

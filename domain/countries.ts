@@ -1,4 +1,4 @@
-/** The 249 codes ISO 3166-1 assigns to countries and territories, by first letter. */
+/** The 249 codes that ISO 3166-1 assigns to countries and territories, by first letter. */
 const CODES = `
 AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ
 BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ

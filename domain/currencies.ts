@@ -18,7 +18,7 @@ export interface Currency {
   readonly asOf: string;
 }
 
-/** True for a value of the type {@link Currency}, for example from JSON. Does not look the code up. */
+/** True for a value of the type {@link Currency}, for example from JSON. Does not look up the code. */
 export function isCurrencyRow(value: unknown): value is Currency {
   if (typeof value !== 'object' || value === null) return false;
   const row: Partial<Record<keyof Currency, unknown>> = value;
@@ -60,7 +60,7 @@ export function currencyProblem(code: string, table: CurrencyTable = CURRENCIES)
   return table.get(code)?.active === true ? null : 'must be a supported ISO 4217 currency code';
 }
 
-/** The use of an amount: a billing cycle, or a charge outside the cycles, which may be smaller. */
+/** What is charged: a billing cycle, or a charge outside the cycles, which has a lower minimum. */
 export type AmountUse = 'cycle' | 'charge';
 
 /**

@@ -29,9 +29,9 @@ const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 /** A configuration whose attempts all failed for this long is deactivated. Rule: D-54. */
 const FAILING_LIMIT_MS = 5 * DAY_MS;
 
-/** The progress of a pending delivery. */
+/** The attempts of a delivery that has not succeeded yet. */
 export interface DeliveryProgress {
-  /** Attempts made, all of them failed. */
+  /** Attempts made so far. All of them failed. */
   attempts: number;
   nextAttemptAt: number;
 }

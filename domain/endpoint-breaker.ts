@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of a webhook endpoint. Five failed attempts in a row, of any events, open the breaker.
- * While the breaker is open, events wait without using up attempts, and one attempt at a time, the probe,
- * tests the endpoint. Rule: D-54.
+ * While the breaker is open, events wait without using up attempts. Then only one attempt at a time, the
+ * probe, is sent to test the endpoint. Rule: D-54.
  */
 
 /** The breaker as the configuration's row stores it. Instants are real time. */
@@ -71,12 +71,12 @@ function probeWait(consecutiveFailures: number, jitter: number): number | null {
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }
 
-/** Returns the limit of requests in flight at the start of a drain: 1, the probe, if the breaker is open. */
+/** Returns the first limit of requests in flight: 1, for the probe, if the breaker is open. */
 export function firstWindow(breaker: Breaker): number {
   return isOpen(breaker) ? 1 : LARGEST_WINDOW;
 }
 
-/** Slow start: returns the limit of requests in flight after `window` successes in a row. */
+/** Slow start: returns the limit of requests in flight after `window` requests in a row have succeeded. */
 export function widerWindow(window: number): number {
   return Math.min(LARGEST_WINDOW, window * 2);
 }

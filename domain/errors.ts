@@ -85,7 +85,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }
 
-/** The type of an activity's failure if the recorded state of a subscription has a wrong field. */
+/** The type of an activity's `ApplicationFailure` if a recorded subscription state has a wrong field. */
 export const UNREADABLE_STATE = 'unreadable_state';
 
 export interface DomainErrorOptions {

@@ -37,7 +37,7 @@ export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** An event without its envelope. The database adds the envelope when it stores the event. */
+/** An event without id and sequence number. The database adds both when it stores the event. */
 export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 
 export interface IntentEventDraft {
@@ -47,7 +47,7 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
-  /** Only for `intent.failed` of a declined billing cycle that is retried or owed. */
+  /** Only for `intent.failed` of a cycle that is retried or stays owed, so not in the checkout. */
   dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
@@ -69,14 +69,16 @@ export interface SubscriptionEventDraft {
   endReason: EndReason | null;
   /** Who caused the change. Absent if an earlier release recorded the change. */
   actor?: Actor;
-  /** Only for events of dunning: also why the cycle was declined. */
+  /**
+   * Only for `subscription.unpaid` and `subscription.retries_exhausted`. `errorCode`: of the last decline.
+   */
   dunning?: { errorCode: string | null } & DunningFacts;
 }
 
 export interface DunningFacts {
   /** The next automatic retry; null if none is left. */
   nextRetryAt: number | null;
-  /** Where the payer replaces the payment method. The activity that stores the event adds it. */
+  /** The URL where the payer replaces the payment method. The activity that stores the event adds it. */
   updatePaymentMethodLink?: string;
 }
 
@@ -86,7 +88,10 @@ export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
 
 export interface EventEnvelope {
   eventId: string;
-  /** From 1, per stream. */
+  /**
+   * Counts from 1 in each stream. The events of a subscription are one stream, and so are those of an intent
+   * or a setup session without a subscription.
+   */
   sequence: number;
 }
 
@@ -207,7 +212,7 @@ function head(
   };
 }
 
-/** Returns the drafts with `link` in the events of dunning. Rules: D-33, D-50. */
+/** Returns the drafts with `link` in every draft that has `dunning`. Rules: D-33, D-50. */
 export function withUpdateLink(drafts: readonly EventDraft[], link: string): EventDraft[] {
   const add = <Facts extends DunningFacts>(dunning: Facts): Facts => ({
     ...dunning,

@@ -1,6 +1,6 @@
 import { invariant } from './errors.ts';
 
-/** The prefixes of ids. Each names one kind of record. Rule: D-23. */
+/** The prefixes of ids, one for each kind of record. Rule: D-23. */
 export const ID_PREFIXES = [
   'att', // charge attempt
   'clk', // test clock
@@ -16,14 +16,14 @@ export const ID_PREFIXES = [
   'req', // HTTP request
   'rf', // refund
   'sf', // storefront
-  'sm', // setup method
+  'sm', // setup session
   'sub', // subscription
   'whc', // webhook configuration
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 
-/** A source of random bytes. In production it is cryptographic. */
+/** A source of random bytes. In production it is cryptographically secure. */
 export type RandomBytes = (byteCount: number) => Uint8Array;
 
 /** The digits are in ASCII order, so texts of the same length sort like the numbers that they encode. */

@@ -1,4 +1,4 @@
-/** Backoff in ms before the first, second, … look-up of an unknown outcome. The last backoff repeats. */
+/** Delay in ms before the first, second, … look-up of an unknown outcome. The last delay repeats. */
 const LOOKUP_DELAYS_MS = [10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000] as const;
 
 const ASKED_FOR_MS_MAX = 24 * 3_600_000;
@@ -6,7 +6,7 @@ const ASKED_FOR_MS_MAX = 24 * 3_600_000;
 /** Time between look-ups of an attempt or refund in REVIEW. */
 export const REVIEW_DELAY_MS = 24 * 3_600_000;
 
-/** Returns the backoff, in ms, after `lookups` look-ups that found no outcome. */
+/** Returns the delay, in ms, before the next look-up, after `lookups` look-ups that found no outcome. */
 export function lookupDelayMs(lookups: number): number {
   return LOOKUP_DELAYS_MS[lookups] ?? 3_600_000;
 }
@@ -15,15 +15,16 @@ const RECHECK_GAP_MS = 30_000;
 const RECHECK_GAP_MAX_MS = 300_000;
 
 /**
- * Returns the shortest time, in ms, between recheck number `rechecks` of an attempt or refund and the next one:
- * 30 s, doubled each time, at most 5 min. Thus a key that the gateway never answers is asked ever less often.
+ * Returns the shortest time, in ms, from recheck number `rechecks` of an attempt or refund to the next: 30 s,
+ * doubled each time, at most 5 min. A recheck is a look-up that the sweep requests when the gateway answers
+ * again. The growing time limits the requests for a key that the gateway never answers.
  */
 export function recheckGapMs(rechecks: number): number {
   return Math.min(RECHECK_GAP_MAX_MS, RECHECK_GAP_MS * 2 ** (rechecks - 1));
 }
 
 /**
- * True if the backoffs before `lookups` look-ups add up to 24 h. If the next look-up finds no outcome
+ * True if the delays before `lookups` look-ups add up to at least 24 h. If the next look-up finds no outcome
  * either, the attempt or refund goes to manual review.
  */
 export function isAskedLongEnough(lookups: number): boolean {

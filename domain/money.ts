@@ -2,8 +2,8 @@ import { currencyOf } from './currencies.ts';
 import { invariant } from './errors.ts';
 
 /**
- * True for an amount in minor units: a safe integer of at least 0. False for -0: JSON can contain -0, but
- * JavaScript writes it back as 0.
+ * True for an amount in minor units: a safe integer of at least 0. False for -0, because JSON can contain -0
+ * but JavaScript writes it as 0.
  *
  * Rule: D-01.
  */
@@ -14,8 +14,9 @@ export function isAmountMinor(value: unknown): value is number {
 }
 
 /**
- * Returns the amount for people, with a point and all digits of the currency: `12.34 USD`, `500 JPY`. Also
- * for retired currencies. Throws for an invalid amount and for a code that is not in the table.
+ * Returns the amount as readable text, with a decimal point and all digits of the currency: `12.34 USD`,
+ * `500 JPY`. Accepts retired currencies. Throws for an invalid amount and for a code that is not in the
+ * table.
  */
 export function formatAmount(amountMinor: number, currency: string): string {
   invariant(isAmountMinor(amountMinor), 'an amount is a safe integer of at least 0');

@@ -68,17 +68,20 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
 
-/** The command id of every one-time and tokenised charge. Such an intent has only one charge order. */
+/**
+ * The command id of every charge that a merchant orders outside a cycle. Such an intent is charged by one
+ * order only.
+ */
 export const DIRECT_COMMAND = 'direct';
 
-/** The one-time token that the card form gave to a payer. */
+/** The one-time token that the card form gave to a payer, and the session for which it can be redeemed. */
 export interface CardToken {
   paymentToken: string;
   checkoutSessionId: string;
 }
 
 export interface PaymentOrder extends IntentRef {
-  /** Null: charge the payment method in the intent's row, or continue with the intent's open attempt. */
+  /** Null: charge the payment method in the intent's row, or continue the intent's open attempt. */
   token: CardToken | null;
 }
 

@@ -14,15 +14,16 @@ const AVAILABILITY: {
   currencies: { CARD: 'every', GOOGLE_PAY: [], APPLE_PAY: [] },
 };
 
-/** Whether a hosted page accepts a method in a currency, given by its upper-case code. Rule: D-43. */
+/** True if a hosted page accepts the method in the currency with this upper-case code. Rule: D-43. */
 function isAvailable(kind: PaymentMethodKind, currency: string): boolean {
   const currencies = AVAILABILITY.currencies[kind];
   return currencies === 'every' || currencies.includes(currency);
 }
 
 /**
- * Returns the methods that a hosted page offers for wanted names: CARD takes the place of an unavailable
- * name, and is the default. `unavailable` has the replaced names. Neither list has duplicates. Rule: D-43.
+ * Returns the methods that a hosted page offers if the merchant wants `wanted`. CARD replaces each
+ * unavailable name, and is offered if `wanted` is empty. `unavailable` lists the replaced names. Neither list
+ * has duplicates. Rule: D-43.
  */
 export function offeredMethods(
   wanted: readonly string[],
@@ -39,8 +40,8 @@ export function offeredMethods(
 }
 
 /**
- * Names each unavailable pair of currency and wanted method, and the method used instead. Returns "" when
- * every wanted method is available. Rules: IF-2.7, D-37, D-43.
+ * Returns a sentence that names each wanted method that is unavailable in the currency, and the method used
+ * instead. Returns "" if every wanted method is available. Rules: IF-2.7, D-37, D-43.
  */
 export function fallbackDisclaimer(wanted: readonly PaymentMethodKind[], currency: string): string {
   const { unavailable } = offeredMethods(wanted, currency);

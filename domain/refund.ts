@@ -24,7 +24,9 @@ export interface RefundRef {
   refundId: string;
 }
 
-/** The outcome of a refund. Refused: nothing was refunded, and the amount may be refunded again. */
+/**
+ * The outcome of a refund. `refused`: no money was refunded, and the amount may be refunded by a new refund.
+ */
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }

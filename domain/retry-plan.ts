@@ -2,8 +2,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The automatic retries of a declined cycle. Each delay (ms) counts from the previous automatic attempt.
- * Manual retries do not move the automatic ones. Rule: D-30.
+ * The automatic retries of a declined cycle. Each delay (ms) counts from the previous automatic attempt. A
+ * manual retry does not change the dates of the automatic retries. Rule: D-30.
  */
 export interface RetryPlan {
   delaysMs: number[];
@@ -60,7 +60,8 @@ export function nextAutomaticAttemptAt(
 
 /**
  * Returns the earliest instant (epoch ms) at which one more automatic attempt on the cycle is at most the
- * 15th in 30 days; 0 if it may start at any time. `attemptsAt`: as above. Rule: D-30.
+ * 15th in 30 days; 0 if it may start at any time. `attemptsAt`: starts of the cycle's automatic attempts,
+ * oldest first. Rule: D-30.
  */
 export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
   const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);

@@ -14,9 +14,9 @@ export interface AttemptRef {
   attemptId: string;
 }
 
-/** The result of one look-up for a late charge of an attempt that is settled as not paid. */
+/** The result of one look-up for a late charge: a charge of an attempt that was settled as not paid. */
 export type LateChargeOutcome =
-  /** More look-ups follow. Also if the attempt's settlement is not recorded yet. */
+  /** No charge is known yet, or the decision of the review is not applied yet. More look-ups follow. */
   | { kind: 'pending' }
   /** The gateway made no charge. No look-up follows. */
   | { kind: 'absent' }
@@ -24,7 +24,10 @@ export type LateChargeOutcome =
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
 const HOUR = 3_600_000;
-/** Look-ups after 10 min, 1 h, 6 h, 1 d, 3 d and 7 d. If the last one has no answer, one a day follows. */
+/**
+ * The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and 7 d later. If the last
+ * one gets no answer, one look-up a day follows.
+ */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
   (5 * HOUR) / 6,
@@ -39,7 +42,7 @@ export function lateLookDelayMs(looks: number): number {
   return LATE_LOOK_DELAYS_MS[looks] ?? 24 * HOUR;
 }
 
-/** True if a look-up that finds no charge is the last one. `looks`: the number of earlier look-ups. */
+/** True if no look-up follows one that finds no charge. `looks` is the number of look-ups before that one. */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;
 }

@@ -1,8 +1,10 @@
 /**
- * The outcome of an attempt, from the gateway's answer or from manual review (`byPerson`). `isWithdrawn`:
- * the attempt was voided before the gateway received it, because its subscription ended or was paused.
- * `review`: the attempt needs manual review. `unansweredAt`: the real time at which the gateway was asked and
- * did not answer; null if it answered that it has not decided yet.
+ * The outcome of an attempt.
+ *
+ * `byPerson`: manual review decided it, not the gateway's answer. `isWithdrawn`: the attempt was voided
+ * before the gateway received it, because its subscription ended or was paused. `review`: the attempt needs
+ * manual review. `unansweredAt`: the real time of a request that the gateway did not answer; null if the
+ * gateway answered that it has not decided yet.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true }

@@ -37,7 +37,7 @@ export interface ActionTime {
   realNow: number;
 }
 
-/** Commands with a payment token. The token is redeemed for a payment method before the action. */
+/** Commands with a payment token. An activity redeems the token for a payment method before the action. */
 export type TokenCommand = CompleteCheckoutCommand | ReplacePaymentMethodCommand;
 
 const DONE: CommandResult = { kind: 'done' };
@@ -47,7 +47,9 @@ export function carriesToken(command: Command): command is TokenCommand {
   return command.kind === 'completeCheckout' || command.kind === 'replacePaymentMethod';
 }
 
-/** True if no charge follows the command at once. The gateway then verifies the card when it saves it. */
+/**
+ * True if the gateway must verify the card when it saves it, because no charge follows the command at once.
+ */
 export function needsVerification(
   state: SubscriptionState,
   command: TokenCommand,
@@ -59,9 +61,9 @@ export function needsVerification(
 }
 
 /**
- * Returns the action for a command that `validateCommand` has allowed. Pure. The token of a
- * {@link TokenCommand} was redeemed for `paymentMethodId`. Other commands ignore `paymentMethodId`.
- * Rules: D-§4, D-15, D-31.
+ * Returns the action for a command that `validateCommand` has allowed. Pure. `paymentMethodId` is the method
+ * that the token of a {@link TokenCommand} was redeemed for. Other commands ignore it. Rules: D-§4, D-15,
+ * D-31.
  */
 export function actionForCommand(
   state: SubscriptionState,

@@ -1,7 +1,7 @@
 /**
- * Who caused a change of a subscription. `operator`: a person of the service, in the Temporal Web UI or by the
- * decision of a manual review. `schedule`: a date came, such as a billing date or the end of the checkout.
- * Rule: D-34.
+ * The cause of a change of a subscription. `operator`: staff of the service, by a signal in the Temporal Web
+ * UI or by the decision of a manual review. `schedule`: a date was reached, such as a billing date or the end
+ * of the checkout. Rule: D-34.
  */
 export const ACTORS = [
   'merchant',
@@ -13,7 +13,7 @@ export const ACTORS = [
 ] as const;
 export type Actor = (typeof ACTORS)[number];
 
-/** Who may order a change by a command. */
+/** The actors that may order a change by a command. */
 export type Orderer = Extract<Actor, 'merchant' | 'operator'>;
 
 /** Returns the reason of a change that a command made, for the timeline: `the merchant asked for it`. */

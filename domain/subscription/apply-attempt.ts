@@ -14,9 +14,11 @@ import { cancelAt, cycleAmountMinor, newOwedCycle } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
- * The outcome of an attempt, from the gateway's answer or from manual review (`byPerson`). `retryPlan`: the
- * merchant's retry plan at the time of the decline. `isWithdrawn`: the charge was voided before the gateway
- * received it. `review`: the attempt needs manual review.
+ * The outcome of an attempt.
+ *
+ * `byPerson`: manual review decided it, not the gateway's answer. `retryPlan`: the merchant's retry plan at
+ * the time of the decline. `isWithdrawn`: the charge was voided before the gateway received it. `review`: the
+ * attempt needs manual review.
  */
 export type AttemptOutcome =
   | { kind: 'succeeded'; byPerson?: true }
@@ -36,7 +38,7 @@ const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'n
 const isRetry = ({ trigger }: OpenAttempt): boolean =>
   trigger === 'automatic_retry' || trigger === 'manual_retry' || trigger === 'new_method';
 
-/** Makes the open attempt due now, because manual review has decided its outcome. */
+/** Makes the open attempt due at once, so that the workflow applies the decision of a manual review. */
 export function settleNow(state: SubscriptionState, realNow: number): SubscriptionState {
   const { openAttempt } = state;
   return openAttempt ? { ...state, openAttempt: { ...openAttempt, lookupAt: realNow } } : state;
@@ -60,7 +62,7 @@ export function applyLateCharge(
   return { state: next(state, {}, entry), events: [], effects: {} };
 }
 
-/** Makes the next cycle, due at `dueAt`, the owed cycle. If a cycle is already owed, changes nothing. */
+/** Makes the next cycle, due at `dueAt`, the owed cycle. Changes nothing if a cycle is already owed. */
 export function owe(
   state: SubscriptionState,
   dueAt: number,
@@ -76,7 +78,7 @@ export interface AttemptStart {
   trigger: AttemptTrigger;
   /** The command that waits for the outcome; null for a due step. */
   commandId: string | null;
-  /** Who ordered the attempt. Absent: the trigger says it. */
+  /** Who ordered the attempt. Absent: `trigger` implies the actor. */
   actor?: Orderer | undefined;
   now: number;
   realNow: number;
@@ -169,14 +171,14 @@ export function applyOutcome(
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-/** True if a look-up at `realNow` is additional: it comes before the scheduled one. */
+/** True if a look-up at `realNow` comes before the scheduled one, which then still takes place. */
 export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
   return realNow < attempt.lookupAt;
 }
 
 /**
- * Schedules the next look-up of an attempt without an outcome. The state's version does not change. An early
- * look-up changes neither the count nor the schedule, so that no number of them leads to REVIEW.
+ * Schedules the next look-up of an attempt without an outcome. An early look-up changes neither the count nor
+ * the schedule, so early look-ups never lead to REVIEW.
  */
 export function postponed(attempt: OpenAttempt, realNow: number): OpenAttempt {
   if (isEarlyLookup(attempt, realNow)) return attempt;
@@ -236,10 +238,10 @@ function paid(
 }
 
 /**
- * Returns the calendar after a payment. The first payment becomes the anchor. A payment that ends the dunning
- * skips the dates that have passed, also if the subscription was paused or ended while the payment's outcome
- * was unknown. Any other payment completes one date, unless an edit or an unpause moved the next date past the
- * attempt's start: then that date stays the next one.
+ * Returns the calendar after a payment. The instant of the first payment becomes the anchor. A payment that
+ * ends the dunning skips the dates that have passed. The same applies if the subscription was paused or ended
+ * while the payment's outcome was unknown. Any other payment completes one date. But if an edit or an unpause
+ * has moved the next date past the attempt's start, that date stays the next one.
  */
 function calendarAfterPayment(
   state: SubscriptionState,
@@ -268,7 +270,8 @@ function declined(
   outcome: Extract<AttemptOutcome, { kind: 'declined' }>,
   now: number,
 ): Change {
-  // After a cancellation at the end of the period nothing is charged any more, so nothing is retried.
+  // If the subscription is cancelled for the end of its period, nothing more is charged, so nothing is
+  // retried.
   const isDunned =
     state.status !== 'CREATED' && state.status !== 'ENDED' && cancelAt(state) === null;
   const owedAfter = isDunned ? dunning(state, owed, attempt, outcome) : owed;
@@ -309,14 +312,15 @@ function declined(
         ? [subscriptionEvent('subscription.retries_exhausted', after, now)]
         : []),
     ],
-    // If the subscription was cancelled during its first payment, this decline makes it end unpaid.
+    // The subscription was cancelled during its first payment. After this decline it has ended without a
+    // payment.
     effects: state.status === 'ENDED' && state.anchorAt === null ? { releasesLinkUse: true } : {},
   };
 }
 
 /**
- * TRIALING and ACTIVE become UNPAID. They stay if the subscription ends with its period, or if the merchant
- * wants UNPAID only from the end of the retries and an automatic retry is left. Rules: D-30, D-§4.
+ * Changes TRIALING and ACTIVE to UNPAID, with two exceptions: the subscription ends with its period, or
+ * `unpaidFrom` is `retries_exhausted` and an automatic retry is left. Rules: D-30, D-§4.
  */
 function statusAfterDecline(
   state: SubscriptionState,
@@ -331,8 +335,9 @@ function statusAfterDecline(
 }
 
 /**
- * True if the decline takes the last automatic retry from a subscription that is UNPAID after it. With
- * `unpaidFrom: retries_exhausted` the event of becoming UNPAID already says so. Rule: D-30.
+ * True if the decline uses up the last automatic retry and the subscription is UNPAID afterwards. False if
+ * `unpaidFrom` is `retries_exhausted` and the decline makes the subscription UNPAID: `subscription.unpaid`
+ * then reports the same. Rule: D-30.
  */
 function endsRetries(
   before: SubscriptionState,
@@ -356,8 +361,8 @@ function dunning(
   const isHardDecline = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   if (isHardDecline && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
-  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts. So
-  // if `nextRetryAt` is set here, an edit, an unpause or a new method set it during the attempt, and it
+  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts. If
+  // `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt, so it
   // stays. After a hard decline, only a new method restarts the retries.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
@@ -378,7 +383,7 @@ function dunning(
 }
 
 /**
- * Returns the result of the command that opened the attempt; null if the outcome is not known yet. Rules:
+ * Returns the result for the command that opened the attempt; null while the outcome is not known. Rules:
  * IF-4.9, D-10a.
  */
 export function resultOf(

@@ -17,8 +17,8 @@ import { cancelAt, chargesNewMethod, earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The transitions of commands, of the checkout's expiry and of the cooldown's end. All are pure. The caller
- * has checked the command with `validateCommand`. Rules: D-§4, D-15, D-30, D-31.
+ * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure.
+ * `validateCommand` has allowed the command before. Rules: D-§4, D-15, D-30, D-31.
  */
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
@@ -43,8 +43,8 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
 }
 
 /**
- * Returns the owed cycle after an edit moved the next payment to `at`. In UNPAID, `at` replaces the rest of
- * the retry plan. In other statuses, `at` replaces only a retry that is already planned. Rule: D-15.
+ * Returns the owed cycle after an edit has moved the next payment to `at`. In UNPAID, `at` replaces the rest
+ * of the retry plan. In other statuses, `at` replaces a retry only if one is planned. Rule: D-15.
  */
 function owedMovedTo(state: SubscriptionState, at: number): OwedCycle | null {
   const { owed } = state;
@@ -66,7 +66,7 @@ function editedFields(command: EditCommand): string {
 
 export function applyCancel(state: SubscriptionState, command: CancelCommand, now: number): Change {
   if (command.atPeriodEnd === true) return scheduleEnd(state, command, now);
-  // An operator may send the command without a reason.
+  // The `cancel` signal of an operator may lack a reason.
   const isCheckout = command.reason === 'checkout_cancelled';
   const reason = isCheckout ? 'checkout_cancelled' : 'cancelled';
   return end(state, reason, now, orderOf(command));
@@ -86,7 +86,7 @@ function scheduleEnd(state: SubscriptionState, command: CancelCommand, now: numb
   return { state: after, events: [], effects: {} };
 }
 
-/** Withdraws a cancellation at the end of the period. The calendar goes on as if there had been none. */
+/** Withdraws a cancellation at the end of the period. The calendar does not change. */
 export function applyResume(state: SubscriptionState, command: ResumeCommand, now: number): Change {
   const entry = { at: now, what: 'cancellation withdrawn', ...orderOf(command) };
   return {
@@ -193,7 +193,7 @@ export function applyCooldownEnd(state: SubscriptionState): SubscriptionState {
   return { ...state, cooldownUntilAt: null };
 }
 
-/** Starts the trial when the payer has saved a method. Nothing is charged. */
+/** Starts the trial, because the payer has saved a method. Nothing is charged. */
 export function applyTrialStart(
   state: SubscriptionState,
   paymentMethodId: string,
@@ -220,9 +220,9 @@ export function applyTrialStart(
 }
 
 /**
- * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an
- * attempt is open and is declined, the charge with the new method follows the decline. If the cycle has had
- * its 15 automatic attempts in 30 days, the charge waits until another is allowed. Rules: D-30, D-33.
+ * Replaces the payment method. In UNPAID the owed cycle is charged with the new method at once. If an attempt
+ * is open and is declined later, the charge with the new method follows the decline. If the cycle has already
+ * had 15 automatic attempts in 30 days, the charge waits until this limit allows another. Rules: D-30, D-33.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,

@@ -4,15 +4,18 @@ import type { Actor } from './actor.ts';
 import type { Command } from './commands.ts';
 import type { LogEntry, OpenAttempt } from './state.ts';
 
-/** Why something changed, and who caused it. */
+/** Why a state changed, and the actor that caused it. */
 export type Cause = Required<Pick<LogEntry, 'why' | 'actor'>>;
 
-/** Who ordered the command, for the timeline. A command of an earlier release counts as the merchant's. */
+/**
+ * Returns why a command was sent and its actor, for the timeline. A command without an actor counts as the
+ * merchant's.
+ */
 export function orderOf({ actor = 'merchant' }: Command): Cause {
   return { why: askedForBy(actor), actor };
 }
 
-/** Why an attempt was settled, and who caused that, for the timeline. */
+/** Returns why an attempt was settled and the actor that caused it, for the timeline. */
 export function causeOf(
   attempt: OpenAttempt,
   { byPerson, isWithdrawn }: { byPerson?: true; isWithdrawn?: true },

@@ -18,11 +18,14 @@ export interface Change {
 export interface Effects {
   /** The intent to cancel, because it will never be paid. */
   cancelledIntentId?: string;
-  /** The payment method that is valid from now on. */
+  /** The payment method that the subscription is charged with from now on. */
   livePaymentMethodId?: string;
   /** The payment method that `livePaymentMethodId` replaces. */
   deletedPaymentMethodId?: string;
-  /** The subscription ended unpaid. Its payment link, if any, may be used once more. Rule: D-37. */
+  /**
+   * The subscription ended before its first payment, so one more use of its payment link, if any, is allowed.
+   * Rule: D-37.
+   */
   releasesLinkUse?: true;
 }
 
@@ -61,7 +64,9 @@ export function entryEvents(
   return [subscriptionEvent(ENTRY_EVENTS[after.status], after, at)];
 }
 
-/** Returns an event of the change that made `state`. The change's timeline entry says who caused it. */
+/**
+ * Returns an event of the change that made `state`. The event's actor is that of the newest timeline entry.
+ */
 export function subscriptionEvent(
   type: SubscriptionEventType,
   state: SubscriptionState,

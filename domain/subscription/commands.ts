@@ -17,17 +17,23 @@ export type Command =
   | CompleteCheckoutCommand
   | ReplacePaymentMethodCommand;
 
-/** The part that every command has. */
+/** The fields that every command has. */
 interface Order {
   commandId: string;
-  /** Absent: the merchant, or for a card the payer. Absent in commands of earlier releases, too. */
+  /**
+   * Absent: the merchant, or the payer if the command has a card's token. Commands of earlier releases have
+   * no actor.
+   */
   actor?: Orderer | undefined;
 }
 
 export interface EditCommand extends Order {
   kind: 'edit';
   newAmountMinor?: number | undefined;
-  /** The currency's row with the operator's limits. Absent if the checked-in table applies. Rule: D-03. */
+  /**
+   * The currency's row with the limits of `CURRENCY_LIMITS_FILE`. Absent if the checked-in table applies.
+   * Rule: D-03.
+   */
   currencyRow?: Currency | undefined;
   newCycleCount?: number | undefined;
   newNextPaymentAt?: number | undefined;
@@ -39,13 +45,13 @@ export interface CancelCommand extends Order {
   kind: 'cancel';
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
-  /** The subscription ends with the period that is paid, or with its trial. Absent: at once. */
+  /** True: the subscription ends at the end of the paid period, or of its trial. Absent: it ends at once. */
   atPeriodEnd?: boolean | undefined;
 }
 
 export interface PauseCommand extends Order {
   kind: 'pause';
-  /** The pause ends then, as an unpause with that date. Absent: it ends with an unpause. */
+  /** The instant of the pause's end and of the next charge. Absent: the pause lasts until an unpause. */
   resumeAt?: number | undefined;
 }
 
@@ -63,7 +69,9 @@ export interface ManualRetryCommand extends Order {
   kind: 'manualRetry';
 }
 
-/** The payer completed the card form. The token can be redeemed once, for `checkoutSessionId` only. */
+/**
+ * The payer has completed the card form. The token can be redeemed once, and only for `checkoutSessionId`.
+ */
 export interface CompleteCheckoutCommand extends Order {
   kind: 'completeCheckout';
   paymentToken: string;

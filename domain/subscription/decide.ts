@@ -72,7 +72,8 @@ interface DueStep {
 
 function dueSteps(state: SubscriptionState): DueStep[] {
   const all: DueStep[] = [];
-  // Commands set no earlier instant. A row of an older release may contain one.
+  // A command with a date before `earliestAt` is refused, but the row of an older release may have such a
+  // date.
   const earliestAt = earliestAttemptAt(state);
   if (state.status === 'CREATED') {
     all.push({

@@ -3,18 +3,18 @@ import { formatAmount } from '../money.ts';
 import { cancelAt, cycleAmountMinor, nextPaymentAt, isDunned, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
-/** A signal that changed nothing, because its argument is invalid or the status does not allow it. */
+/** A signal that was refused, because its argument is invalid or the status does not allow it. */
 export interface RefusedSignal {
   readonly signal: string;
   readonly reason: string;
   readonly at: number;
 }
 
-/** What an operator must know besides the state. */
+/** Problems that an operator must know of. The state does not contain them. */
 export interface Trouble {
   /** The latest refused signal. */
   readonly refused: RefusedSignal | null;
-  /** Why nothing is done until an operator repairs the row. */
+  /** Why the workflow does nothing until an operator repairs the row; null if it runs normally. */
   readonly heldBecause: string | null;
 }
 
@@ -76,7 +76,7 @@ function sentence(state: SubscriptionState): string {
     state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
     state.terms.currency,
   );
-  // A declined cycle is described alike in TRIALING, ACTIVE and UNPAID.
+  // The sentence about a declined cycle is the same in TRIALING, ACTIVE and UNPAID.
   switch (isDunned(state) ? 'UNPAID' : state.status) {
     case 'CREATED':
       return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;

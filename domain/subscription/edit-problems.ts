@@ -10,7 +10,7 @@ export interface FieldProblem<Field extends string = string> {
   readonly message: string;
 }
 
-/** True if the edit has no field, so that it would change nothing. Rule: D-15. */
+/** True if the edit has no field. Rule: D-15. */
 export function editsNothing(edit: EditFields): boolean {
   const { newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount } = edit;
   return [newAmountMinor, newCycleCount, newNextPaymentAt, interval, intervalCount].every(
@@ -35,7 +35,10 @@ export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[]
   ];
 }
 
-/** `interval`, `intervalCount` and `newNextPaymentAt` are required together. Rules: IF-4.6 rule 1, D-06. */
+/**
+ * Returns the problems of the interval. `interval`, `intervalCount` and `newNextPaymentAt` are required
+ * together. Rules: IF-4.6 rule 1, D-06.
+ */
 export function intervalProblems(
   edit: EditFields,
 ): FieldProblem<'newNextPaymentAt' | 'interval' | 'intervalCount'>[] {

@@ -2,7 +2,7 @@
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 /**
- * Returns how long after its billing date each charge is made, in ms from 0 to `windowMs`. The delay spreads
+ * Returns the delay of each charge after its billing date, in ms from 0 to `windowMs`. The delay spreads
  * renewals that are due at the same instant. It is a hash of the id, so every call returns the same value.
  */
 export function jitterOf(subscriptionId: string, windowMs: number): number {

@@ -71,8 +71,8 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
  * Reads the argument of a command's signal or update, which may be any JSON value. Returns the command, or a
  * refusal that names every invalid field. Pure.
  *
- * Checks what does not depend on the subscription; `validateCommand` checks the rest. The API checks an edit
- * with the same `editProblems`. Rules: D-15, D-32.
+ * Makes the checks that do not depend on the subscription; `validateCommand` makes the others. The API checks
+ * an edit with the same `editProblems`. Rules: D-15, D-32.
  */
 export function readCommand(
   kind: CommandKind,
@@ -105,7 +105,7 @@ function problemsOfEdit(edit: EditFields): FieldProblem[] {
   return editsNothing(edit) ? [{ field: 'the argument', message }] : editProblems(edit);
 }
 
-/** An inherited member such as `constructor` is no field. */
+/** Returns an own member. An inherited one, such as `constructor`, does not count as a field. */
 function memberOf(given: object, field: string): unknown {
   return Object.hasOwn(given, field) ? (given as Record<string, unknown>)[field] : undefined;
 }

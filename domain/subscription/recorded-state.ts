@@ -24,8 +24,8 @@ export function readState(value: unknown): SubscriptionState {
 }
 
 /**
- * Returns why a recorded state cannot be read, by the path of the first wrong field: `terms.interval must be
- * one of DAY, WEEK, MONTH, YEAR`. Null if it can be read. Ignores fields that it does not know.
+ * Returns why a recorded state cannot be read; null if it can be read. The text begins with the path of the
+ * first wrong field: `terms.interval must be one of DAY, WEEK, MONTH, YEAR`. Unknown fields are ignored.
  */
 export function stateProblem(value: unknown): string | null {
   return STATE(value, '') ?? togetherProblem(value as SubscriptionState);
@@ -80,7 +80,7 @@ function firstOf(checks: readonly (() => string | null)[]): string | null {
   return null;
 }
 
-/** An inherited member is no field. */
+/** Returns an own member. An inherited one does not count as a field. */
 function memberOf(value: unknown, field: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, field)
     ? (value as Record<string, unknown>)[field]
@@ -171,7 +171,7 @@ const STATE = object({
   log: listOf(object({ at: instant, what: text, why: text, actor: orAbsent(text) })),
 });
 
-/** Checks the fields that a step needs together. Every field is right by itself. */
+/** Checks the conditions between fields. Each field has already been checked alone. */
 function togetherProblem(state: SubscriptionState): string | null {
   const { status, anchorAt, owed, openAttempt, cyclesCharged } = state;
   if (openAttempt && !owed) return 'owed must be an object while an attempt is open';

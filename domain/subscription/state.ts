@@ -27,7 +27,7 @@ export const END_REASONS = [
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** Identifies a subscription. The id alone does not identify its merchant. Rule: D-21. */
+/** Identifies a subscription. An id is unique only within its merchant. Rule: D-21. */
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;
@@ -51,7 +51,7 @@ export interface OwedCycle {
   intentId: string;
   amountMinor: number;
   dueAt: number;
-  /** The number of attempts started, which is also the number of the latest attempt. */
+  /** The number of attempts started, and thus the number of the latest attempt. */
   attempts: number;
   /** The merchant's retry plan at the start of the dunning; null before the first decline. */
   retryPlan: RetryPlan | null;
@@ -74,11 +74,14 @@ export interface OpenAttempt {
   startedAt: number;
   /** The number of sends and look-ups that ended without an outcome. */
   lookups: number;
-  /** The instant of the next send or look-up. Real time even on a test clock, as at the gateway. */
+  /**
+   * The instant of the next send or look-up. It is real time even on a test clock, because the gateway uses
+   * real time.
+   */
   lookupAt: number;
   /** Why the attempt needs manual review. If this is set, the attempt is looked up once a day. */
   reviewReason?: string;
-  /** Who ordered the attempt, if it was an operator. */
+  /** Set if an operator ordered the attempt. */
   actor?: 'operator';
 }
 
@@ -87,7 +90,7 @@ export interface LogEntry {
   at: number;
   what: string;
   why: string;
-  /** Who caused it. Absent in entries of earlier releases. */
+  /** The actor that caused the change. Absent in entries of earlier releases. */
   actor?: Actor;
 }
 export const LOG_ENTRIES_MAX = 16;
@@ -121,9 +124,11 @@ export interface SubscriptionState {
   openAttempt: OpenAttempt | null;
   /** A manual retry is refused before this instant; null without a cooldown. */
   cooldownUntilAt: number | null;
-  /** True if the merchant cancelled it at the end of its period. Only TRIALING and ACTIVE. Absent: false. */
+  /**
+   * True if the subscription ends with its period. Has an effect only in TRIALING and ACTIVE. Absent: false.
+   */
   cancelAtPeriodEnd?: boolean;
-  /** The instant at which a pause ends by itself. Absent or null: it does not. */
+  /** The instant at which a pause ends without a command. Absent or null: only an unpause ends it. */
   resumeAt?: number | null;
   testClockId: string | null;
   /** The delay of each charge after its calendar date, in ms. Absent: no delay. */
@@ -150,8 +155,8 @@ export function remainingCycleCount(state: SubscriptionState): number {
 }
 
 /**
- * Returns the earliest instant at which the owed cycle may be attempted automatically; 0 if it may be at any
- * time, or if no cycle is owed. Rule: D-30.
+ * Returns the earliest instant at which an automatic attempt on the owed cycle may start; 0 if it may start
+ * at any time, or if no cycle is owed. Rule: D-30.
  */
 export function earliestAttemptAt({ owed }: SubscriptionState): number {
   return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
@@ -161,8 +166,8 @@ const isLiving = ({ status }: SubscriptionState): boolean =>
   status === 'TRIALING' || status === 'ACTIVE';
 
 /**
- * Returns the next automatic retry of the declined cycle; null if none is planned. In TRIALING and ACTIVE there
- * is one only if the merchant wants UNPAID from the end of the retries. Rule: D-30.
+ * Returns the next automatic retry of the declined cycle; null if none is planned. In TRIALING and ACTIVE a
+ * retry is planned only if `unpaidFrom` is `retries_exhausted`. Rule: D-30.
  */
 export function nextRetryAt(state: SubscriptionState): number | null {
   const { status, owed, openAttempt } = state;
@@ -170,7 +175,7 @@ export function nextRetryAt(state: SubscriptionState): number | null {
   return mayRetry ? (owed?.nextRetryAt ?? null) : null;
 }
 
-/** True if a declined cycle has to be paid before the calendar's next date is charged. Rule: D-30. */
+/** True if a declined cycle must be paid before the calendar's next date is charged. Rule: D-30. */
 export function isDunned(state: SubscriptionState): boolean {
   return state.status === 'UNPAID' || nextRetryAt(state) !== null;
 }
@@ -181,31 +186,31 @@ export function takesNewMethod(status: SubscriptionStatus): boolean {
 }
 
 /**
- * True if a payment method that is replaced at `now` is charged at once, or after the open attempt. Rules:
- * D-33, D-30.
+ * True if a new payment method is charged at once when the payer gives it at `now`. If an attempt is open,
+ * the charge waits for its decline. Rules: D-33, D-30.
  */
 export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
 }
 
 /**
- * Returns the end of the paid period, or of the trial, if the subscription was cancelled for that instant;
- * else null. Rule: D-§4.
+ * Returns the instant for which the subscription is cancelled: the end of the paid period or of the trial.
+ * Null if no such cancellation is planned. Rule: D-§4.
  */
 export function cancelAt(state: SubscriptionState): number | null {
   if (!isLiving(state) || state.cancelAtPeriodEnd !== true) return null;
   return state.currentPeriodEndAt ?? calendarDate(state, state.nextIndex);
 }
 
-/** Returns the instant at which a paused subscription goes on by itself; else null. Rule: D-§4. */
+/** Returns the instant at which a pause ends without a command; null if none is planned. Rule: D-§4. */
 export function resumeAt(state: SubscriptionState): number | null {
   return state.status === 'PAUSED' ? (state.resumeAt ?? null) : null;
 }
 
 /**
- * Returns, by status, the trial's end, the next due date, the next automatic retry or null. While a declined
- * cycle is retried in TRIALING or ACTIVE: the next automatic retry. Null if it ends with its period. Rules:
- * D-34, D-30.
+ * Returns the next automatic retry if one is planned. Else returns, in TRIALING and ACTIVE, the next calendar
+ * date (in TRIALING the trial's end). Null in other statuses, and if the subscription ends with its period.
+ * Rules: D-34, D-30.
  */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;

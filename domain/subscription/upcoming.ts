@@ -10,7 +10,7 @@ import {
 import type { SubscriptionState } from './state.ts';
 
 export interface UpcomingCharge {
-  /** The due date. The charge of a declined cycle has its next automatic retry; null if none is planned. */
+  /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
   cycleNumber: number;
   amountMinor: number;
@@ -18,10 +18,10 @@ export interface UpcomingCharge {
 }
 
 /**
- * Returns at most `limit` charges after `now` (the subscription's own time), as if every charge succeeded and
- * no command changed the subscription. Dates that pass before a declined cycle is paid are not charged, so
- * they are not returned. Empty in CREATED, PAUSED and ENDED, and if the subscription ends with its period.
- * Rules: D-§7, D-§4.
+ * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the
+ * subscription. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are
+ * left out, because they are not charged. Empty in CREATED, PAUSED and ENDED, and if the subscription ends
+ * with its period. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
   state: SubscriptionState,
@@ -46,7 +46,10 @@ export function upcomingCharges(
   });
 }
 
-/** The index of the first date after the owed cycle is paid: at its next retry, or now without one. */
+/**
+ * Returns the index of the first date after the owed cycle's next retry, or after `now` if no retry is
+ * planned.
+ */
 function indexAfterRecovery({ anchorAt, terms, owed }: SubscriptionState, now: number): number {
   const paidAt = Math.max(now, owed?.nextRetryAt ?? now);
   return firstIndexAfter(anchorAt ?? now, terms.interval, terms.intervalCount, paidAt);

@@ -21,9 +21,10 @@ export interface Refusal {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * Decides whether `command` may be executed at `now`. The workflow calls this before it accepts the command
- * and again before it executes the command, because earlier commands may have changed the state.
- * `readCommand` has checked the types of the fields.
+ * Decides whether `command` may be executed at `now`. The workflow calls this function before it accepts a
+ * command. It calls it again before it executes the command, because earlier commands may have changed the
+ * state. `readCommand` has checked the types of the fields.
+ *
  * Rules: D-15, D-31, D-32, D-§4.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
@@ -67,7 +68,7 @@ export function validateCommand(state: SubscriptionState, command: Command, now:
   }
 }
 
-/** Decides whether the saved payment method may get a one-time charge. Rule: D-35. */
+/** Decides whether the saved payment method may be charged outside the cycles. Rule: D-35. */
 export function validateOneTimeCharge(state: SubscriptionState): Decision {
   return ifAllowed(allowedIn(state, ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'charged'), () =>
     state.paymentMethodId === null
@@ -99,7 +100,7 @@ function notCancelled(state: SubscriptionState): Decision {
       );
 }
 
-/** Decides whether a pause may end with a charge at `at`. Rules: D-§4, D-30. */
+/** Decides whether a pause may end at `at`, when the next charge is due. Rules: D-§4, D-30. */
 function chargeDate(state: SubscriptionState, field: string, at: number, now: number): Decision {
   return ifAllowed(futureDate(field, at, now), () =>
     ifAllowed(withinAttemptCap(state, field, at), () =>
@@ -131,7 +132,10 @@ function validateManualRetry(state: SubscriptionState, now: number): Decision {
   );
 }
 
-/** The table with only this row, or the checked-in table. */
+/**
+ * Returns a table with only this row. Without a row, returns undefined, which stands for the checked-in
+ * table.
+ */
 function tableOf(row: Currency | undefined): CurrencyTable | undefined {
   return row && new Map([[row.code, row]]);
 }
@@ -166,8 +170,8 @@ function validateEdit(state: SubscriptionState, edit: EditCommand, now: number):
 }
 
 /**
- * Decides whether the owed cycle, if any, may be attempted at the edited date. A date of a paused
- * subscription starts no attempt. Rules: D-15, D-30.
+ * Decides whether the owed cycle, if any, may be attempted at the edited date. Always allowed in PAUSED,
+ * because no attempt starts while a subscription is paused. Rules: D-15, D-30.
  */
 function attemptOnDate(state: SubscriptionState, at: number): Decision {
   const { owed, status } = state;
