@@ -51,7 +51,7 @@ test.each<[string, Partial<Terms>, string[][]]>([
     ],
   ],
   [
-    'every three years',
+    'three payments, one every three years,',
     { interval: 'YEAR', intervalCount: 3, cycleCount: 3 },
     [
       ['Today', '10.00 USD'],

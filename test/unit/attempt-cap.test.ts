@@ -9,12 +9,12 @@ const declined = (): Reply => ({ kind: 'declined', code: 'card_declined' });
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const MINUTE = 60_000;
 
-/** The triggers that the merchant did not order by hand, and the first charge of a checkout neither. */
+/** The triggers of automatic attempts: neither a manual retry nor a checkout. */
 const AUTOMATIC = ['scheduled', 'automatic_retry', 'new_method'];
 
 /**
- * A monthly subscription since 1 January whose second cycle has been declined `attempts` times, the first at
- * 1 February 00:00 and each other one minute after the one before, because the merchant moved the date.
+ * A monthly subscription since 1 January. Its second cycle has been declined `attempts` times: first on 1
+ * February at 00:00, then every minute, because each edit sets the next date one minute later.
  */
 function declinedTimes(attempts: number): Simulation {
   const simulation = new Simulation('2026-01-01T00:00:00Z');
@@ -34,7 +34,7 @@ const sentForCycle = (simulation: Simulation, cycleNumber: number): string[] =>
     .filter((send) => send.cycleNumber === cycleNumber)
     .map(({ at, trigger }) => `${new Date(at).toISOString().slice(0, 16)} ${trigger}`);
 
-/** The most automatic attempts on one cycle that start within any 30 days. */
+/** The largest number of automatic attempts on one cycle within any 30 days. */
 function mostIn30Days(sends: readonly Send[]): number {
   const automatic = sends.filter(({ trigger }) => AUTOMATIC.includes(trigger));
   return Math.max(
@@ -50,7 +50,7 @@ function mostIn30Days(sends: readonly Send[]): number {
 }
 
 describe('a cycle with 15 automatic attempts in 30 days', () => {
-  test('refuses an edited date before the earliest instant, and names it [D-15, D-30]', () => {
+  test('refuses an edited date before the next attempt is allowed, and names that instant [D-15, D-30]', () => {
     const simulation = declinedTimes(15);
     const earliestAt = Date.parse('2026-03-03T00:00:00Z');
     const before = structuredClone(simulation.state);
@@ -75,7 +75,7 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(sentForCycle(simulation, 3)).toEqual([]);
   });
 
-  test('refuses an unpause before the earliest instant, and names it [D-§4, D-30]', () => {
+  test('refuses an unpause before the next attempt is allowed, and names that instant [D-§4, D-30]', () => {
     const simulation = declinedTimes(15);
     simulation.command('pause', {});
     const earliestAt = Date.parse('2026-03-03T00:00:00Z');
@@ -94,7 +94,7 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('keeps a new payment method and charges it at the earliest instant [D-30, D-33]', () => {
+  test('keeps a new payment method and charges it when the next attempt is allowed [D-30, D-33]', () => {
     const simulation = declinedTimes(15);
     const command = { kind: 'replacePaymentMethod', commandId: 'cmd_x', ...TOKEN } as const;
     const time = { now: simulation.now, realNow: simulation.now };
@@ -134,10 +134,10 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(sentForCycle(simulation, 2).slice(15)).toEqual(['2026-02-01T00:14 manual_retry']);
   });
 
-  test('waits for the earliest instant when its stored retry is planned before it [D-30]', () => {
+  test('waits until the next attempt is allowed when its stored retry date is earlier [D-30]', () => {
     const simulation = declinedTimes(15);
     const { owed } = simulation.state;
-    // A row written by a release that did not check the cap.
+    // A release without the cap could write this row.
     simulation.state = {
       ...simulation.state,
       owed: owed && { ...owed, nextRetryAt: simulation.now + MINUTE },
@@ -202,7 +202,7 @@ describe('any sequence of edits, pauses, new cards and retries', () => {
       ),
       { numRuns: 1_000 },
     );
-    // Otherwise the property proves nothing.
+    // If too few sequences reach the cap, the property proves nothing.
     expect(atTheCap).toBeGreaterThan(100);
   });
 });

@@ -167,7 +167,7 @@ describe('cycleAt', () => {
 });
 
 describe('firstIndexAfter', () => {
-  it('skips a date at exactly the given instant, and not one that is 1 ms later [D-05]', () => {
+  it('skips a date at exactly the given instant, but not a date 1 ms later [D-05]', () => {
     const anchorAt = at('2027-01-31T12:00:00Z');
     const secondAt = at('2027-02-28T12:00:00Z');
     expect(firstIndexAfter(anchorAt, 'MONTH', 1, anchorAt - 1)).toBe(0);
@@ -249,7 +249,7 @@ describe('the limits of the terms', () => {
     ['WEEK', 520],
     ['MONTH', 120],
     ['YEAR', 10],
-  ] as const)('allow an interval of 1 to %s × %i [D-06]', (unit, max) => {
+  ] as const)('allow the interval %s with a count from 1 to %i [D-06]', (unit, max) => {
     const message = `must be an integer from 1 to ${max} for interval ${unit}`;
     expect(intervalCountProblem(unit, 1)).toBeNull();
     expect(intervalCountProblem(unit, max)).toBeNull();
@@ -271,7 +271,7 @@ describe('the limits of the terms', () => {
     ['WEEK', 521],
     ['MONTH', 120],
     ['YEAR', 10],
-  ] as const)('allow a trial of ten years and refuse one %s more than %i [D-06]', (unit, max) => {
+  ] as const)('allow a trial of ten years; one %s more than %i is too long [D-06]', (unit, max) => {
     expect(trialProblem(startAt, unit, 0)).toBeNull();
     expect(trialProblem(startAt, unit, max)).toBeNull();
     expect(trialProblem(startAt, unit, max + 1)).toBe('must make a trial of at most 10 years');

@@ -47,7 +47,7 @@ async function check(...rows: string[]): Promise<{ code: number; stdout: string;
 
 const CENTS = '| D-01 | Amounts are cents. | `unit/money` is counted in cents |';
 
-test('a row passes when it cites a test by title, case name or placeholder', async () => {
+test('a row passes when it cites a title, a case name or a title with a placeholder', async () => {
   expect(
     await check(
       CENTS,
@@ -59,7 +59,7 @@ test('a row passes when it cites a test by title, case name or placeholder', asy
   });
 });
 
-test('a row fails with its line when it cites no test, a missing test or a skipped test', async () => {
+test('the check reports the line of a row that cites no test, a missing test or a skipped test', async () => {
   const { code, stderr } = await check(
     CENTS,
     '| D-02 | Digits. |  |',

@@ -64,7 +64,7 @@ test('Chromium is installed with apt-get, and a line reports it, when PATH has n
   ]);
 });
 
-test('the error lists the ways to get a browser and the failed attempt when none is found', async () => {
+test('the error lists the ways to get a browser and the failed attempt when no browser is found', async () => {
   const ways = [
     'No browser found. Do one of these:',
     '  - install Chromium or Chrome so that chromium or chromium-browser or google-chrome is on PATH;',

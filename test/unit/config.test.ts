@@ -55,7 +55,7 @@ describe('settings', () => {
     });
   });
 
-  it('are refused with all problems at once, and the message contains no value', () => {
+  it('are refused with all problems in one message, which contains no value', () => {
     const wrong = {
       ...enough,
       DATABASE_URL: 'mysql://user:hunter2@db/x',
@@ -121,7 +121,7 @@ describe('settings', () => {
       ['[]', 'Currency overrides: the file must be a JSON object'],
       ['{ "USD": ', 'is not valid JSON'],
     ])(
-      'are refused by API and worker when the file is %s, naming file and field [D-03]',
+      'are refused by API and worker when the file is %s, and the message names the file [D-03]',
       (text, reason) => {
         writeFileSync(file, text);
         for (const load of loaders) {
@@ -142,7 +142,7 @@ describe('settings', () => {
     });
   });
 
-  it('refuse loopback webhook addresses in production', () => {
+  it('refuse WEBHOOK_ALLOW_LOOPBACK in production', () => {
     const production = { ...enough, NODE_ENV: 'production', WEBHOOK_ALLOW_LOOPBACK: 'true' };
     const problem = 'WEBHOOK_ALLOW_LOOPBACK: must be off when NODE_ENV is production';
     expect(problemsOf(() => loadApiConfig(production))).toEqual([problem]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { COUNTRY_CODES, isCountryCode } from '../../domain/countries.ts';
 
-describe('COUNTRY_CODES and isCountryCode', () => {
+describe('the table of country codes', () => {
   it('has 249 different two-letter codes in alphabetical order [D-11]', () => {
     const codes = [...COUNTRY_CODES];
     expect(codes.length).toBe(249);

@@ -15,10 +15,10 @@ const active = rows.filter((row) => row.active);
 /** dinero.js counts these two currencies in fifths. ISO 4217 gives them 2 digits. */
 const FIFTHS = ['MGA', 'MRU'];
 
-/** dinero.js has this code, and the table does not: central banks use it as an accounting unit. */
+/** dinero.js has this code. The table does not, because it is only an accounting unit of central banks. */
 const NOT_IN_TABLE = ['XAD'];
 
-/** dinero.js has these codes, but they are inactive here: retired since, or units of account. */
+/** These codes of dinero.js are inactive here, because they are retired or only units of account. */
 const NOT_CHARGEABLE = ['BGN', 'BOV', 'CHE', 'CHW', 'CLF', 'COU', 'MXV', 'USN', 'UYI', 'UYW'];
 
 describe('currency table', () => {
@@ -110,11 +110,11 @@ describe('amount limits', () => {
     ['HUF', 323.46181085, 32_347],
     ['ISK', 120.56410863, 121],
     ['UGX', 3914.66823395, 3_915],
-  ])('have the minimum of %s, with a rate of %d to 1 USD, at %i [D-03]', (code, _rate, minimum) => {
+  ])('for %s, at a rate of %d to 1 USD, have the minimum %i [D-03]', (code, _rate, minimum) => {
     expect(currencyOf(code)?.minimum).toBe(minimum);
   });
 
-  it('have the maximum 99,999,999, with more nines in a currency in which that is less than 10,000 USD [D-03]', () => {
+  it('have the maximum 99,999,999, or more nines in a currency where that is worth less than 10,000 USD [D-03]', () => {
     expect(['USD', 'EUR', 'JPY', 'INR', 'KWD'].map((code) => currencyOf(code)?.maximum)).toEqual(
       Array(5).fill(99_999_999),
     );
@@ -137,13 +137,10 @@ it.each([
   ['USD', 50],
   ['JPY', 79],
   ['KWD', 154],
-])(
-  'the minimum in %s for a charge that belongs to no billing cycle is %i [D-03]',
-  (code, least) => {
-    expect(amountProblem(least, code, 'charge')).toBeNull();
-    expect(amountProblem(least - 1, code, 'charge')).toBe(`must be at least ${least} in ${code}`);
-  },
-);
+])('the minimum in %s for a charge outside a billing cycle is %i [D-03]', (code, least) => {
+  expect(amountProblem(least, code, 'charge')).toBeNull();
+  expect(amountProblem(least - 1, code, 'charge')).toBe(`must be at least ${least} in ${code}`);
+});
 
 describe('amountProblem', () => {
   it('accepts 1.01 USD and refuses 1.00 USD [D-03]', () => {
@@ -175,7 +172,7 @@ describe('amountProblem', () => {
   );
 
   it.each([101.5, Number.MAX_SAFE_INTEGER + 1, Number.NaN, '101', null, undefined])(
-    'refuses %s as no integer before it checks limits [D-01]',
+    'refuses %o, which is no safe integer, before it checks limits [D-01]',
     (amountMinor) => {
       expect(amountProblem(amountMinor, 'USD')).toBe(
         'must be an integer in the smallest currency unit',

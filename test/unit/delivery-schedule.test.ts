@@ -17,7 +17,7 @@ const delayAfter = (attempts: number, jitter = 0.5, retryAfterMs: number | null 
   delayAfterFailure({ attempts, jitter, retryAfterMs });
 
 describe('delivery schedule', () => {
-  it('makes ten attempts, at 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h [D-54]', () => {
+  it('makes ten attempts, after delays of 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h [D-54]', () => {
     expect(ATTEMPT_DELAYS_MS).toEqual([
       0, 5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 50_400_000, 72_000_000,
       86_400_000,
@@ -28,7 +28,7 @@ describe('delivery schedule', () => {
     ]);
   });
 
-  it('adds a jitter of at most 20 % to a delay, in both directions [D-54]', () => {
+  it('changes a delay by a jitter of at most 20 % in either direction [D-54]', () => {
     expect([delayAfter(1, 0), delayAfter(1, 1)]).toEqual([4_000, 6_000]);
     expect([delayAfter(9, 0), delayAfter(9, 1)]).toEqual([69_120_000, 103_680_000]);
     fc.assert(
@@ -55,7 +55,7 @@ describe('delivery schedule', () => {
 
   it.each([
     ['whole seconds', '120', 120_000],
-    ['seconds between blanks', ' 7 ', 7_000],
+    ['seconds between spaces', ' 7 ', 7_000],
     ['an HTTP date', 'Fri, 20 Nov 2026 12:00:30 GMT', 30_000],
     ['a date in the past', 'Fri, 20 Nov 2026 11:59:30 GMT', null],
     ['zero', '0', null],
@@ -65,7 +65,7 @@ describe('delivery schedule', () => {
     ['words', 'soon', null],
     ['an empty header', '', null],
     ['no header', null, null],
-  ])('reads a Retry-After of %s [D-54]', (_, header, expected) => {
+  ])('reads a Retry-After of %s, %j, as %s ms [D-54]', (_, header, expected) => {
     expect(parseRetryAfter(header, NOW_AT)).toBe(expected);
   });
 

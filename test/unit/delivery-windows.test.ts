@@ -5,7 +5,7 @@ const a = { merchantId: 'mer_1', configId: 'whc_a' };
 const b = { merchantId: 'mer_1', configId: 'whc_b' };
 
 describe('a delivery window', () => {
-  it('gives each endpoint as many slots as the limit [D-54]', () => {
+  it('gives each endpoint slots up to its limit [D-54]', () => {
     const windows = createDeliveryWindows({ ofEndpoint: 2, ofMerchant: 10 });
     const free = windows.take(a);
     expect(free).not.toBeNull();
@@ -87,7 +87,7 @@ describe('a delivery window', () => {
 describe('the delivery windows of one merchant', () => {
   const other = { merchantId: 'mer_2', configId: 'whc_a' };
 
-  it('have a limit together, also during drains, and leave other merchants theirs [D-55]', () => {
+  it('share one limit, also during drains, and take no slot of another merchant [D-55]', () => {
     const windows = createDeliveryWindows({ ofEndpoint: 2, ofMerchant: 3 });
     const frees = [windows.take(a), windows.take(a), windows.take(b)];
     expect(frees).not.toContain(null);
@@ -101,7 +101,7 @@ describe('the delivery windows of one merchant', () => {
     drain.end();
   });
 
-  it('give a freed slot to a caller that waits for another endpoint [D-55]', async () => {
+  it('give a freed slot to a caller that waits for another endpoint of the merchant [D-55]', async () => {
     const windows = createDeliveryWindows(
       { ofEndpoint: 2, ofMerchant: 2 },
       { waitMs: 60_000, quickMs: 60_000 },

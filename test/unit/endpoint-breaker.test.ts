@@ -17,7 +17,7 @@ const success = { kind: 'success' } as const;
 const after = (...outcomes: Parameters<typeof afterAttempt>[1][]): Breaker =>
   outcomes.reduce(afterAttempt, CLOSED_BREAKER);
 
-describe('a breaker', () => {
+describe('a circuit breaker', () => {
   it('opens at the fifth consecutive failure and pauses the endpoint for 5 s [D-54]', () => {
     const four = after(failure(AT), failure(AT + 1), failure(AT + 2), failure(AT + 3));
     expect(four).toEqual({ consecutiveFailures: 4, pausedUntil: null, failingSince: AT });
@@ -46,7 +46,7 @@ describe('a breaker', () => {
     expect(breaker.failingSince).toBe(AT);
   });
 
-  it('adds a jitter of at most 20 % to a wait [D-54]', () => {
+  it('changes a wait by a jitter of at most 20 % in either direction [D-54]', () => {
     const opened = (jitter: number) =>
       after(...Array.from({ length: 5 }, () => failure(AT, jitter))).pausedUntil;
     expect(opened(0)).toBe(AT + 4_000);

@@ -90,7 +90,7 @@ describe('DomainError', () => {
 });
 
 describe('the errors of a bug', () => {
-  it('are plain errors, never a DomainError, which the API would answer to the caller [D-§8]', () => {
+  it('are plain errors, never a DomainError, whose text the API would send to the caller [D-§8]', () => {
     const bugs = [() => assertNever('PAUSED' as never), () => invariant(false, 'cycle is owed')];
     const thrown = bugs.map((bug) => {
       try {

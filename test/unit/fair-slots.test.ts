@@ -24,7 +24,7 @@ function takeFrom(slots: ReturnType<typeof createFairSlots>) {
 }
 
 describe('a semaphore that merchants share', () => {
-  it('gives one merchant its most slots and keeps the other slots for others [D-54, D-55]', async () => {
+  it('gives one merchant slots up to its limit and keeps the others for other merchants [D-54, D-55]', async () => {
     const slots = createFairSlots({ most: 3, mostOfOne: 2 });
     const { given, take, free } = takeFrom(slots);
     await take('a', 'a1', 'a2', 'a3', 'a4');
@@ -37,7 +37,7 @@ describe('a semaphore that merchants share', () => {
     expect(given).toEqual(['a1', 'a2', 'b1', 'a3']);
   });
 
-  it('serves merchants that wait in turn, and each one’s callers in order [D-54, D-55]', async () => {
+  it('serves waiting merchants in turn, and the callers of one merchant in order [D-54, D-55]', async () => {
     const { given, take, free } = takeFrom(createFairSlots({ most: 1, mostOfOne: 1 }));
     await take('a', 'a1', 'a2', 'a3');
     await take('b', 'b1', 'b2');

@@ -16,7 +16,7 @@ describe('newId', () => {
   });
 
   it('encodes the time first and the random bits second, at a fixed width [D-23]', () => {
-    // 2^128 - 1 in base 62; the time of 1 ms is 2^80.
+    // The first id is 2^128 - 1 in base 62. A time of 1 ms adds 2^80.
     expect(newId('sub', 2 ** 48 - 1, ones)).toBe('sub_7n42DGM5Tflk9n8mt7Fhc7');
     expect(newId('sub', 0, zeros)).toBe('sub_0000000000000000000000');
     expect(newId('sub', 1, zeros) > newId('sub', 0, ones)).toBe(true);
@@ -103,7 +103,7 @@ describe('randomToken', () => {
     const bytes = [255, 248, 247, 61, 62, 0];
     const source = (byteCount: number) =>
       Uint8Array.from({ length: byteCount }, (_, at) => bytes[at % bytes.length] ?? 0);
-    expect(randomToken(source, 4)).toBe('zz00'); // 247 = 3 * 62 + 61, 61, 62 = 62 + 0, 0
+    expect(randomToken(source, 4)).toBe('zz00'); // modulo 62, the bytes 247 and 61 are 61 (z); 62 and 0 are 0
   });
 
   it('refuses a random source that never returns a usable byte [D-33]', () => {

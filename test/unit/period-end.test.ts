@@ -10,7 +10,7 @@ const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as con
 const at = (iso: string): number => Date.parse(iso);
 const FEB_10 = at('2026-02-10T00:00:00Z');
 
-/** 19.99 USD a month from 10 January. */
+/** 19.99 USD a month from 10 January; the clock is at 20 January. */
 function subscribed(terms: Partial<Terms> = {}): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z', terms);
   simulation.pay();
@@ -52,7 +52,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('ends a trial when the trial ends, uncharged [D-§4]', () => {
+  test('ends the subscription without a charge when its trial ends [D-§4]', () => {
     const simulation = subscribed({ trial: { interval: 'DAY', count: 14 } });
     expect(cancel(simulation)).toEqual({ ok: true });
     expect(cancelAt(simulation.state)).toBe(at('2026-01-24T00:00:00Z'));
@@ -62,7 +62,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is withdrawn by a resume, and billing goes on by the same calendar [D-§4]', () => {
+  test('is undone by a resume, and billing continues on the same dates [D-§4]', () => {
     const simulation = subscribed();
     cancel(simulation);
     simulation.runTo(FEB_10 - 1);
@@ -77,7 +77,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('gives way to a cancellation at once [D-§4]', () => {
+  test('is replaced by an immediate cancellation [D-§4]', () => {
     const simulation = subscribed();
     cancel(simulation);
     expect(simulation.command('cancel', { reason: 'cancelled' }).decision).toEqual({ ok: true });
@@ -85,23 +85,26 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test.each(['a second one', 'a pause'])('refuses %s and names the end [D-§4]', (what) => {
-    const simulation = subscribed();
-    cancel(simulation);
-    const before = structuredClone(simulation.state);
-    const second =
-      what === 'a pause' ? simulation.command('pause', {}).decision : cancel(simulation);
-    expect(second).toEqual({
-      ok: false,
-      code: 'operation_not_allowed',
-      message:
-        'The subscription is cancelled and ends at 2026-02-10T00:00:00.000Z. It can be resumed until then.',
-    });
-    expect(simulation.state).toEqual(before);
-  });
+  test.each(['a second cancellation', 'a pause'])(
+    'refuses %s, and the refusal names the end date [D-§4]',
+    (what) => {
+      const simulation = subscribed();
+      cancel(simulation);
+      const before = structuredClone(simulation.state);
+      const second =
+        what === 'a pause' ? simulation.command('pause', {}).decision : cancel(simulation);
+      expect(second).toEqual({
+        ok: false,
+        code: 'operation_not_allowed',
+        message:
+          'The subscription is cancelled and ends at 2026-02-10T00:00:00.000Z. It can be resumed until then.',
+      });
+      expect(simulation.state).toEqual(before);
+    },
+  );
 
   test.each(['CREATED', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
-    'is refused while %s, as a resume is [D-§4]',
+    'is refused in %s, and so is a resume [D-§4]',
     (status) => {
       const simulation = new Simulation('2026-01-10T00:00:00Z');
       if (status !== 'CREATED') simulation.pay();
@@ -122,7 +125,7 @@ describe('a cancellation at the end of the period', () => {
     },
   );
 
-  test('refuses a resume of a subscription that was not cancelled [D-§4]', () => {
+  test('is required before a resume; otherwise the resume is refused [D-§4]', () => {
     expect(subscribed().command('resume', {}).decision).toEqual({
       ok: false,
       code: 'operation_not_allowed',
@@ -130,7 +133,7 @@ describe('a cancellation at the end of the period', () => {
     });
   });
 
-  test('serves the period of a charge in doubt that succeeds [D-§4, D-34]', () => {
+  test('moves to the end of the next period when a charge of unknown outcome succeeds [D-§4, D-34]', () => {
     const simulation = subscribed();
     simulation.replies.push({ kind: 'unknown' });
     simulation.runTo(FEB_10);
@@ -148,7 +151,7 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
-  test('ends at once, without a retry, when a charge in doubt is declined [D-§4, D-30]', () => {
+  test('ends the subscription at once when a charge of unknown outcome is declined [D-§4, D-30]', () => {
     const simulation = subscribed();
     simulation.replies.push({ kind: 'unknown' }, declined());
     simulation.runTo(FEB_10);
@@ -163,7 +166,7 @@ describe('a cancellation at the end of the period', () => {
 describe('a pause with a date', () => {
   const MARCH_5 = at('2026-03-05T00:00:00Z');
 
-  test('ends on its date with one charge, which is the new anchor [D-§4]', () => {
+  test('ends on its date with one charge, and that date is the new anchor [D-§4]', () => {
     const simulation = subscribed();
     expect(simulation.command('pause', { resumeAt: MARCH_5 }).decision).toEqual({ ok: true });
     expect([wakeAt(simulation.state), nextPaymentAt(simulation.state)]).toEqual([MARCH_5, null]);
@@ -187,7 +190,7 @@ describe('a pause with a date', () => {
     expectNothingFurther(simulation);
   });
 
-  test('charges the owed cycle when one is owed [D-§4]', () => {
+  test('ends with a charge of the owed cycle when a cycle is owed [D-§4]', () => {
     const simulation = subscribed();
     simulation.replies.push(declined());
     simulation.runTo(FEB_10);
@@ -199,7 +202,7 @@ describe('a pause with a date', () => {
     ]);
   });
 
-  test('is overridden by an unpause, also for the next pause [IF-4.8, D-§4]', () => {
+  test('is overridden by an unpause, and its date does not apply to the next pause [IF-4.8, D-§4]', () => {
     const simulation = subscribed();
     simulation.command('pause', { resumeAt: MARCH_5 });
     simulation.command('unpause', { newNextPaymentAt: FEB_10 });

@@ -65,11 +65,11 @@ describe('the argument of a command', () => {
       'paymentToken must be text of 1 to 255 characters without NUL characters; ' +
         'checkoutSessionId is required',
     ],
-  ])('of %s is refused when it is %j [D-32]', (kind, argument, message) => {
+  ])('is refused for %s when it is %j [D-32]', (kind, argument, message) => {
     expect(readCommand(kind, argument, 'cmd_1')).toEqual(refused(message));
   });
 
-  test('keeps the known fields and ignores others when it is valid [D-32]', () => {
+  test('is read with its known fields only [D-32]', () => {
     const given = { newAmountMinor: 2_500, kind: 'cancel', commandId: 'x', note: 'by phone' };
     expect(readCommand('edit', given, 'cmd_1')).toEqual({
       ok: true,
@@ -81,7 +81,7 @@ describe('the argument of a command', () => {
     });
   });
 
-  test('keeps the limits of a currency that an edit brings, and refuses a malformed row [D-03]', () => {
+  test('keeps the currency row of an edit, and is refused when that row is malformed [D-03]', () => {
     const currencyRow = { ...CURRENCIES.get('USD')!, minimum: 10 };
     expect(readCommand('edit', { newAmountMinor: 50, currencyRow }, 'cmd_1')).toEqual({
       ok: true,
@@ -94,14 +94,14 @@ describe('the argument of a command', () => {
     }
   });
 
-  test('is refused when the command id is no short text [D-32]', () => {
+  test('is refused when the command id is not text of 1 to 255 characters without NUL [D-32]', () => {
     const wrong = refused('commandId must be text of 1 to 255 characters without NUL characters');
     for (const id of ['', 'a\0', '\ud800', 'a'.repeat(256), 7, {}]) {
       expect(readCommand('pause', {}, id)).toEqual(wrong);
     }
   });
 
-  test('leaves a working subscription when its argument is any JSON [D-32]', () => {
+  test('may be any JSON, and the subscription keeps working [D-32]', () => {
     const simulations = [new Simulation('2027-01-31T00:00:00Z')];
     for (const status of ['ACTIVE', 'UNPAID', 'PAUSED']) {
       const simulation = new Simulation('2027-01-31T00:00:00Z');
@@ -161,7 +161,7 @@ test('an edit is valid as a signal exactly when it is valid as a request [D-15, 
   let valid = 0;
   fc.assert(
     fc.property(anyArgument, (argument) => {
-      // A request may contain null for an absent field, and its empty texts count as absent.
+      // In a request, null and empty text mean an absent field, so the comparison leaves them out.
       if (typeof argument !== 'object' || argument === null || Array.isArray(argument)) return;
       const edit = Object.fromEntries(
         Object.entries(argument).filter(([, value]) => value !== null && value !== ''),

@@ -18,7 +18,7 @@ function unpaid(): SubscriptionState {
   return simulation.state;
 }
 
-/** Every path of a value, without the indexes of arrays. */
+/** The path of every field in a value; an array counts as one field. */
 function pathsIn(value: unknown, path: string[] = []): string[][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
   return [
@@ -51,7 +51,7 @@ describe('a recorded state', () => {
     );
   });
 
-  test('cannot be read when ACTIVE has no date to charge', () => {
+  test('cannot be read when it is ACTIVE without a date to charge', () => {
     const simulation = new Simulation('2027-01-31T00:00:00Z');
     simulation.pay();
     expect(stateProblem({ ...simulation.state, anchorAt: null })).toBe(
@@ -78,7 +78,7 @@ describe('a recorded state', () => {
     }
   });
 
-  test('can be read in every argument of a recorded history', () => {
+  test('can be read from the argument of every recorded history', () => {
     const folder = 'test/replay/histories';
     const states = readdirSync(folder).flatMap((file) => {
       const { events } = JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')) as {

@@ -11,7 +11,7 @@ test.each([
   [EARLIER_MOST, 4],
   [1_000_000, 4],
 ])(
-  'a subscription that follows %i earlier ones of its merchant has priority key %i',
+  'a subscription after %i earlier subscriptions of its merchant has priority key %i',
   (earlier, key) => {
     expect(renewalPriority(earlier)).toBe(key);
   },

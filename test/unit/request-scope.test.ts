@@ -17,8 +17,8 @@ describe('a request that was answered at its deadline', () => {
     expect(checkUnanswered()).toBeUndefined();
   });
 
-  test('makes no call of Temporal that has an effect [D-§8]', async () => {
-    // Nothing listens there: a call that is made fails with another error.
+  test('makes no Temporal call that has an effect [D-§8]', async () => {
+    // No server listens at this address, so a call that is really sent fails with another error.
     const temporal = createTemporalClient({
       temporalAddress: '127.0.0.1:1',
       temporalNamespace: 'default',
@@ -39,7 +39,7 @@ describe('a request that was answered at its deadline', () => {
     await temporal.close();
   });
 
-  test('still voids an order without a key that was not handed over [D-17, D-40]', async () => {
+  test('still voids an order without an idempotency key when the hand-over fails [D-17, D-40]', async () => {
     const withdrawn: string[] = [];
     const refused = () =>
       handOver(

@@ -24,13 +24,13 @@ const lastOutcome = (simulation: Simulation) =>
   attributesOf(simulation.state).find(({ key }) => key.name === 'LastOutcome')?.value;
 
 describe('the look-up schedule', () => {
-  test('lasts 24 hours: the 29 delays before the last look-up are 24 h 21 min 40 s', () => {
+  test('has 29 delays, 24 h 21 min 40 s in all, before the last look-up', () => {
     const waits = Array.from({ length: 29 }, (_, n) => lookupDelayMs(n));
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBe(87_700_000);
     expect([0, 28, 29, 30].map(isAskedLongEnough)).toEqual([false, false, true, true]);
   });
 
-  test('has a look for a late charge after 10 min, 1 h, 6 h, 1, 3 and 7 days, then daily', () => {
+  test('looks for a late charge after 10 min, 1 h, 6 h, 1 day, 3 days and 7 days, then daily', () => {
     let at = 0;
     const looks = Array.from({ length: 8 }, (_, n) => (at += lateLookDelayMs(n)) / HOUR);
     expect(looks).toEqual([1 / 6, 1, 6, 24, 72, 168, 192, 216]);
@@ -39,7 +39,7 @@ describe('the look-up schedule', () => {
 });
 
 describe('a payment in review', () => {
-  test('is shown in timeline and details with its reason, and in the search attribute', () => {
+  test('is shown with its reason in timeline and details, and in the search attribute LastOutcome', () => {
     const simulation = inReview();
     expect(simulation.state.log.at(-1)).toEqual({
       at: Date.parse('2027-02-10T04:00:00Z'),
@@ -80,13 +80,13 @@ describe('a payment in review', () => {
       do: 'wait',
       time: 'real',
     });
-    // A payment that is settled as paid after the end is still booked.
+    // A payment that is settled as paid after the subscription ended is still booked.
     simulation.runTo(simulation.now + 2 * DAY);
     expect(simulation.state).toMatchObject({ cyclesCharged: 2, openAttempt: null });
     expect(simulation.sends).toHaveLength(3);
   });
 
-  test('continues its dunning when a person settles it as not charged, and the log says so [D-30]', () => {
+  test('continues its dunning when a person settles it as not charged, and the log names the person [D-30]', () => {
     const simulation = inReview();
     simulation.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
     simulation.runTo('2027-02-10T05:00:00Z');
@@ -109,7 +109,7 @@ describe('a payment in review', () => {
     expect(lastOutcome(simulation)).toBe('processing_error');
   });
 
-  test('logs a late charge that is found after it was settled, and pays no cycle with it', () => {
+  test('gets a log entry for a late charge, which pays no cycle', () => {
     const simulation = inReview();
     const charge = { amountMinor: 1_999, currency: 'USD', gatewayKey: 'charge:in_2:2' };
     const { state, events } = applyLateCharge(simulation.state, charge, simulation.now);
@@ -128,7 +128,7 @@ describe('a payment in review', () => {
   });
 });
 
-describe('a decision', () => {
+describe('the decision of a review', () => {
   const by = { by: 'Ada', note: 'bank statement' };
   const OF_ATTEMPT = '--paid <gatewayChargeId>, --declined <code> or --not-charged';
 

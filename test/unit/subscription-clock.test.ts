@@ -49,7 +49,7 @@ describe('the clock of a subscription', () => {
     expect(knownUntil({ ...state, openAttempt })).toBe(START + 3 * DAY);
   });
 
-  test('does not catch up when it is real time', () => {
+  test('does not catch up when the subscription is not on a test clock', () => {
     const clock = new Clock(null);
     const before = Date.now();
     clock.catchUp(before + DAY);

@@ -73,7 +73,7 @@ describe('a manual retry', () => {
     );
   });
 
-  test('returns ENDED and no date for the next one when it pays the last cycle [D-10a]', () => {
+  test('returns ENDED and no date for another retry when it pays the last cycle [D-10a]', () => {
     const simulation = new Simulation('2026-01-01T00:00:00Z', { cycleCount: 2 });
     simulation.pay();
     simulation.replies.push(declined());
@@ -150,7 +150,7 @@ describe('an edit', () => {
 });
 
 describe('while the outcome of a payment is unknown', () => {
-  /** Cycle 2 is sent on 10 February, and its outcome is unknown. */
+  /** The charge of cycle 2 is sent on 10 February, and its outcome is unknown. */
   const withUnknownCharge = (terms = {}): Simulation => {
     const simulation = new Simulation('2026-01-10T00:00:00Z', { cycleCount: 6, ...terms });
     simulation.pay();

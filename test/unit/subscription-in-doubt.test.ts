@@ -2,13 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { DAY, Simulation } from '../support/simulation.ts';
 
-/** Counterexamples that the random sequences of `subscription-model.test.ts` found, one a test. */
+/** Each test is a counterexample that the random sequences of `subscription-model.test.ts` found. */
 
 const declined = (code = 'card_declined') => ({ kind: 'declined', code }) as const;
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const at = (iso: string): number => Date.parse(iso);
 
-/** 19.99 USD a month from 10 January, three cycles. `replies` answer the charges from the second on. */
+/**
+ * 19.99 USD a month from 10 January, three cycles. `replies` are the gateway's answers from the second charge
+ * on.
+ */
 function subscribed(...replies: Simulation['replies']): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z');
   simulation.pay();
@@ -31,7 +34,7 @@ function expectNothingFurther(simulation: Simulation): void {
 }
 
 describe('an unpause while the outcome of a charge is unknown', () => {
-  test('retries a declined charge on the unpause date and not before [D-§4]', () => {
+  test('leads to a retry on its date, not before, when the charge is declined [D-§4]', () => {
     const simulation = subscribed({ kind: 'unknown' }, declined());
     simulation.command('pause', {});
     simulation.command('unpause', { newNextPaymentAt: at('2026-03-20T00:00:00Z') });
@@ -71,7 +74,7 @@ describe('an unpause while the outcome of a charge is unknown', () => {
     expect(simulation.state).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('retries on its date also when the unknown charge is a manual retry [D-§4, D-31]', () => {
+  test('leads to a retry on its date also when the charge is a manual retry [D-§4, D-31]', () => {
     const simulation = subscribed(declined(), { kind: 'unknown' }, declined());
     simulation.command('manualRetry', {});
     simulation.command('pause', {});
@@ -117,7 +120,7 @@ describe('a retry plan that a hard decline stopped', () => {
     expectNothingFurther(simulation);
   });
 
-  test('stays stopped after the one charge of an unpause, until the method changes [D-30, D-§4]', () => {
+  test('stays stopped after the charge of an unpause, until the payment method changes [D-30, D-§4]', () => {
     const simulation = subscribed(declined('stolen_card'), declined());
     simulation.command('pause', {});
     simulation.command('unpause', { newNextPaymentAt: at('2026-03-20T00:00:00Z') });
@@ -142,7 +145,10 @@ describe('a retry plan that a hard decline stopped', () => {
 });
 
 describe('a retry whose outcome is unknown', () => {
-  /** Monthly from 31 January; cycle 2 is declined on 28 February; its retry on 10 April has no outcome. */
+  /**
+   * Monthly from 31 January. Cycle 2 is declined from 28 February on. Its manual retry on 10 April has an
+   * unknown outcome.
+   */
   function retriedInApril(): Simulation {
     const simulation = new Simulation('2026-01-31T00:00:00Z');
     simulation.pay();
@@ -163,7 +169,7 @@ describe('a retry whose outcome is unknown', () => {
     expect(periodEnd(simulation)).toBe('2026-04-30T00:00:00.000Z');
   });
 
-  test('pays the same period when the subscription is cancelled meanwhile [D-34]', () => {
+  test('pays the period until 30 April when the subscription is cancelled meanwhile [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('cancel', { reason: 'cancelled' });
     simulation.runTo('2026-04-11T00:00:00Z');
@@ -172,7 +178,7 @@ describe('a retry whose outcome is unknown', () => {
     expectNothingFurther(simulation);
   });
 
-  test('pays the same period when the subscription is paused meanwhile [D-34]', () => {
+  test('pays the period until 30 April when the subscription is paused meanwhile [D-34]', () => {
     const simulation = retriedInApril();
     simulation.command('pause', {});
     simulation.runTo('2026-04-11T00:00:00Z');
@@ -181,7 +187,7 @@ describe('a retry whose outcome is unknown', () => {
     expectNothingFurther(simulation);
   });
 
-  test('leaves the date of an unpause to the next cycle, also when it is paid after that date [D-§4]', () => {
+  test('leaves the date of an unpause to the next cycle, also when it succeeds after that date [D-§4]', () => {
     const simulation = retriedInApril();
     simulation.replies.push(...Array.from({ length: 20 }, () => ({ kind: 'unknown' }) as const));
     simulation.command('pause', {});
@@ -196,8 +202,8 @@ describe('a retry whose outcome is unknown', () => {
   });
 });
 
-describe('an edited date after a hard decline', () => {
-  test('is refused with the decline, and allowed once the payment method has changed [D-15, D-30]', () => {
+describe('an edited date after a decline that stops the automatic retries', () => {
+  test('is refused with the decline code until the payment method has changed [D-15, D-30]', () => {
     const simulation = subscribed(declined('lost_card'), declined());
     const before = structuredClone(simulation.state);
     const date = { newNextPaymentAt: at('2026-03-20T00:00:00Z') };
@@ -219,7 +225,7 @@ describe('an edited date after a hard decline', () => {
     ]);
   });
 
-  test('is refused after authentication_required, too [D-15, D-30]', () => {
+  test('is refused when the decline is authentication_required, which is not hard [D-15, D-30]', () => {
     const simulation = subscribed(declined('authentication_required'));
     const date = { newNextPaymentAt: at('2026-03-20T00:00:00Z') };
     expect(simulation.command('edit', date).decision).toMatchObject({

@@ -43,7 +43,7 @@ const TRANSITIONS = new Set([
 type Move =
   | { charges: ChargeFault[] }
   | { lookups: LookupFault[] }
-  /** The next charge meets this fault. Then the gateway is unreachable for `awayMs`. */
+  /** The next charge gets this fault. Then the gateway is unreachable for `awayMs`. */
   | { charge: ChargeFault; thenLookups: LookupFault[]; awayMs: number }
   | { death: Death }
   | { finding: Finding }
@@ -185,7 +185,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
   const isEnded = state.status === 'ENDED';
   const hasNext = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status);
   const charged = simulation.events.filter((type) => type === 'subscription.cycle_charged').length;
-  // An owed cycle has no next retry only for one of the three reasons below.
+  // An UNPAID subscription without a next retry must have one of the three reasons below.
   const isStuck =
     state.status === 'UNPAID' && state.openAttempt === null && state.owed?.nextRetryAt === null;
   const plan = state.owed?.retryPlan?.delaysMs.length ?? Infinity;
@@ -212,7 +212,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
     'only TRIALING, ACTIVE and UNPAID have a next date': hasNext || nextPaymentAt(state) === null,
     'a date that was set is the next payment date':
       !['TRIALING', 'ACTIVE'].includes(state.status) ||
-      // A charge that was in doubt at the edit was declined; its retry comes first.
+      // A charge whose outcome was unknown at the edit was declined; its retry comes first.
       nextRetryAt(state) !== null ||
       cancelAt(state) !== null ||
       simulation.now >= simulation.setDateAt ||
@@ -224,7 +224,7 @@ function violatedRules(simulation: LifeInDoubt): string[] {
   return Object.entries(rules).flatMap(([rule, holds]) => (holds ? [] : [rule]));
 }
 
-/** Checks the final state in one assertion, because it runs 10,000 times. */
+/** Checks the final state in one assertion, because the test makes this check 10,000 times. */
 function expectRest(simulation: LifeInDoubt): void {
   const { state, gateway, rows, cancelledAt } = simulation;
   const entries = [...gateway.book.values()].map((entry) => ({
@@ -241,9 +241,9 @@ function expectRest(simulation: LifeInDoubt): void {
     violated: violatedRules(simulation),
     undecided: isAtRest ? state.openAttempt : state.status,
     unknownTransitions: transitions.filter((one) => !TRANSITIONS.has(one)),
-    // The kept charges: each cycle once, in order, with the amount owed on its due date.
+    // The charges that were not refunded: each cycle once, in order, with the amount owed on its due date.
     kept: kept.map(({ row, amountMinor }) => [row?.cycleNumber, amountMinor]),
-    // A kept charge is booked as paid. A refunded charge is booked as declined.
+    // A charge is booked as paid, and a refunded charge as declined.
     misbooked: charged.filter(
       ({ row, isGivenBack }) => row?.state !== (isGivenBack ? 'DECLINED' : 'SUCCEEDED'),
     ),

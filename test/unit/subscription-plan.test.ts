@@ -97,7 +97,7 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
   ['a handler is open', { isDrained: false }, { kind: 'drain' }],
   ['the subscription is over', { step: { do: 'finish' } }, { kind: 'finish' }],
   [
-    'the subscription is over with a delivery under way',
+    'the subscription is over with a handler open',
     { step: { do: 'finish' }, isDrained: false },
     { kind: 'drain' },
   ],
@@ -124,11 +124,14 @@ const TABLE: [condition: string, facts: Partial<Facts>, expected: Plan][] = [
 ];
 
 describe('plan', () => {
-  it.each(TABLE)('when %s', (_condition, facts, expected) => {
-    expect(plan({ ...IDLE, ...facts })).toEqual(expected);
-  });
+  it.each(TABLE.map(([condition, ...row]) => [row[1].kind, condition, ...row] as const))(
+    'is %s when %s',
+    (_kind, _condition, facts, expected) => {
+      expect(plan({ ...IDLE, ...facts })).toEqual(expected);
+    },
+  );
 
-  it('asks whether a successor is due only when nothing else is to do', () => {
+  it('asks whether a successor run is due only when there is nothing else to do', () => {
     const asked = (facts: Partial<Facts>): boolean => {
       let isAsked = false;
       const all = Object.defineProperty({ ...IDLE, ...facts }, 'isSuccessorDue', {

@@ -46,7 +46,7 @@ describe('a checkout', () => {
     expectNothingFurther(simulation);
   });
 
-  test('charges upfrontAmount instead of the first amount, and only once [IF-2.3]', () => {
+  test('charges upfrontAmount instead of the amount for the first cycle only [IF-2.3]', () => {
     const simulation = new Simulation('2026-05-01T00:00:00Z', { upfrontAmountMinor: 500 });
     simulation.pay();
     simulation.runTo('2026-07-01T00:00:00Z');
@@ -54,7 +54,7 @@ describe('a checkout', () => {
     expectNothingFurther(simulation);
   });
 
-  test('leaves the subscription CREATED and open to another try when it is declined [D-§4]', () => {
+  test('leaves the subscription CREATED and open to another card when its payment is declined [D-§4]', () => {
     const simulation = new Simulation('2026-05-01T00:00:00Z');
     simulation.replies.push(declined('insufficient_funds'));
     expect(simulation.pay()).toEqual({
@@ -136,7 +136,7 @@ describe('a trial', () => {
     ]);
   });
 
-  test('becomes UNPAID when the charge at its end is declined [D-§4]', () => {
+  test('leads to UNPAID when the charge at its end is declined [D-§4]', () => {
     const simulation = new Simulation('2026-01-01T00:00:00Z', {
       trial: { interval: 'DAY', count: 1 },
     });
@@ -172,7 +172,7 @@ describe('a declined cycle', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is followed, once paid, by the first date after now: nothing is back-billed [D-§4]', () => {
+  test('is followed, once paid, by the first date in the future, and nothing is back-billed [D-§4]', () => {
     const simulation = unpaid();
     simulation.replies.push(declined(), declined(), declined(), declined());
     simulation.runTo('2026-05-15T00:00:00Z');
@@ -205,7 +205,7 @@ describe('a declined cycle', () => {
     expect(simulation.state.status).toBe('ACTIVE');
   });
 
-  test('ends the subscription as retries_exhausted when the plan is used up [D-30]', () => {
+  test('ends the subscription as retries_exhausted after the last retry when the plan says so [D-30]', () => {
     const simulation = new Simulation(
       '2026-01-01T00:00:00Z',
       {},

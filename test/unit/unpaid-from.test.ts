@@ -14,7 +14,10 @@ const FEB_10 = Date.parse('2026-02-10T00:00:00Z');
 const iso = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString().slice(0, 16);
 
-/** 19.99 USD a month from 10 January, three cycles; `declines` charges are declined from 10 February on. */
+/**
+ * 19.99 USD a month from 10 January, three cycles. The next `declines` charges after the checkout are
+ * declined.
+ */
 function subscribed(plan: RetryPlan, declines: number, terms: Partial<Terms> = {}): Simulation {
   const simulation = new Simulation('2026-01-10T00:00:00Z', terms, plan);
   simulation.pay();
@@ -26,8 +29,8 @@ function subscribed(plan: RetryPlan, declines: number, terms: Partial<Terms> = {
 const sent = (simulation: Simulation) =>
   simulation.sends.slice(1).map(({ at, cycleNumber, trigger }) => [iso(at), cycleNumber, trigger]);
 
-describe('with unpaidFrom retries_exhausted a subscription', () => {
-  test('stays ACTIVE while retries are left, and shows the next one [D-30, D-34]', () => {
+describe('a subscription with unpaidFrom retries_exhausted', () => {
+  test('stays ACTIVE while retries are left, and shows the next retry [D-30, D-34]', () => {
     const simulation = subscribed(QUIET, 2);
     simulation.runTo(FEB_10);
     expect(simulation.state.status).toBe('ACTIVE');
@@ -85,7 +88,7 @@ describe('with unpaidFrom retries_exhausted a subscription', () => {
     expectNothingFurther(simulation);
   });
 
-  test('ends after the last retry when the plan says so, without UNPAID [D-30]', () => {
+  test('ends after the last retry without UNPAID when the plan says so [D-30]', () => {
     const simulation = subscribed({ ...QUIET, afterExhausted: 'end' }, 5);
     simulation.runTo('2026-02-12T00:00:00Z');
     expect(simulation.state.endReason).toBe('retries_exhausted');
@@ -104,7 +107,7 @@ describe('with unpaidFrom retries_exhausted a subscription', () => {
     expect(iso(nextPaymentAt(simulation.state))).toBe('2026-02-17T00:00');
   });
 
-  test('skips the dates that pass during the retries, as UNPAID does [D-§4]', () => {
+  test('skips the dates that pass during the retries, as in UNPAID [D-§4]', () => {
     const simulation = subscribed(QUIET, 4, { interval: 'DAY', cycleCount: 4 });
     simulation.runTo('2026-01-31T00:00:00Z');
     expect(sent(simulation)).toEqual([
@@ -119,7 +122,7 @@ describe('with unpaidFrom retries_exhausted a subscription', () => {
     expect(simulation.statuses).toEqual(['CREATED', 'ACTIVE', 'ENDED']);
   });
 
-  test('takes an edited date instead of its retries, and then becomes UNPAID [D-15, D-30]', () => {
+  test('is charged on an edited date instead of its retries, and a decline makes it UNPAID [D-15, D-30]', () => {
     const simulation = subscribed(QUIET, 2);
     simulation.runTo(FEB_10);
     simulation.command('edit', { newNextPaymentAt: FEB_10 + 2 * HOUR });
@@ -132,7 +135,7 @@ describe('with unpaidFrom retries_exhausted a subscription', () => {
     ]);
   });
 
-  test('charges nothing while PAUSED, and the owed cycle when unpaused [D-§4]', () => {
+  test('is not charged while PAUSED, and an unpause charges the owed cycle [D-§4]', () => {
     const simulation = subscribed(QUIET, 1);
     simulation.runTo(FEB_10);
     simulation.command('pause', {});
@@ -169,7 +172,7 @@ describe('with unpaidFrom retries_exhausted a subscription', () => {
   });
 });
 
-describe('the event of the end of the retries', () => {
+describe('the event subscription.retries_exhausted', () => {
   test('follows the last decline of the plan [D-30, D-50]', () => {
     const simulation = subscribed(DEFAULT_RETRY_PLAN, 5);
     simulation.runTo('2026-02-12T00:00:00Z');
@@ -188,7 +191,7 @@ describe('the event of the end of the retries', () => {
     expectNothingFurther(simulation);
   });
 
-  test('comes at the first decline when that stops the retries, and when there is no plan [D-30, D-50]', () => {
+  test('comes at the first decline when it stops the retries or the plan has none [D-30, D-50]', () => {
     const expected = ['intent.failed', 'subscription.unpaid', 'subscription.retries_exhausted'];
     const hard = subscribed(DEFAULT_RETRY_PLAN, 0);
     hard.replies.push(declined('stolen_card'));
@@ -214,7 +217,7 @@ describe('the event of the end of the retries', () => {
     }
   });
 
-  test('is not sent when the subscription ends [D-30, D-50]', () => {
+  test('is not emitted when the plan ends the subscription [D-30, D-50]', () => {
     const simulation = subscribed({ ...DEFAULT_RETRY_PLAN, afterExhausted: 'end' }, 5);
     simulation.runTo('2026-02-12T00:00:00Z');
     expect(simulation.events.slice(-2)).toEqual(['intent.failed', 'subscription.ended']);

@@ -4,7 +4,7 @@ import { Simulation } from '../support/simulation.ts';
 
 const refused = (message: string) => ({ ok: false, code: 'operation_not_allowed', message });
 
-describe('the cancelled checkout of a first payment', () => {
+describe('the cancellation of a checkout', () => {
   const NOT_OPEN = refused('The checkout of this payment intent is not open.');
   const cancelCheckout = (simulation: Simulation) =>
     simulation.command('cancel', { reason: 'checkout_cancelled' }).decision;
@@ -87,7 +87,7 @@ describe('a one-time charge', () => {
     ]);
   });
 
-  test('is allowed in a trial and refused without a saved payment method [D-35]', () => {
+  test('is allowed in a trial, and refused without a saved payment method [D-35]', () => {
     const simulation = new Simulation('2026-05-01T00:00:00Z', {
       trial: { interval: 'DAY', count: 7 },
     });

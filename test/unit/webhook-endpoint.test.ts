@@ -76,11 +76,11 @@ describe('webhook endpoint', () => {
     ['https://10.0.0.1/', NOT_PUBLIC],
     ['https://169.254.169.254/', NOT_PUBLIC],
     ['http://127.0.0.1.example.com/', NOT_HTTPS],
-  ])('stays refused as %s where development allows loopback [D-55]', (url, problem) => {
+  ])('is refused as %s also where development allows loopback [D-55]', (url, problem) => {
     expect(endpointProblem(url, DEVELOPMENT)).toBe(problem);
   });
 
-  it('applies the same rules to a resolved address [D-55]', () => {
+  it('has its resolved addresses checked by the same rules [D-55]', () => {
     const addresses = ['93.184.216.34', '127.0.0.1', '::1', '::ffff:10.0.0.1', 'not an address'];
     const allowedBy = (rules: typeof PRODUCTION) =>
       addresses.filter((address) => isAllowedAddress(address, rules));

@@ -9,7 +9,7 @@ const BASE64_SECRET = `whsec_${Buffer.from('twenty-four bytes of key').toString(
 const OLD_SECRET = 'the secret before';
 const BODY = Buffer.from('{"eventId":"evt_1","name":"Zoë","amount":1999}');
 
-/** The examples whose runtime is on this machine. */
+/** The examples whose runtime is installed on this machine. */
 const EXAMPLES = (
   [
     ['Node', 'node', ['examples/verify-webhook/verify.mjs']],
@@ -42,7 +42,7 @@ describe('webhook signature', () => {
   });
 
   it.each([PLAIN_SECRET, BASE64_SECRET])(
-    'signs the body alone with HMAC-SHA512 under the text of %s in xpay-signature [D-53]',
+    'in xpay-signature is the HMAC-SHA512 of the body alone, keyed by the text "%s" [D-53]',
     (secret) => {
       const right = createHmac('sha512', Buffer.from(secret, 'utf8')).update(BODY);
       expect(headersFor(secret)['xpay-signature']).toBe(right.digest('base64'));
@@ -83,7 +83,7 @@ describe('webhook signature', () => {
     });
   });
 
-  it('has the previous secret second in webhook-signature and not in xpay-signature [D-53]', () => {
+  it('has a second value in webhook-signature for the previous secret, and none in xpay-signature [D-53]', () => {
     const headers = headersFor(PLAIN_SECRET, OLD_SECRET);
     expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}= v1,[A-Za-z0-9+/]{43}=$/);
     expect(oracle(PLAIN_SECRET).verify(BODY, headers)).toEqual(JSON.parse(BODY.toString()));
