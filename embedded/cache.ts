@@ -5,19 +5,18 @@ import { identify, isRunning } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 import type { Report } from './progress.ts';
 
-/** Age in ms after which an unfinished entry counts as abandoned. */
+/** Age in ms after which the temporary folder of a failed build is deleted. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
 const LOCK_POLL_MS = 500;
 
 /**
- * Returns the path `<root>/<entry>`. If this folder is missing, calls `build` with an empty folder, which
- * gets its final name only after `build` has succeeded. The entry is therefore complete or absent, even if
- * the process dies.
+ * Returns the folder `<root>/<entry>`. If this folder is missing, `build` fills a temporary folder, which is
+ * renamed after `build` has succeeded. The entry is therefore complete or absent, even if the process dies.
  *
- * Of several processes on one machine, one builds and the others wait. Processes on different machines
- * that share `root` may build at the same time. Then the entry of the first process to finish stays, and
- * the others return its path.
+ * Of several processes on one machine, one builds and the others wait. Processes on different machines that
+ * share `root` may build at the same time. Then the entry of the first process to finish stays, and the
+ * others return its path.
  */
 export async function cachedFolder(
   root: string,
@@ -86,7 +85,7 @@ async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined
       ({ mtimeMs }) => Date.now() - mtimeMs,
       () => 0,
     );
-    // An empty file of this age: its creator died between creating and writing the file.
+    // If the lock file is unreadable for 10 s, its creator died before it wrote the content.
     return age > 10_000 ? { pid: 0, startedAs: 'never' } : undefined;
   }
 }

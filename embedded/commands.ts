@@ -9,12 +9,12 @@ export interface CommandOptions {
   readonly gid?: number;
 }
 
-/** A command that could not start, failed, or exceeded its time. The message says which. */
+/** A command could not start, failed or exceeded its time limit. The message says which. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** Length of the end of a failed command's output that the error shows. */
+/** Maximum length of a failed command's output in the error. The start of the output is cut off. */
 const OUTPUT_TAIL_CHARACTERS = 1_500;
 
 /** Time in ms between SIGTERM and SIGKILL. */
@@ -23,8 +23,8 @@ const KILL_AFTER_MS = 3_000;
 /**
  * Runs a program to its end and returns its stdout.
  *
- * @throws CommandError if the program is missing, exits with another code than 0, or takes longer than
- * `timeoutMs`. After `timeoutMs` the program is killed before the error is thrown.
+ * @throws CommandError if the program is missing, exits with a code other than 0, or takes longer than
+ * `timeoutMs`. A program that takes too long is killed before the error is thrown.
  */
 export async function runCommand(
   command: string,

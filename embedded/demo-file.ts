@@ -5,7 +5,7 @@ import { writeForOwner } from './secrets.ts';
 /** The content of `demo.json`, which `npm start` writes into its data folder for scripts and people. */
 export interface DemoFile {
   readonly apiUrl: string;
-  /** Basic credentials of the demo merchant, in test mode: user and password. */
+  /** `keyId` and `secret`: user and password of the demo merchant's HTTP Basic credentials, in test mode. */
   readonly keyId: string;
   readonly secret: string;
   readonly temporalUiUrl: string;

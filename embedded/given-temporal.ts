@@ -7,9 +7,10 @@ import { missingAttributes, SEARCH_ATTRIBUTES } from './temporal-server.ts';
 const INDEXED_TYPES = { Keyword: 2, Int: 3, Datetime: 6 } as const;
 
 /**
- * Registers the search attributes of our workflows that a given Temporal server does not have.
+ * Registers those of our workflows' search attributes that the Temporal server at `address` does not have.
  *
- * @throws Error if the server does not answer or refuses. The message says how to register them by hand.
+ * @throws Error if the server does not answer, or refuses. After a refusal the message has the command that
+ * registers the search attributes by hand.
  */
 export async function prepareGivenServer(
   address: string,

@@ -2,23 +2,23 @@ import { endProcess, waitUntilGone } from './process-identity.ts';
 import type { ProcessRecord, ProcessTable } from './process-table.ts';
 import type { Report } from './progress.ts';
 
-/** The starter's name in the process table. */
+/** Name of the process of `npm start` itself in the process table. */
 export const STARTER = 'start';
 
-/** Time in ms in which an earlier starter that is stopping must end. */
+/** Time limit in ms for an earlier `npm start` to end. */
 const EARLIER_START_WAIT_MS = 15_000;
 
 /**
- * Stops the processes that a killed `npm start` on the same data folder left running, and reports each.
- * A recorded pid that now belongs to another process is ignored.
+ * Stops the processes that a killed `npm start` on the same data folder left running, and reports each. A
+ * recorded pid that now belongs to another process is ignored.
  *
- * @throws Error if the earlier starter is still running after the wait.
+ * @throws Error if an earlier `npm start` still runs after 15 s, or a process cannot be stopped.
  */
 export async function clearEarlierStart(table: ProcessTable, report: Report): Promise<void> {
   const records = table.running();
   const starter = records.find(({ name }) => name === STARTER);
   if (starter !== undefined) await waitForEarlierStart(starter, report);
-  // Later processes depend on earlier ones, so the last one stops first.
+  // A process depends on the processes started before it, so the last process stops first.
   for (const record of table.running().toReversed()) {
     report(
       `stopping ${record.name} (pid ${record.pid}), left behind by an earlier start that was killed`,
@@ -36,7 +36,7 @@ async function waitForEarlierStart(starter: ProcessRecord, report: Report): Prom
   report(`an earlier start (pid ${starter.pid}) is still running; waiting for it to end`);
   if (await waitUntilGone(starter, EARLIER_START_WAIT_MS)) return;
   throw new Error(
-    `npm start already runs on this data folder (pid ${starter.pid}). Stop it first, or give this ` +
-      'one a DATA_DIR and ports of its own.',
+    `npm start already runs on this data folder (pid ${starter.pid}). Stop it first, or set ` +
+      'DATA_DIR and other ports.',
   );
 }

@@ -9,7 +9,9 @@ export interface WantedPort {
   readonly variable: string;
 }
 
-/** Other processes use wanted ports. The message names each port and the variable that changes it. */
+/**
+ * Other processes use some of the wanted ports. The message names each port and the variable that changes it.
+ */
 class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 

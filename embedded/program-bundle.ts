@@ -7,7 +7,7 @@ import type { Plugin } from 'esbuild';
 /** A process that runs workflows must import this file first; the file explains why. */
 const WORKFLOW_THREADS = 'runtime/workflow-threads.mjs';
 
-/** The programs to compile, because they start often: three servers and two commands of `npm run`. */
+/** The programs that start often: three servers and two commands of `npm run`. */
 const PROGRAMS = [
   'worker.ts',
   WORKFLOW_THREADS,
@@ -59,7 +59,10 @@ export function bundledProgram(folder: string, file: ProgramFile): string[] {
 /** Marks the nested call of `resolve` in `packagesByPath`, which must not call `resolve` again. */
 const INNER = 'inner';
 
-/** Imports packages by absolute path, because Node looks for `node_modules` next to the importing file. */
+/**
+ * Imports packages by absolute path, because `folder` may be outside the checkout, where Node finds no
+ * packages.
+ */
 const packagesByPath: Plugin = {
   name: 'packages-by-path',
   setup(bundler) {

@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The secrets of one `npm start` data folder. The first four have the names of their variables. */
+/**
+ * The secrets of one `npm start` data folder. The first four have the names of their environment variables.
+ */
 export interface EmbeddedSecrets {
   readonly GATEWAY_KEY: string;
   readonly CREDENTIAL_PEPPER: string;
@@ -33,7 +35,7 @@ export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   return secrets;
 }
 
-/** Writes JSON that only the owner can read. The rename is atomic. */
+/** Writes a JSON file that only its owner can read. A reader sees the old or the new content. */
 export function writeForOwner(file: string, content: object): void {
   mkdirSync(dirname(file), { recursive: true });
   const temporary = `${file}.${process.pid}.tmp`;

@@ -32,7 +32,10 @@ export interface Service {
   readonly readyWithinMs: number;
   /** Called before each launch and each restart. */
   readonly beforeLaunch?: () => Promise<void>;
-  /** The signals that stop the process, one after another, each with the time to wait for its end. */
+  /**
+   * The signals that stop the process, one after another. After each signal the supervisor waits up to
+   * `waitMs` for the end of the process.
+   */
   readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
   /** True for our own programs. They exit when their stdin closes, so they end with this process. */
   readonly isOurProgram: boolean;
@@ -60,7 +63,7 @@ class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }
 
-/** First wait in ms before a restart. The wait doubles if the process ends again soon. */
+/** First wait in ms before a restart. The wait doubles if the process ends again within 60 s. */
 const RESTART_FIRST_MS = 250;
 const RESTART_MOST_MS = 5_000;
 /** If a process ran at least this long, the wait before its next restart is RESTART_FIRST_MS again. */
@@ -69,15 +72,15 @@ const RECOVERED_AFTER_MS = 60_000;
 const READY_POLL_MS = 100;
 
 /**
- * Maximum number of launches of a server that is not our own program, if it ends before it is ready. Such
- * a server chooses some ports itself, and another process may have taken one of them. Our own programs get
- * one launch, because a second one would fail for the same reason.
+ * Maximum number of launches of Postgres or Temporal if the server ends before it is ready. Such a server
+ * chooses some ports itself, and another process may have taken one of them. Our own programs get one launch,
+ * because a second launch would fail for the same reason.
  */
 const FOREIGN_LAUNCHES = 3;
 
 /**
  * Supervises a service: whenever its process ends, reports this and restarts the process. The wait before a
- * restart doubles from 0.25 s to 5 s while the process keeps ending soon.
+ * restart doubles from 0.25 s to 5 s while each process runs for less than 60 s.
  */
 export function supervise(
   service: Service,
@@ -173,8 +176,8 @@ function spawnService(service: Service): ChildProcess {
     const child = spawn(command, [...args], {
       ...account,
       cwd: service.isOurProgram ? process.cwd() : '/',
-      // In a separate process group, Ctrl-C in the terminal reaches only the starter. The starter then
-      // stops the services in order.
+      // A separate process group: Ctrl-C in the terminal reaches only this process, which stops the services
+      // in order.
       detached: true,
       stdio: service.isOurProgram ? ['pipe', log, log, 'ipc'] : ['ignore', log, log],
       env: childEnvironment({

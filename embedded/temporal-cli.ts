@@ -11,7 +11,7 @@ import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
 
 type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
 
-/** The newest version that the module proxy serves without a replace directive. */
+/** The newest version whose go.mod has no replace directive. `go install` refuses a module with one. */
 const GO_CLI_VERSION = '1.5.1';
 
 const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
@@ -19,7 +19,7 @@ const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
 /** Time limit in ms to download 300 modules and compile them on a slow machine. */
 const GO_INSTALL_TIMEOUT_MS = 30 * 60_000;
 
-/** A missing component. The message lists the ways to get it. */
+/** A program is missing or cannot be executed. The message says what to do. */
 export class ComponentMissingError extends Error {
   override readonly name = 'ComponentMissingError';
 }

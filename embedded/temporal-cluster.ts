@@ -12,7 +12,7 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/** The newest version that the module proxy serves without a replace directive. */
+/** The newest version whose go.mod has no replace directive. `go install` refuses a module with one. */
 const VERSION = '1.32.1';
 const MODULE = 'go.temporal.io/server/cmd';
 const BUILD_TIMEOUT_MS = 30 * 60_000;
@@ -23,7 +23,7 @@ const NAMESPACE_KNOWN_AFTER_MS = 12_000;
 const DYNAMIC_CONFIG = fileURLToPath(
   new URL('../docker/temporal-dynamic-config.yaml', import.meta.url),
 );
-/** Retention of closed workflows. */
+/** How long Temporal keeps the history of a closed workflow. */
 const RETENTION = '3 days';
 
 /** A Temporal cluster on Postgres. One process runs all four services. */
@@ -167,7 +167,7 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
       DYNAMIC_CONFIG_FILE_PATH: DYNAMIC_CONFIG,
       NUM_HISTORY_SHARDS: '4',
       LOG_LEVEL: 'warn',
-      // With this address a service that restarts does not wait for another service that is down.
+      // Without this address a restarted service waits for services that are down.
       TEMPORAL_BROADCAST_ADDRESS: settings.host,
     },
     logFile: settings.logFile,
@@ -182,8 +182,8 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
 }
 
 /**
- * Registers the namespace and waits until every service of the cluster knows it. An existing namespace
- * is not changed.
+ * Registers the namespace and waits 12 s, after which every service of the cluster knows it. An existing
+ * namespace is not changed.
  */
 export async function ensureNamespace(address: string, namespace: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: 5_000 });

@@ -9,14 +9,17 @@ export interface TemporalServerSettings {
   readonly host: string;
   readonly port: number;
   readonly namespace: string;
-  /** Port of the Web UI. Without it there is no Web UI. */
+  /** Port of the Web UI. If undefined, there is no Web UI. */
   readonly uiPort?: number;
-  /** File for the server's state. Without this file the state is in memory and is lost when the server ends. */
+  /** File for the server's state. If undefined, the state is in memory and is lost when the server ends. */
   readonly stateFile?: string;
   readonly logFile: string;
 }
 
-/** The search attributes that the workflows set. A server without one of them rejects the workflows. */
+/**
+ * The search attributes that the workflows set. A workflow task that sets an unregistered search attribute
+ * fails.
+ */
 export const SEARCH_ATTRIBUTES = {
   MerchantId: 'Keyword',
   SubscriptionStatus: 'Keyword',

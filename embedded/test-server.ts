@@ -13,7 +13,8 @@ import { ComponentMissingError, onPath, requireExecutable } from './temporal-cli
 type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 
 /**
- * Older versions lose the memo at continue-as-new, and do not suggest continue-as-new at 4,096 events.
+ * Older versions of the test server lose the memo at continue-as-new, and do not suggest continue-as-new at
+ * 4,096 events.
  */
 const TEST_SERVER_VERSION = '1.38.0';
 
@@ -100,8 +101,8 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
 }
 
 /**
- * To stop the server, the SDK kills the pid that it started. `exec` gives this pid to the JVM; without
- * `exec` only the shell would end. With these flags the JVM starts within the SDK's limit of 5 s.
+ * To stop the server, the SDK kills the process that it started. `exec` makes the JVM this process; without
+ * `exec` only the shell would end. The flags make the JVM start within the SDK's limit of 5 s.
  */
 const WRAPPER = `#!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$(dirname "$0")/lib/*" io.temporal.testserver.TestServer "$@"
