@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
+import { SHOWN_INTENT_KINDS } from '../domain/payment-intent.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */
 
@@ -47,6 +48,16 @@ export const currencyCode = z
 export const pairs = z
   .record(z.string(), z.string())
   .meta({ description: 'As given in the request.' });
+
+/** Rule: D-§7. */
+export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
+  description:
+    'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
+    'subscription; a charge of a saved method; a payment on a hosted page.',
+});
+
+/** Rule: D-§7. */
+export const intentComments = z.string().meta({ description: 'Your note on a one-time charge.' });
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 

@@ -1,6 +1,6 @@
 import type { CustomerDetails } from './customer.ts';
 import { declineMessage } from './declines.ts';
-import type { IntentStatus } from './payment-intent.ts';
+import type { IntentStatus, ShownIntentKind } from './payment-intent.ts';
 import type { Actor } from './subscription/actor.ts';
 import type { EndReason, SubscriptionStatus } from './subscription/state.ts';
 
@@ -96,6 +96,9 @@ export interface EventEnvelope {
 }
 
 export interface IntentFacts {
+  kind: ShownIntentKind;
+  /** The merchant's note on a one-time charge. */
+  comments: string | null;
   amountMinor: number;
   currency: string;
   presentmentCurrency: string;
@@ -136,6 +139,8 @@ export function intentEventBody(
     presentmentCurrency: facts.presentmentCurrency,
     receiptId: facts.receiptId,
     subscriptionId: facts.subscriptionId,
+    kind: facts.kind,
+    comments: facts.comments,
     paymentMethod: facts.card ? 'CARD' : null,
     card: facts.card,
     customerDetails: facts.customerDetails,

@@ -19,6 +19,21 @@ export type IntentStatus = (typeof INTENT_STATUSES)[number];
 export const INTENT_KINDS = ['cycle', 'one_time', 'tokenised', 'hosted'] as const;
 export type IntentKind = (typeof INTENT_KINDS)[number];
 
+/** The kinds in answers and events. `upfront`: the first cycle with an amount of its own. Rule: D-§7. */
+export const SHOWN_INTENT_KINDS = ['cycle', 'upfront', 'one_time', 'tokenised', 'hosted'] as const;
+export type ShownIntentKind = (typeof SHOWN_INTENT_KINDS)[number];
+
+/**
+ * Returns the kind that answers and events show. `hasUpfrontAmount`: whether the first cycle of the intent's
+ * subscription has an amount of its own. Rule: D-§7.
+ */
+export function shownKind(
+  { kind, cycleNumber }: { kind: IntentKind; cycleNumber: number | null },
+  hasUpfrontAmount: boolean,
+): ShownIntentKind {
+  return kind === 'cycle' && cycleNumber === 1 && hasUpfrontAmount ? 'upfront' : kind;
+}
+
 /** Identifies an intent. Rule: D-21. */
 export interface IntentRef {
   merchantId: string;

@@ -13,6 +13,8 @@ import {
   epochMs,
   EXTENSION,
   id,
+  intentComments,
+  intentKind,
   minorAmount,
   pairs,
   paymentMethodKind,
@@ -83,6 +85,8 @@ const IntentEvent = z.object({
   presentmentCurrency: currencyCode,
   receiptId: z.string().nullable(),
   subscriptionId: id('sub', 'subscription').nullable(),
+  kind: intentKind.meta(EXTENSION),
+  comments: intentComments.nullable().meta(EXTENSION),
   paymentMethod: paymentMethodKind.nullable(),
   card: z
     .object({

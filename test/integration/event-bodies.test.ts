@@ -53,6 +53,8 @@ test('the events of a payment carry every field of their type and no other [D-45
     presentmentCurrency: 'EUR',
     receiptId: 'r-1',
     subscriptionId,
+    kind: 'cycle',
+    comments: null,
     paymentMethod: 'CARD',
     card: {
       brand: 'visa',

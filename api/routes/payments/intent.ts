@@ -3,8 +3,8 @@ import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts
 import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
-import { INTENT_STATUSES, intentStatusAt } from '../../../domain/payment-intent.ts';
-import type { AttemptState, IntentKind } from '../../../domain/payment-intent.ts';
+import { INTENT_STATUSES, intentStatusAt, shownKind } from '../../../domain/payment-intent.ts';
+import type { AttemptState } from '../../../domain/payment-intent.ts';
 import {
   count,
   currencyCode,
@@ -14,12 +14,15 @@ import {
   epochMs,
   EXTENSION,
   id,
+  intentComments,
+  intentKind,
   minorAmount,
   pairs,
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
 import { withoutNulls } from '../../answers.ts';
+import { cardFields, exampleCard, presentCard } from '../../card.ts';
 import { customerDetails } from '../../customer-details.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
@@ -40,11 +43,7 @@ const AttemptAnswer = z
 const intentFields = {
   xIntentId: id('in', 'payment intent'),
   customerId: id('cus', 'customer'),
-  kind: z.enum(['cycle', 'upfront', 'one_time', 'tokenised', 'hosted']).meta({
-    description:
-      'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
-      'subscription; a charge of a saved method; a payment on a hosted page.',
-  }),
+  kind: intentKind,
   amount: minorAmount('Amount owed.'),
   currency: currencyCode,
   presentmentCurrency: currencyCode,
@@ -62,8 +61,14 @@ const intentFields = {
   succeededAt: epochMs('When the intent was paid.').optional(),
   subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
   metadata: pairs.optional(),
-  comments: z.string().optional().meta({ description: 'Your note on a one-time charge.' }),
+  comments: intentComments.optional(),
   refundedAmount: minorAmount('Amount refunded so far.').optional(),
+  paymentMethod: cardFields.paymentMethod.nullable().meta({
+    description: 'Payment method of the latest attempt. Null when none is known yet.',
+  }),
+  cardMetadata: cardFields.cardMetadata.nullable().meta({
+    description: 'Card of the latest attempt: the card that paid a paid intent.',
+  }),
   chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
   succeededCharge: AttemptAnswer.optional(),
 };
@@ -80,7 +85,7 @@ export const CreatedIntent = z
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
 /** Returns the answer's fields, without those that have no value. Rules: D-§7, D-10a. */
-export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: number) {
+export function presentIntent({ intent, method, order, attempts }: IntentRecord, nowAt: number) {
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
     receiptId: intent.receiptId,
@@ -97,7 +102,7 @@ export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: 
   return {
     xIntentId: intent.id,
     customerId: intent.customerId,
-    kind: kindOf(intent, order),
+    kind: shownKind(intent, order?.hasUpfrontAmount ?? false),
     amount: intent.amountMinor,
     currency: intent.currency,
     presentmentCurrency: intent.presentmentCurrency,
@@ -105,16 +110,9 @@ export function presentIntent({ intent, order, attempts }: IntentRecord, nowAt: 
     createdAt: formatInstant(intent.createdAt),
     status: intentStatusAt(intent, nowAt),
     ...withoutNulls(optional),
+    ...(method ? presentCard(method) : { paymentMethod: null, cardMetadata: null }),
     chargeAttempts: attempts.map(presentAttempt),
   };
-}
-
-function kindOf(
-  { kind, cycleNumber }: IntentRecord['intent'],
-  order: IntentRecord['order'],
-): IntentKind | 'upfront' {
-  const isUpfront = kind === 'cycle' && cycleNumber === 1 && order?.hasUpfrontAmount === true;
-  return isUpfront ? 'upfront' : kind;
 }
 
 const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
@@ -152,6 +150,8 @@ export const exampleIntent = {
   callbackUrl: 'https://merchant.example/thanks',
   createdAt: '2026-11-20T12:00:00.000Z',
   status: 'CREATED' as const,
+  paymentMethod: null,
+  cardMetadata: null,
   chargeAttempts: [],
 };
 
@@ -165,6 +165,7 @@ export const examplePaidIntent = {
   ...exampleIntent,
   status: 'SUCCESS' as const,
   succeededAt: 1_795_176_061_000,
+  ...exampleCard,
   chargeAttempts: [attempt],
   succeededCharge: attempt,
 };

@@ -1,9 +1,12 @@
 import { and, eq, inArray } from 'drizzle-orm';
 import { intentEventBody } from '../../../domain/events.ts';
 import type { EventCard, IntentEventDraft, IntentFacts } from '../../../domain/events.ts';
+import { shownKind } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
 import { paymentMethods } from '../../schema/payment-methods.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventToStore } from '../webhooks/outbox.ts';
 import { isRecord } from '../is-record.ts';
@@ -58,17 +61,23 @@ async function intentFacts(
 ): Promise<Map<string, IntentFacts>> {
   if (intentIds.length === 0) return new Map();
   const rows = await tx
-    .select({ intent: paymentIntents, method: paymentMethods })
+    .select({ intent: paymentIntents, method: paymentMethods, hasUpfrontAmount })
     .from(paymentIntents)
     .leftJoin(
       paymentMethods,
       isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
     )
+    .leftJoin(
+      subscriptions,
+      isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),
+    )
     .where(and(eq(paymentIntents.merchantId, merchantId), inArray(paymentIntents.id, intentIds)));
   return new Map(
-    rows.map(({ intent, method }) => [
+    rows.map(({ intent, method, ...order }) => [
       intent.id,
       {
+        kind: shownKind(intent, order.hasUpfrontAmount),
+        comments: intent.comments,
         amountMinor: intent.amountMinor,
         currency: intent.currency,
         presentmentCurrency: intent.presentmentCurrency,

@@ -1,10 +1,13 @@
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payment-attempts.ts';
 import { paymentIntents } from '../../schema/payment-intents.ts';
+import { paymentMethods } from '../../schema/payment-methods.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
+import type { PaymentMethod } from '../customers/payment-methods.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
+import { hasUpfrontAmount } from '../subscriptions/row.ts';
 import { isRecord } from '../is-record.ts';
 
 /** An intent as merchants read it: its row, its attempts and the order data of its subscription. */
@@ -21,6 +24,8 @@ export interface IntentRecord {
     callbackUrl: string | null;
     cancelUrl: string | null;
   } | null;
+  /** The method of the latest attempt; for a one-time or tokenised charge set from the beginning. */
+  method: PaymentMethod | null;
   /** Oldest first. */
   attempts: Attempt[];
 }
@@ -34,16 +39,21 @@ export function selectIntents(db: Db) {
       id: paymentIntents.id,
       createdAt: paymentIntents.createdAt,
       intent: paymentIntents,
+      method: paymentMethods,
       order: {
         // First, because drizzle takes the whole object for null if its first column is null.
         subscriptionId: subscriptions.id,
-        hasUpfrontAmount: sql<boolean>`${subscriptions.state}->'terms'->>'upfrontAmountMinor' is not null`,
+        hasUpfrontAmount,
         description: subscriptions.description,
         callbackUrl: subscriptions.callbackUrl,
         cancelUrl: subscriptions.cancelUrl,
       },
     })
     .from(paymentIntents)
+    .leftJoin(
+      paymentMethods,
+      isRecord(paymentMethods, paymentIntents.merchantId, paymentIntents.paymentMethodId),
+    )
     .leftJoin(
       subscriptions,
       isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),

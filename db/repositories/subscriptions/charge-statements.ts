@@ -4,7 +4,7 @@ import type { SQL } from 'drizzle-orm';
 import { intentEventBody, isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
 import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
-import { chargeKey } from '../../../domain/payment-intent.ts';
+import { chargeKey, shownKind } from '../../../domain/payment-intent.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
 import { withIntent } from '../../../domain/subscription/apply-attempt.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
@@ -176,6 +176,11 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
   const { intent, method, settings, version, knownCommandId, metadata, ...terms } = row;
   const facts: ChargeFacts = {
     intent: {
+      kind: shownKind(
+        { kind: 'cycle', cycleNumber: owed.cycleNumber },
+        state.terms.upfrontAmountMinor !== null,
+      ),
+      comments: null,
       amountMinor: intent?.amountMinor ?? owed.amountMinor,
       currency: intent?.currency ?? state.terms.currency,
       presentmentCurrency: intent?.presentmentCurrency ?? terms.presentmentCurrency,

@@ -1,5 +1,7 @@
+import { sql } from 'drizzle-orm';
 import { wakeAt } from '../../../domain/subscription/decide.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
 
 /** Returns the column `state` and the columns that repeat its facts for queries. */
 export function rowOf(state: SubscriptionState) {
@@ -14,3 +16,9 @@ export function rowOf(state: SubscriptionState) {
     wakeAt: wakeAt(state),
   };
 }
+
+/**
+ * Whether the first cycle of the joined subscription has an amount of its own. False without a
+ * subscription.
+ */
+export const hasUpfrontAmount = sql<boolean>`${subscriptions.state}->'terms'->>'upfrontAmountMinor' is not null`;

@@ -60,6 +60,8 @@ test('a hosted payment is created, and the answer is its record with the page UR
     callbackUrl: 'https://merchant.example/back?order=7',
     cancelUrl: 'https://merchant.example/cancelled',
     metadata: { order: '7', b: '', a: 'x' },
+    paymentMethod: null,
+    cardMetadata: null,
     chargeAttempts: [],
     unavailablePaymentMethods: ['APPLE_PAY', 'BANK_TRANSFER'],
   });
@@ -110,6 +112,8 @@ test('a hosted payment reads without the fields that were not given [D-10a]', as
     'createdAt',
     'status',
     'callbackUrl',
+    'paymentMethod',
+    'cardMetadata',
     'chargeAttempts',
   ]);
 });

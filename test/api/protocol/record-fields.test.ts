@@ -1,6 +1,13 @@
 import { expect } from 'vitest';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
-import { makePaid, readIntent } from '../../support/fixtures/payments.ts';
+import { eventsOf } from '../../support/fixtures/events.ts';
+import {
+  makeHosted,
+  makePaid,
+  readIntent,
+  saveCard,
+  tokenisedBody,
+} from '../../support/fixtures/payments.ts';
 import {
   createSubscription,
   readSubscription,
@@ -49,6 +56,70 @@ test('the intent of a first cycle is of the kind upfront when it has an amount o
     kinds.push(data.map(({ kind, amount }) => [kind, amount]));
   }
   expect(kinds).toEqual([[['cycle', 1_999]], [['upfront', 900]]]);
+});
+
+test('the events of an intent show its kind and its comments as a read does [D-52]', async ({
+  api,
+}) => {
+  const bodies = async (streamId: string, intentId: string) =>
+    (await eventsOf(api, streamId))
+      .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+      .filter((event) => event['intentId'] === intentId)
+      .map((event) => [event['eventType'], event['kind'], event['comments']]);
+
+  const subscription = await subscriptionIn(api, 'ACTIVE');
+  const charged = await api.call('POST', '/subscription/merchant/one-time-charge', {
+    body: { ...subscription, amount: 700, currency: 'USD', comments: 'Two extra seats' },
+  });
+  const oneTime = (charged.json as { intentId: string }).intentId;
+  expect(await bodies(subscription.subscriptionId, oneTime)).toEqual([
+    ['intent.created', 'one_time', 'Two extra seats'],
+    ['intent.success', 'one_time', 'Two extra seats'],
+  ]);
+
+  const method = await saveCard(api);
+  api.payments.faults.card = 'insufficient_funds';
+  const declined = await api.call('POST', '/payments/charge-tokenised-pm', {
+    body: tokenisedBody(method),
+  });
+  api.payments.faults.card = null;
+  const tokenised = (declined.json as { intentId: string }).intentId;
+  expect(await bodies(tokenised, tokenised)).toEqual([
+    ['intent.created', 'tokenised', null],
+    ['intent.failed', 'tokenised', null],
+  ]);
+
+  const { xIntentId: hosted } = await makeHosted(api);
+  expect(await bodies(hosted, hosted)).toEqual([['intent.created', 'hosted', null]]);
+});
+
+test('an intent shows the card that was charged as the list of saved methods does [D-§7]', async ({
+  api,
+}) => {
+  const { xIntentId } = await makeHosted(api);
+  expect(await readIntent(api, xIntentId)).toMatchObject({
+    status: 'CREATED',
+    paymentMethod: null,
+    cardMetadata: null,
+  });
+
+  const method = await saveCard(api);
+  api.payments.faults.card = 'insufficient_funds';
+  const declined = await api.call('POST', '/payments/charge-tokenised-pm', {
+    body: tokenisedBody(method),
+  });
+  api.payments.faults.card = null;
+  const { intentId } = declined.json as { intentId: string };
+  const read = await readIntent(api, intentId);
+  const { paymentMethod, cardMetadata } = read;
+  expect({ paymentMethod, cardMetadata }).toEqual({
+    paymentMethod: 'CARD',
+    cardMetadata: { brand: 'visa', lastFourDigit: '4242', expiryMonth: 7, expiryYear: 2031 },
+  });
+  const tokens = await api.call('GET', `/customer/${method.customerId}/payment-method-tokens`);
+  expect(tokens.json).toMatchObject({ data: [{ paymentMethod, cardMetadata }] });
+  const list = await api.call('GET', `/payments?customerId=${method.customerId}`);
+  expect(list.json).toMatchObject({ data: [read] });
 });
 
 test('the intent of a subscription without a description shows its callbackUrl [D-§7]', async ({

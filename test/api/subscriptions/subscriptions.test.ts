@@ -177,6 +177,8 @@ test('the first intent has the upfront amount, and two events follow in order [D
       amount: 500,
       currency: 'USD',
       presentmentCurrency: 'USD',
+      kind: 'upfront',
+      comments: null,
       receiptId: 'r-2',
       subscriptionId,
       paymentMethod: null,
