@@ -12,21 +12,20 @@ import type { Outage } from './outage.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /**
- * The clocks advance independently, so cycles fall due at every moment. A clock waits for its slowest
- * subscription, so only a few subscriptions share a clock.
+ * Number of test clocks. They advance independently, so cycles fall due at every moment. A clock waits for
+ * its slowest subscription, so only a few subscriptions share a clock.
  */
 const CLOCKS = 30;
 const REPORT_EVERY_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
-/** Time limit for all processes to run and serve again. */
+/** Time limit in ms until all processes run and answer again after a kill. */
 export const UP_WITHIN_MS = 120_000;
-/** Share of the requested cycles after which Temporal becomes unreachable. */
+/** Temporal becomes unreachable when this share of the requested cycles is paid. */
 const OUTAGE_AT = 0.25;
 
 /**
- * The gateway's faults, as shares of all charges after the set-up. The gateway applies a fault only to charges
- * that no earlier fault of this list hit. To get its share of all charges, its chance is divided by the share
- * of charges that remain.
+ * The gateway's faults. A request gets at most one of them: the first of this list whose chance hits. Each
+ * chance is therefore the wanted share of all charges, divided by the share that the earlier faults leave.
  */
 const FAULTS = [
   { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
@@ -46,17 +45,17 @@ export interface FaultPhaseResult {
   readonly outage: Outage | null;
 }
 
-/** Runs load, faults and kills until enough cycles are paid. */
+/** Runs load, faults and kills until `options.cycles` cycles are paid or `options.minutes` have passed. */
 export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
   const { options, start, load, killer } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();
-  // Each group adds a listener, more than Node's default limit.
+  // 0 means no limit. Each group adds a listener, and Node warns if there are more than ten.
   setMaxListeners(0, enough.signal);
   try {
     const groups = await makeGroups(load, options.subscriptions, CLOCKS);
     const loads = Promise.all(groups.map((group) => applyLoad(load, group, enough.signal)));
-    // The promise is awaited below. This handler prevents an unhandled rejection before that.
+    // `loads` is awaited below. Until then this handler prevents an unhandled rejection.
     loads.catch(() => undefined);
     const paid = (share: number) => Promise.race([progress.reaches(share), loads.then(endedEarly)]);
 
@@ -64,7 +63,7 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
     for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
     await whileKilling(killer, () => paid(1));
-    // Without faults the work in progress finishes minutes earlier.
+    // The faults end before the load, because work in progress takes minutes longer with them.
     enough.abort();
     const faults = await start.faults();
     await start.clearFaults();
@@ -75,7 +74,9 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
   }
 }
 
-/** Makes Temporal unreachable in the middle of the run, if the option asks for it. */
+/**
+ * Makes Temporal unreachable for `temporalAway` seconds and measures the outage. Null without this option.
+ */
 async function runOutage(
   { options, start, sql, load, killer }: Surroundings,
   paid: (share: number) => Promise<void>,
@@ -95,7 +96,7 @@ async function runOutage(
   return outage;
 }
 
-/** Kills at random while `step` runs. Returns after a freeze in progress has ended. */
+/** Kills processes at random while `step` runs. A freeze in progress ends before the function returns. */
 async function whileKilling(killer: Killer, step: () => Promise<void>): Promise<void> {
   const enough = new AbortController();
   await Promise.all([step().finally(() => enough.abort()), killer.run(enough.signal)]);

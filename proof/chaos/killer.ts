@@ -9,7 +9,7 @@ import type { Random } from './random.ts';
 const PROGRAMS = ['worker', 'api', 'temporal', 'postgres'] as const;
 type Program = (typeof PROGRAMS)[number];
 
-/** The targets of each kind of fault. `freeze` stops a worker for 10 s and then lets it continue. */
+/** The processes that each kind of kill hits. `freeze` stops a worker for 10 s and then lets it continue. */
 const KILLS = {
   worker: ['worker'],
   api: ['api'],
@@ -28,19 +28,17 @@ export interface Kill {
 }
 
 export interface WatchedSystem {
-  /** True if the system answers. */
+  /** True if the API answers its health check. */
   isServing(): Promise<boolean>;
-  /**
-   * True if a charge was settled after `at` (epoch ms). Also false if the database does not answer.
-   */
+  /** True if a charge was settled after `at` (epoch ms). False if the database does not answer. */
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/** If no charge is settled within this time, nothing is due, and the next kill does not wait longer. */
+/** Longest wait in ms for a settled charge after a kill. If none is settled, nothing is due. */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
-/** Time between two queries for settled charges. The query reads all attempts, so it is not frequent. */
+/** Time in ms between two queries for settled charges. It is long, because the query reads all attempts. */
 const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {
@@ -52,7 +50,7 @@ export class Killer {
   private upcoming: KillKind[] = [];
 
   /**
-   * After each recovery the next kill follows in `maxPauseMs` / 4 to `maxPauseMs`. Meanwhile new work
+   * After each recovery the next kill follows in `maxPauseMs` / 4 to `maxPauseMs`. In this pause new work
    * starts, which the kill can interrupt.
    */
   constructor(dataDir: string, random: Random, system: WatchedSystem, maxPauseMs: number) {
@@ -127,7 +125,7 @@ export class Killer {
 
   private async strike(kind: KillKind): Promise<void> {
     const targets = KILLS[kind].map((program) => this.find(program));
-    // A target is not running at this moment, so this kill is skipped.
+    // If a target is not running at this moment, the kill is skipped.
     if (!targets.every((target) => target !== undefined)) return;
     this.kills.push({ kind, at: Date.now() });
     if (kind !== 'freeze') {
@@ -156,7 +154,10 @@ async function freeze(pid: number, ms: number): Promise<void> {
   }
 }
 
-/** True if the starter is the parent of the process. On other systems than Linux, always true. */
+/**
+ * True if the process `starterPid` is the parent of `pid` and has our working directory. On systems other
+ * than Linux, always true.
+ */
 function isChildOf(pid: number, starterPid: number): boolean {
   if (process.platform !== 'linux') return true;
   try {

@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
-/** Maximum number of subscriptions of one clock that are created concurrently. */
+/** Number of subscriptions that are created concurrently. */
 const CREATED_TOGETHER = 8;
 /** One subscription in ten has no clock. Edits set its next payment to some seconds ahead. */
 const REAL_TIME_EVERY = 10;
@@ -52,7 +52,7 @@ export interface Group {
   nowAt: number;
 }
 
-/** Creates all subscriptions and pays for them. */
+/** Creates the test clocks and `count` subscriptions, and pays for the subscriptions. */
 export async function makeGroups(load: Load, count: number, clocks: number): Promise<Group[]> {
   const inRealTime: Group = { testClockId: null, subscriptionIds: [], nowAt: Date.now() };
   const groups: Group[] = [inRealTime];
@@ -80,8 +80,8 @@ export async function makeGroups(load: Load, count: number, clocks: number): Pro
 }
 
 /**
- * Range of days of one advance. After the fault phase the run waits for every advance in progress, and
- * longer advances would make this wait longer.
+ * Range of the days of one advance. At the end of the fault phase the run waits for every advance in
+ * progress, so advances are short.
  */
 const ADVANCE_DAYS = [3, 21] as const;
 /** Range of the wait between two advances of a clock, in ms. */
@@ -100,7 +100,7 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
-    // If all subscriptions of a clock have ended, an advance takes no time. The wait limits the rate.
+    // If all subscriptions of a clock have ended, an advance takes no time. This wait limits their rate.
     await rest(load.random.between(...BETWEEN_ADVANCES), enough);
   }
 }

@@ -7,7 +7,7 @@ export interface CoreTime {
   readonly stolen: number;
 }
 
-/** Null if the system does not report it. */
+/** Reads the CPU time. Null on systems other than Linux. */
 export function coreTime(): CoreTime | null {
   if (process.platform !== 'linux') return null;
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');

@@ -20,9 +20,9 @@ export interface Outage {
 const BACK_WITHIN_MS = 120_000;
 
 /**
- * Makes Temporal unreachable under full load, then measures the time to process the backlog. The request to
- * advance a test clock is only answered when every cycle up to the new date has an outcome. So the backlog
- * is processed when all waiting requests are answered.
+ * Makes Temporal unreachable under full load, then measures the time to process the backlog. A client repeats
+ * the request to advance a test clock until every cycle up to the new date has an outcome. So when all
+ * waiting requests are answered, the backlog is processed.
  */
 export async function measureOutage(
   seconds: number,

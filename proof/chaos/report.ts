@@ -16,7 +16,7 @@ export interface RunReport {
   readonly outage: Outage | null;
   readonly recovery: readonly Recovery[];
   readonly results: readonly CheckResult[];
-  /** Faults that are no violation of an invariant, one line each. */
+  /** Problems other than violated invariants, one line each. */
   readonly wrong: readonly string[];
 }
 

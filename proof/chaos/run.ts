@@ -14,7 +14,10 @@ import { settle } from './settle.ts';
 import { prepare } from './surroundings.ts';
 import type { RunOptions, Surroundings } from './surroundings.ts';
 
-/** Runs fault phase, recovery and verification on a separate system with its data in `folder`. */
+/**
+ * Runs the fault phase, the recovery and the verification on the system `start`. The answers and webhooks
+ * that its clients received are recorded in `folder`.
+ */
 export async function run(
   start: RunningStart,
   options: RunOptions,
@@ -58,7 +61,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
   };
 }
 
-/** Stops the faults and waits until the system has finished all open work by itself. */
+/** Ends the faults of the receiver and waits until the system has finished all open work by itself. */
 async function recover(
   { sql, load, killer, receiver }: Surroundings,
   groups: readonly Group[],
@@ -66,7 +69,8 @@ async function recover(
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
   receiver.recover();
   await Promise.all(groups.map((group) => advance(load, group, 7)));
-  // Read the counts before `settle`: it makes deliveries due early, and a sweep counts these as repairs.
+  // The counts are read before `settle`: `settle` makes deliveries due early, and sweeps count these as
+  // repairs.
   const repairs = await repairsOf(sql);
   const wrong: string[] = [];
   await settle(sql).catch((error: unknown) => wrong.push(messageOf(error)));

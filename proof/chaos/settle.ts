@@ -2,8 +2,8 @@ import type postgres from 'postgres';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 
 /**
- * Time limit of `settle`. In this time the claims of killed workers expire, the sweeps after that find the
- * open work, and the first gateway look-ups end.
+ * Time limit of `settle` in ms. In this time the claims of killed workers expire, the sweeps after that find
+ * the open work, and the first gateway look-ups end.
  */
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;

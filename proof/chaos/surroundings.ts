@@ -17,7 +17,7 @@ export interface RunOptions {
   readonly minutes: number;
   /** Longest time in seconds between recovery and the next kill. */
   readonly pause: number;
-  /** Seconds that Temporal is unreachable in the middle of the run. */
+  /** Seconds for which Temporal is unreachable, once a quarter of the cycles is paid. */
   readonly temporalAway?: number;
 }
 

@@ -3,7 +3,7 @@ import { payOnPage } from '../../test/support/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
 
-/** Ids of one merchant's records, by the name of the field or parameter that takes them. */
+/** Ids of one merchant's records, by kind. */
 export interface Records {
   readonly subscriptions: readonly string[];
   /** Subscriptions for the cancel operation only, so that the other operations get active ones. */
@@ -22,7 +22,10 @@ const CALLBACK_URL = 'https://merchant.example/thanks';
 
 type Changes = Record<string, unknown>;
 
-/** Creates a few records in every state through the API and the hosted pages. Returns their ids. */
+/**
+ * Creates a few records of each kind through the API and the hosted pages, with subscriptions in every status
+ * but ENDED. Returns their ids.
+ */
 export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
   const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
   const subscribeAndPay = async (changes: Changes = {}) => {
@@ -91,7 +94,7 @@ async function saveMethod(merchant: MerchantClient) {
   return { setupMethodId, customerId: session.customerId, pmId: session.pmId };
 }
 
-/** An unpaid payment, which can be cancelled. */
+/** Creates an unpaid payment, which can be cancelled. Returns its id. */
 async function createIntent(merchant: MerchantClient): Promise<string> {
   const { xIntentId } = await merchant.post<{ xIntentId: string }>('/payments/create-intent', {
     amount: 4_900,

@@ -11,11 +11,11 @@ import type { Call } from './calls.ts';
 
 const VERSION = '4.32.5';
 const INSTALL_TIMEOUT_MS = 10 * 60_000;
-/** Extra time of a run for loading, shrinking a failure and writing the report. */
+/** Extra time of a run in ms, for loading, shrinking a failure and writing the report. */
 const OVERTIME_MS = 120_000;
 
 /**
- * Path of a Python that has Schemathesis, in a virtual environment in our cache. The first call installs
+ * Path of a Python that has Schemathesis, in a virtual environment in `cacheDir`. The first call installs
  * Schemathesis from the Python package registry.
  *
  * @throws CommandError if Python 3 with venv is missing, or the registry is unreachable.
@@ -32,7 +32,7 @@ export async function schemathesis(cacheDir: string, report: Report): Promise<st
 }
 
 /**
- * Path of the environment's Python. Its scripts cannot be called directly: they contain the path of the
+ * Path of the environment's Python. The environment's scripts cannot be called: they contain the path of the
  * temporary folder in which the environment was built.
  */
 function python(folder: string): string {
@@ -44,7 +44,7 @@ export interface FuzzRun {
   readonly documentUrl: string;
   readonly credential: { readonly keyId: string; readonly secret: string };
   readonly seconds: number;
-  /** Arguments that select operations. */
+  /** Arguments of Schemathesis that select operations of the document. */
   readonly select: readonly string[];
   /** TOML with values to use in addition to generated ones. */
   readonly dictionaries: string;
@@ -98,8 +98,8 @@ function runToEnd(run: FuzzRun, cwd: string, args: readonly string[]): Promise<n
 }
 
 /**
- * Enables every check of Schemathesis but one: that the API accepts all data that is valid by its schema. The
- * API must refuse much of this data: an amount below the currency's minimum, an unknown id, a command in a wrong status.
+ * Enables every check of Schemathesis but `positive_data_acceptance`. The API must refuse much data that is
+ * valid by its schema: an amount below the currency's minimum, an unknown id, a command in a wrong status.
  */
 function configOf({ seconds, dictionaries }: FuzzRun, reportFile: string): string {
   return `

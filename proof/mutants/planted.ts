@@ -1,6 +1,6 @@
 /** A plausible defect in reliability code, and the tests that must detect it. */
 export interface Mutant {
-  /** Describes the defect. */
+  /** One line, printed and written to `docs/mutants.md`. */
   readonly defect: string;
   readonly file: string;
   /** Text that occurs exactly once in the file. */
@@ -8,7 +8,9 @@ export interface Mutant {
   readonly replace: string;
   readonly project: 'unit' | 'api' | 'workflows' | 'integration' | 'harm';
   readonly test: string;
-  /** Run only the tests whose name contains this: for a defect that makes many tests of the file hang. */
+  /**
+   * Runs only the tests whose name contains this text. For a defect that makes many tests of the file hang.
+   */
   readonly only?: string;
 }
 
@@ -56,7 +58,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'our own failure is stored under its idempotency key',
+    defect: 'a 5xx answer is stored under its idempotency key',
     file: 'api/idempotency.ts',
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
@@ -73,7 +75,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/workflows/subscription-life.test.ts',
   },
   {
-    defect: 'a command is validated when it arrives and not again when it is taken',
+    defect: 'a command is validated when it arrives and not again before it is executed',
     file: 'workflows/subscription/commands.ts',
     find: '  if (!decision.ok) {\n    run.inbox.answerFirst(decision);',
     replace:
@@ -90,7 +92,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
-    defect: 'a repeated command is carried out again',
+    defect: 'a repeated command is executed again',
     file: 'db/repositories/subscriptions/transitions.ts',
     find: 'const known = command && (await findCommand(tx, ref, command.commandId));',
     replace:
@@ -108,7 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/unit/subscription-commands.test.ts',
   },
   {
-    defect: 'a body that was not read stays on its connection',
+    defect: 'an unread body stays on its connection',
     file: 'api/middleware/unread-body.ts',
     find: 'if (await hasEnded(ctx.req)) return;',
     replace: 'if (ctx.req || (await hasEnded(ctx.req))) return;',
@@ -166,7 +168,8 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/api/links/uses.test.ts',
   },
   {
-    defect: 'a charge that the gateway did not receive is sent again while paused',
+    defect:
+      'a charge that the gateway did not receive is sent again while the subscription is PAUSED',
     file: 'activities/charging.ts',
     find: "const isVoided = status === 'ENDED' || status === 'PAUSED';",
     replace: "const isVoided = status === 'ENDED';",

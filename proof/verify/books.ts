@@ -44,16 +44,16 @@ const TABLES = `
   create temp table unreadable (merchant_id text, id text, problem text);`;
 
 /**
- * The subscriptions whose state can be read, under the name of the table. The queries of the checks would fail
- * on another state.
+ * A view with the name of the table that hides subscriptions with an unreadable state. The queries of the
+ * checks would fail on such a state.
  */
 const READABLE = `
   create temp view subscription as select * from public.subscription s where not exists (
     select from unreadable u where u.merchant_id = s.merchant_id and u.id = s.id)`;
 
 /**
- * Opens the books. It takes the snapshot of Postgres before it reads the gateway's book. So if the gateway has
- * a charge that the snapshot does not have, the charge is newer than the snapshot, or wrong.
+ * Opens the books. The snapshot of Postgres is taken before the gateway's book is read. A charge that only
+ * the gateway's book has is therefore newer than the snapshot, or wrong.
  *
  * @throws Error if a book cannot be read.
  */

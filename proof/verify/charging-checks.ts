@@ -2,11 +2,14 @@ import type { Check } from './check.ts';
 
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
-/** Gateway keys of late charges: found after the attempt was settled as not paid, and refunded. */
+/**
+ * Gateway keys of late charges. A late charge is found after its attempt was settled as not paid; it is
+ * refunded.
+ */
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
 
-/** SQL that is true if manual review settled the attempt as paid by a charge under another key. */
+/** SQL that is true if a manual review settled the attempt as paid. Its charge may have another key. */
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 

@@ -1,9 +1,15 @@
 import type { Check } from './check.ts';
 
-/** Longer than a killed worker's claim, the pause of an open circuit breaker, and the sweeps that follow. */
+/**
+ * SQL for the age from which open work is a violation. It is longer than a killed worker's claim, the pause
+ * of an open circuit breaker, and the next sweep together.
+ */
 const REPAIRED = `interval '10 minutes'`;
 
-/** After 24 h of look-ups an attempt goes to REVIEW and is no longer open. */
+/**
+ * SQL for the age from which an UNKNOWN attempt or refund is a violation. After 24 h of look-ups it goes to
+ * REVIEW.
+ */
 const LOOKED_UP = `interval '26 hours'`;
 
 /** Invariants 5, 6 and 7. */

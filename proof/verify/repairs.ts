@@ -1,6 +1,9 @@
 import type { Books } from './books.ts';
 
-/** The sweeps' repairs of one kind. A repair is no violation, but shows that something failed before. */
+/**
+ * The sweeps' repairs of one kind. A repair is no violation, but shows that a process crashed or a message
+ * was lost before.
+ */
 export interface Repairs {
   readonly kind: string;
   readonly repaired: number;

@@ -1,6 +1,6 @@
 import type { Check } from './check.ts';
 
-/** Open reviews, and late charges found after a review. Invariants 1 and 7. */
+/** Invariants 1 and 7, for late charges and manual reviews. */
 export const reviewChecks: readonly Check[] = [
   {
     invariant: 1,

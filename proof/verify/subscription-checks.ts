@@ -15,7 +15,9 @@ const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false
 const instantAt = (path: string): string =>
   `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
 
-/** SQL for a subscription with a declined cycle. In TRIALING and ACTIVE only while a retry is planned. */
+/**
+ * SQL that is true for a subscription that is UNPAID, or that is TRIALING or ACTIVE and has a planned retry.
+ */
 const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
 
 const STATUS_CHANGES = `
