@@ -1,6 +1,6 @@
 // npm run check:coverage: every rule of docs/interface-coverage.md needs a test that exists and runs, and
-// every rule id that the project cites needs a row in this document. Otherwise the command lists the
-// faults and exits with 1.
+// every rule id that the project cites needs a row in this document. Otherwise the command lists the problems
+// and exits with 1.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import type { Titles } from './check-coverage/titles.ts';
 const DOCUMENT = 'docs/interface-coverage.md';
 const CITATION = /\b(?:D-\d\d[a-z]?|IF-\d{1,2}(?:\.\d{1,2})?)\b|\bD-§\d/g;
 const CITING = /^(?!docs\/interface-coverage\.md).*\.(?:tsx?|mjs|cjs|sql|md|ya?ml)$/;
-/** A shorter part of a title could match by chance. */
+/** Minimum length of a part of a title, in characters. A shorter part could match by chance. */
 const PART_MIN = 8;
 
 const known = new Map<string, Titles>();

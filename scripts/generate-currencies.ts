@@ -3,10 +3,10 @@
  *
  *   node --import tsx scripts/generate-currencies.ts <rates.json>
  *
- * The rates file has the shape `{ "date": "2026-09-29", "usd": { "eur": 0.88, … } }`: the price of one
- * US dollar, by lower-case code. It is `v1/currencies/usd.min.json` of the npm package
- * `@fawazahmed0/currency-api` (CC0), unpacked by hand. The package is not a dependency. Format the
- * result with `npx oxfmt domain/currency-table.ts`.
+ * The rates file has the shape `{ "date": "2026-09-29", "usd": { "eur": 0.88, … } }`: the price of one US
+ * dollar, by lower-case code. The file is `v1/currencies/usd.min.json` of the npm package
+ * `@fawazahmed0/currency-api` (CC0), unpacked by hand. The package is not a dependency. Format the result
+ * with `npx oxfmt domain/currency-table.ts`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -202,10 +202,10 @@ ZWL 2 Zimbabwean dollar until 2024
 
 const DEFAULT_MAXIMUM = 99_999_999n;
 
-/** If the maximum is worth less than this, it gets more digits. */
+/** If a maximum is worth less than this, nines are appended to it. */
 const MAXIMUM_WORTH_USD = 10_000n;
 
-/** A rate is an integer of 10^-12 units, so no multiplication rounds. */
+/** Rates are integers in units of 10^-12, so no multiplication rounds. */
 const RATE_DIGITS = 12;
 
 function scaledRate(code: string, rates: Record<string, unknown>): bigint {

@@ -19,7 +19,7 @@ import { print, runScript, styled } from './client/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
 
-/** A test run that takes longer, in ms, counts as not detecting the defect. */
+/** Time limit in ms of a test run. A longer run is killed, and the command fails. */
 const RUN_WITHIN_MS = 10 * 60_000;
 
 interface Outcome {
@@ -138,7 +138,9 @@ interface VitestResults {
   }[];
 }
 
-/** Counts failed tests. A file that does not compile has no failed test, so it does not count as detecting. */
+/**
+ * Reads the failed tests. A file that does not compile has no failed test, so it does not detect a defect.
+ */
 function readResults(file: string): Outcome {
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);

@@ -1,6 +1,6 @@
-// npm run review: operator command for payments and refunds that need manual review. It uses the
-// database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If
-// Temporal is unreachable, the command still stores the decision, and the sweep books it later.
+// npm run review: operator command for payments and refunds that need manual review. It uses the database of
+// DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If Temporal is
+// unreachable, the command still stores the decision, and the sweep has it applied later.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';

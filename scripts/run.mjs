@@ -118,8 +118,8 @@ async function check() {
 
 /**
  * Runs a program on our terminal, forwards signals, and returns its exit code. With `endsWithUs` the
- * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program
- * `start` then stops everything that it started.
+ * program's stdin is a pipe. The pipe closes when this process ends, even by SIGKILL, and the program then
+ * stops everything that it started.
  */
 function run(program, args, { endsWithUs = false } = {}) {
   return new Promise((done) => {

@@ -216,7 +216,10 @@ async function startCluster(databaseUrl: string): Promise<string> {
   return address;
 }
 
-/** Bundles the workflows once, so that a restarted worker need not. Returns the path of the bundle. */
+/**
+ * Bundles the workflows once, so that a restarted worker does not bundle them again. Returns the path of the
+ * bundle.
+ */
 async function bundleWorkflows(): Promise<string> {
   const file = join(config.dataDir, 'workflow-bundle.js');
   await runCommand(process.execPath, ['--import', 'tsx', 'runtime/bundle-workflows.ts', file], {
@@ -280,7 +283,7 @@ Perennial is running (ready after ${seconds} s).
     password  ${demo.secret}
 
   Next, in another terminal:
-    npm run demo       a year of one subscription and a link, in seconds
+    npm run demo       a year of a subscription, a merchant's commands and a link, in seconds
     npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.

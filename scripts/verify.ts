@@ -23,7 +23,7 @@ interface Options {
 }
 
 const program = new Command('verify')
-  .description('Compares all records: charged once, nothing missing, every event sent.')
+  .description('Compares all records: every due cycle is charged once, every event is delivered.')
   .option('--database-url <url>', 'default: that of the running npm start')
   .option(
     '--gateway-url <url>',

@@ -14,9 +14,10 @@ export interface Proof {
 
 /**
  * Reads every row of every table: `| id | statement | proofs |`. A proof is `` `file` title ``; several
- * proofs are separated by `<br>`. A proof of another form has no file name.
+ * proofs are separated by `<br>`. A malformed proof gets a `file` that does not exist, so the check reports
+ * it.
  *
- * @throws Error naming the first row of another form.
+ * @throws Error naming the first malformed row.
  */
 export function readRows(markdown: string): Row[] {
   return markdown.split('\n').flatMap((text, index) => {

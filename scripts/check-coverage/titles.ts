@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 
 export interface Titles {
-  /** Titles as written, with placeholders of `each` and `${…}`. */
+  /** Titles as written: placeholders such as `%s` and `${…}` are not filled in. */
   readonly running: readonly string[];
   readonly skipped: readonly string[];
 }
@@ -10,7 +10,7 @@ export interface Titles {
 const TESTS = ['test', 'it', 'describe'];
 const NOT_RUN = ['skip', 'todo', 'fails'];
 
-/** `… [D-05, IF-4.6]`: the title of a case in a table-driven test. */
+/** A string that ends like `… [D-05, IF-4.6]` is the title of a case in a table-driven test. */
 const CITING_TITLE = /\[(?:D-|IF-)[^\]]*\]$/;
 
 /**

@@ -33,7 +33,7 @@ export interface StackPorts {
   readonly temporalUi?: number;
 }
 
-/** Includes building the Temporal cluster the first time. */
+/** Time limit in ms. The first start also builds the Temporal cluster. */
 const READY_WITHIN_MS = 20 * 60_000;
 const STOP_WITHIN_MS = 45_000;
 
@@ -50,7 +50,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const log = openSync(logFile, 'w');
   const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/start.ts'], {
     stdio: ['pipe', log, log],
-    // In a separate process group, Ctrl-C reaches only this process. This process then stops the child.
+    // A separate process group: Ctrl-C reaches only this process, which stops the child.
     detached: true,
     env: childEnvironment({
       DATA_DIR: dataDir,

@@ -4,7 +4,7 @@ import { minuteText } from '../client/terminal.ts';
 export class Differences {
   readonly list: string[] = [];
 
-  /** Every field of `expected` must be equal in `actual`. */
+  /** Compares every field of `expected` with the same field of `actual`. */
   fields(where: string, expected: object, actual: object): void {
     const found = actual as Readonly<Record<string, unknown>>;
     for (const [name, value] of Object.entries(expected)) {

@@ -25,7 +25,7 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
 }
 
-/** Prints one line for each event. Events with the same time show it once. */
+/** Prints one line for each event. A time is shown only in the first line of the events that have it. */
 export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
   let previousDate = '';
   for (const webhook of webhooks) {

@@ -82,7 +82,7 @@ async function runYear(run: YearRun, fwdUrl: string, testClockId: string): Promi
   await expectNothingFurther(run, testClockId);
 }
 
-/** Pays as a payer would, who knows only the URL and the text on the page. */
+/** Pays like a payer, with only the URL and the text of the page. */
 async function payOnHostedPage(run: YearRun, fwdUrl: string): Promise<void> {
   const { differences } = run;
   const page = await openPage(fwdUrl);
@@ -181,7 +181,7 @@ async function expectNothingFurther(run: YearRun, testClockId: string): Promise<
   }
 }
 
-/** The endpoint may also receive events of other subscriptions of the demo merchant. */
+/** The webhooks of this subscription. The endpoint may also get events of other subscriptions. */
 function webhooksOf({ receiver, subscriptionId }: YearRun): ReceivedWebhook[] {
   return receiver.received.filter(({ event }) => event['subscriptionId'] === subscriptionId);
 }
