@@ -32,7 +32,12 @@ runOnOwnStack('two-merchants', options, async (run) => {
   const server =
     options.temporal === 'dev' ? 'dev server with a state file' : 'cluster on Postgres';
   print();
-  print(styled('bold', `  ${options.small} due beside ${options.big} of another, ${server}`));
+  print(
+    styled(
+      'bold',
+      `  Small merchant: ${options.small} renewals, big merchant: ${options.big}, ${server}`,
+    ),
+  );
   printRunConditions(run.runConditions);
   printHeading('Settled in Postgres, s late', ['renewals', 'p50', 'p99', 'max']);
   printRow('small merchant, alone', p50p99(smallAlone));

@@ -50,7 +50,7 @@ export interface EndpointFigures {
   readonly create: Throughput;
   /** Number of pending deliveries at the start and at the end of the measurement. */
   readonly pending: { readonly first: number; readonly last: number };
-  /** Number of attempts recorded between start and end. */
+  /** Number of delivery attempts recorded during the measurement. */
   readonly attemptsRecorded: number;
   /**
    * Renewals that fall due 4 s after an event for the bad endpoint: their lateness in seconds, and the
@@ -66,10 +66,12 @@ const RENEWALS = 6;
 const DUE_AFTER_MS = 4_000;
 const RENEWED_WITHIN_MS = 180_000;
 const LOOK_MS = 250;
-/** Wait in ms after the last create request. After it, all first delivery attempts have failed or hang. */
+/** Wait in ms after the last create request. Then all first delivery attempts have failed or hang. */
 const REST_MS = 10_000;
 
-/** Measures one kind of bad endpoint on a separate stack, whose stop functions it adds to `closers`. */
+/**
+ * Measures one kind of bad endpoint on a separate stack. Adds the functions that stop the stack to `closers`.
+ */
 export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
@@ -156,7 +158,10 @@ async function deliveriesTo(
   return row ?? { pending: 0, attempts: 0 };
 }
 
-/** Pays each subscription, so that the bad endpoint gets an event. Then moves its next payment to 4 s later. */
+/**
+ * Creates and pays subscriptions, each of which causes an event for the bad endpoint. Then moves their next
+ * payments to 4 s later.
+ */
 async function measureRenewals(
   stack: MeasuredStack,
 ): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {

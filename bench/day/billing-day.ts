@@ -22,8 +22,8 @@ import type { WaveFigures, WaveSetting } from './wave.ts';
 export interface DayOptions {
   readonly subscriptions: number;
   /**
-   * Number of waves. Each wave is the next monthly payment of all subscriptions; edits move it to seconds
-   * after the last wave.
+   * Number of waves. In a wave the next monthly payments of all subscriptions fall due at one time. Edits
+   * move these payments to seconds after the wave before.
    */
   readonly months: number;
   readonly temporal: TemporalKind;
@@ -62,7 +62,7 @@ const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
 const QUIET_WITHIN_MS = 60_000;
 
-/** Runs a billing day on a separate stack, whose stop functions it adds to `closers`. */
+/** Runs a billing day on a separate stack. Adds the functions that stop the stack to `closers`. */
 export async function runBillingDay(
   options: DayOptions,
   { dataDir, closers, say }: OwnRun,

@@ -13,7 +13,9 @@ import type { ClientOf, MeasuredStack, ProcessName } from '../stack/measured-sta
 export interface Throughput {
   readonly perSecond: number;
   readonly latencyMs: Distribution;
-  /** Number of repeats with the same key, after an answer 409, 429 or 5xx, or no answer. */
+  /**
+   * Number of calls repeated under the same key after 409, 429, 5xx or no answer, or of pages loaded again.
+   */
   readonly repeats: number;
   /** Number of pages that a payer received with status 503. */
   readonly payersAnswered503: number;
@@ -30,7 +32,10 @@ export interface CreatedSubscription {
 export const LEFT_CHECKOUT_MS = 35_000;
 
 const EDIT_TRIES = 3;
-/** Factor on the expected time of the edits, which is computed from the rate of earlier calls. */
+/**
+ * The due time allows for this multiple of the expected time of the edits. The expected time follows from the
+ * rate of earlier calls.
+ */
 const EDIT_ALLOWANCE = 1.5;
 const IN_PARALLEL = 12;
 const STARTED_WITHIN_MS = 60_000;
@@ -124,6 +129,8 @@ export async function editAll(
 /**
  * Lets `edit` move `count` subscriptions to one due time. If the edits end less than `restMs` before the due
  * time, repeats all edits with a later due time.
+ *
+ * @throws Error after three tries.
  */
 export async function moveToOneInstant<Result>(
   { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },

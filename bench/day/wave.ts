@@ -22,7 +22,7 @@ export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 export interface RenewalCost {
   /** CPU ms of each process. Null where CPU time cannot be read. */
   readonly cpuMs: CpuParts | null;
-  /** Size of the workflow's history, averaged over a sample. */
+  /** Growth of the workflow's history, averaged over 20 workflows. */
   readonly history: HistorySize;
   /** Commits and statements, minus those of the idle stack in the same time. */
   readonly database: DatabaseWork;
@@ -37,10 +37,12 @@ export interface WaveFigures {
   readonly chargedTwice: number;
   readonly undeliveredEvents: number;
   readonly notAsleep: number;
-  /** Time until the last charge is settled, and N divided by it. */
+  /** Time until the last charge is settled, and the number of renewals divided by this time. */
   readonly settledSeconds: number;
   readonly chargesPerSecond: number;
-  /** Time until everything is settled, delivered and asleep, and N divided by it. */
+  /**
+   * Time until everything is settled, delivered and asleep, and the number of renewals divided by this time.
+   */
   readonly asleepSeconds: number;
   readonly asleepPerSecond: number;
   readonly lateness: {
@@ -80,7 +82,10 @@ const ASLEEP_WITHIN_MS = 60_000;
 const SAMPLE = 20;
 const CONCURRENT_READS = 8;
 
-/** Waits until the stack is idle after the edits, and reads every counter shortly before the due time. */
+/**
+ * Waits at most 3 s until the stack is idle after the edits. Reads the sizes of the histories, and Postgres'
+ * counters shortly before the due time.
+ */
 async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt: number) {
   await waitUntilQuiet(stack, idle.cpu, QUIET_WITHIN_MS);
   const histories = historiesOf(stack);
@@ -94,8 +99,8 @@ async function prepareWave({ stack, subscriptionIds, idle }: WaveSetting, dueAt:
 }
 
 /**
- * Measures the wave at `dueAt`, the next payment of every subscription. Calls `whileDue` when the wave
- * begins, and the function that `whileDue` returned when the wave ends.
+ * Measures the wave at `dueAt`, the next payment of every subscription. Calls `whileDue` 0.5 s before the
+ * wave. After the wave, calls the function that `whileDue` returned.
  */
 export async function measureWave(
   setting: WaveSetting,
@@ -130,8 +135,8 @@ export async function measureWave(
 }
 
 /**
- * Waits until all renewals are settled, delivered and asleep. At the time limit returns without an error; the
- * caller then counts the renewals that are not.
+ * Waits until all renewals are settled and their events are delivered. Returns without an error at the time
+ * limit; the caller counts the renewals that are not finished.
  */
 async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const { stack, receiver, subscriptionIds } = setting;
@@ -140,7 +145,7 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   const untilTrue = async (isOver: () => Promise<boolean>): Promise<void> => {
     while (Date.now() < giveUpAt && !(await isOver())) await sleep(LOOK_MS);
   };
-  // Polls the receiver first: unlike the database and Temporal, it is no part of the measured stack.
+  // Polls the receiver first, because polling the database would add to the measured load.
   await untilTrue(async () => {
     const selection = { path: WAVE_PATH, since: dueAt, eventType: CHARGED };
     return (await receiver.subscriptions(selection)) >= n;
@@ -204,7 +209,7 @@ function spread(renewals: readonly Renewal[], deliveries: Deliveries, dueAt: num
   };
 }
 
-/** Time of each workflow's last event, in epoch ms. Null for a workflow that is not asleep. */
+/** Time of each workflow's last event, in epoch ms. Null for a workflow that is not asleep after 60 s. */
 async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(number | null)[]> {
   const histories = historiesOf(stack);
   const giveUpAt = performance.now() + ASLEEP_WITHIN_MS;

@@ -11,7 +11,10 @@ import type { ChildProgram } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** The shapes of a baseline renewal, each with its workflow and the task queue of its last activity. */
+/**
+ * The shapes of a baseline renewal, named as their workflow types, each with the task queue of its last
+ * activity.
+ */
 const SHAPES = {
   twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
   oneLocalActivity: WORKFLOW_QUEUE,
@@ -35,7 +38,7 @@ const REST_MS = 3_000;
 /** Number of workflows that are started first, to measure how long a start takes. They never fall due. */
 const PROBES = 32;
 const NEVER_DUE_MS = 30 * 86_400_000;
-/** Factor on the expected time of the starts. */
+/** The due time allows for this multiple of the expected time of the starts. */
 const START_ALLOWANCE = 2;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
@@ -87,13 +90,13 @@ async function measureFloor(
   const dueAt = Math.round(Date.now() + REST_MS + (probeMs / PROBES) * count * START_ALLOWANCE);
   await startAll(ids, dueAt);
   const leftMs = dueAt - Date.now() - 500;
-  if (leftMs < 0) throw new Error(`${count} bare workflows could not be started in time`);
+  if (leftMs < 0) throw new Error(`${count} baseline workflows could not be started in time`);
   await sleep(leftMs);
 
   const roots = new Map([['worker', worker.pid] as const, ...serversOf(stack)]);
   const cpuBefore = readCpu(roots);
   await waitFor(
-    `${count} bare workflows (${shape}) to finish their renewal`,
+    `${count} baseline workflows (${shape}) to finish their renewal`,
     WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
     async () => {
       await sleep(100);

@@ -7,8 +7,8 @@ export type CpuTimes<Name extends string = string> = ReadonlyMap<Name, number>;
 const TICKS_PER_SECOND = 100;
 
 /**
- * CPU time of each process with its descendants, by its pid. Linux adds the time of an ended child to its
- * parent. Null without /proc.
+ * Reads the CPU time of each process of `roots` (name and pid) with its descendants. Linux adds the time of
+ * an ended child to its parent. Null without /proc.
  */
 export function readCpu<Name extends string>(
   roots: ReadonlyMap<Name, number>,

@@ -1,6 +1,6 @@
 /**
  * Runs `work` on every item, at most `width` at a time, starting in the order of the items. After the first
- * failure it starts no further item.
+ * failure, starts no further item, waits for the running ones and throws the failure.
  */
 export async function inParallel<Item, Result>(
   items: readonly Item[],

@@ -1,4 +1,7 @@
-/** The smallest value that at least `percent` of the values do not exceed. NaN without values. */
+/**
+ * The smallest value such that at least `percent` % of the values are less than or equal to it. NaN without
+ * values.
+ */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;

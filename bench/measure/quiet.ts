@@ -7,7 +7,7 @@ import { cpuBetween, readCpu } from './cpu.ts';
 export type CpuPercent = Record<ProcessName, number>;
 
 const LOOK_MS = 500;
-/** A stack counts as idle up to this much above its idle CPU use, in per cent of a core. */
+/** A stack counts as idle if its CPU use exceeds the idle use by at most this, in per cent of a core. */
 const ABOVE_IDLE_PERCENT = 20;
 
 /** CPU use of each process during `ms`. Null if CPU time cannot be read. */

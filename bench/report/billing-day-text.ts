@@ -56,7 +56,7 @@ function printSetUp({ setUp, waves }: DayFigures): void {
   row('hosted payments', setUp.pay);
   waves.forEach((wave, index) => row(`edits, before month ${index + 1}`, wave.edit));
   printNote(
-    'repeats: calls that got 409, 429, 5xx or no answer. 503: pages that payers got with this status.',
+    'repeats: calls repeated after 409, 429, 5xx or no answer, and pages loaded again. 503: pages with this status.',
   );
   const processes = [...PROCESSES, 'bench'] as const;
   const cost = (label: string, { cpuMsPerCall }: Throughput): void =>

@@ -32,7 +32,7 @@ export async function startChild(
     execArgv: ['--import', 'tsx'],
     stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
     serialization: 'advanced',
-    // In a separate process group, Ctrl-C reaches only this process. This process then stops the child.
+    // A separate process group: Ctrl-C reaches only this process, which stops the child.
     detached: true,
     env: childEnvironment({ PERENNIAL_EXIT_WITH_PARENT: '1' }),
   });

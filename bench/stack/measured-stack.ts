@@ -24,13 +24,13 @@ export type ProcessName = (typeof PROCESSES)[number];
 /** Makes an API client of one merchant. The client calls `onRepeat` for every repeated request. */
 export type ClientOf = (onRepeat?: (reason: string) => void) => MerchantClient;
 
-/** A separate complete system with access for measurements. */
+/** A separate system that runs all processes, with connections for measurements. */
 export interface MeasuredStack {
   readonly demo: DemoFile;
   readonly temporalKind: TemporalKind;
   /** Connection to the product's database. */
   readonly sql: postgres.Sql;
-  /** Connection to the server's administrative database, whose commits are not counted as the product's. */
+  /** Connection to the database `postgres`. Its commits do not count as the product's. */
   readonly statistics: postgres.Sql;
   /** True if Postgres counts statements (pg_stat_statements). */
   readonly countsStatements: boolean;
@@ -47,7 +47,9 @@ const MERCHANT_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 50_000;
 /** While the API is busy or unavailable, a request is repeated for this time in ms. */
 const RETRIES_WITHIN_MS = 120_000;
-/** The cluster's internal ports are above this port, and must not exceed 32,767. */
+/**
+ * Highest port of Temporal's frontend. A cluster's other ports are up to 2,008 higher; their limit is 32,767.
+ */
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**

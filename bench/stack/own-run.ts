@@ -55,7 +55,7 @@ export function runOnOwnStack(
   measure: (run: OwnRun) => Promise<{ figures: object; problems: readonly string[] }>,
 ): void {
   const main = async (dataDir: string, closers: Closer[]): Promise<number> => {
-    // Raises the limit of connections from this process to one server.
+    // Raises the limit of connections from this process to one server to 256.
     setGlobalDispatcher(new Agent({ connections: 256, pipelining: 1 }));
     const runConditions = readRunConditions();
     const coresBefore = coreTime();
@@ -114,7 +114,8 @@ export function runOnOwnStack(
 }
 
 /**
- * Calls all closers from first to last and empties the list. A closer may need what later closers close.
+ * Calls all closers from first to last and empties the list. A closer may use connections and servers that
+ * later closers close.
  *
  * @throws Error naming every closer that failed.
  */

@@ -9,9 +9,9 @@ import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-st
 import type { OwnRun } from '../stack/own-run.ts';
 
 export interface TwoMerchantsOptions {
-  /** Subscriptions of the small merchant. */
+  /** Number of subscriptions of the small merchant. */
   readonly small: number;
-  /** Subscriptions of the big merchant, due at the same instant. */
+  /** Number of subscriptions of the big merchant. */
   readonly big: number;
   readonly temporal: TemporalKind;
 }
@@ -34,7 +34,10 @@ interface Merchant {
 const QUIET_WITHIN_MS = 60_000;
 /** Minimum time in ms from the last edit to the due time. */
 const REST_BEFORE_MS = 15_000;
-/** Assumed rate of the edits, below that of any run so far. A slower run repeats them with a later due time. */
+/**
+ * Assumed number of edits a second, below that of any run so far. A slower run repeats the edits with a later
+ * due time.
+ */
 const EDITS_PER_SECOND = 45;
 const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
