@@ -66,7 +66,8 @@ export const unavailablePaymentMethods = z
   .array(z.string())
   .optional()
   .meta({
-    description: 'The wanted payment methods that are not available. Absent when all are.',
+    description:
+      'The requested payment methods that are not available. Absent when all are available.',
     ...EXTENSION,
   });
 
@@ -75,7 +76,9 @@ export const declineCode = z
   .enum(Object.keys(DECLINES))
   .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
 
-export const declineMessage = z.string().meta({ description: 'Human-readable reason.' });
+export const declineMessage = z
+  .string()
+  .meta({ description: 'Human-readable reason for the decline.' });
 
 /** A page of a list. Rule: D-§7. */
 export function page<Row extends z.ZodType>(of: Row) {
@@ -85,7 +88,7 @@ export function page<Row extends z.ZodType>(of: Row) {
       offset: z
         .string()
         .optional()
-        .meta({ description: 'Where the next page begins. Absent on the last page.' }),
+        .meta({ description: 'The `offset` of the next page. Absent on the last page.' }),
     }),
   });
 }

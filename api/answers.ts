@@ -3,7 +3,7 @@ import type { ErrorCode } from '../domain/errors.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import type { Context } from './context.ts';
 
-/** An HTTP answer with a body of type `Body`, in the form in which an Idempotency-Key stores it. */
+/** An HTTP answer with a body of type `Body`. An Idempotency-Key stores `status` and `text`. */
 export interface Answer<out Body = unknown> {
   readonly status: number;
   /** JSON text; empty for 204. */
@@ -29,7 +29,7 @@ export function errorAnswer(code: ErrorCode, description: string): Answer {
   };
 }
 
-/** Throws if the request was answered at its deadline. */
+/** Throws `service_unavailable` if the middleware `deadline` has already answered the request. */
 export function send(ctx: Context, answer: Answer): void {
   checkUnanswered();
   if (answer.isReplayed) ctx.set('Idempotent-Replayed', 'true');
@@ -39,16 +39,16 @@ export function send(ctx: Context, answer: Answer): void {
   ctx.body = answer.text;
 }
 
-/** The same error for an unknown record and for another merchant's record. Rule: D-21. */
+/** Returns the same error for an unknown record and for another merchant's record. Rule: D-21. */
 export function notFound(record: string): DomainError {
   return new DomainError('resource_not_found', `There is no such ${record}.`);
 }
 
 type WithoutNulls<T> = { [Name in keyof T]?: NonNullable<T[Name]> };
 
-/** The fields that have a value. An answer omits the others. Rule: D-10a. */
+/** Returns the fields that are not null. An answer omits null fields. Rule: D-10a. */
 export function withoutNulls<T extends object>(fields: T): WithoutNulls<T> {
-  // Only the fields of T that are not null are left, so the cast is safe.
+  // The cast is safe, because the filter leaves only fields of T that are not null.
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null),
   ) as WithoutNulls<T>;

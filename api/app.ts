@@ -41,14 +41,14 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   const { open, pages, merchants } = createRouters(deps, check);
   const routers = [open, pages, merchants];
   app
-    .use(unreadBody()) // around every middleware that answers
+    .use(unreadBody()) // wraps every middleware that answers
     .use(requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
-    .use(accessLog(deps.logger)) // around errorBoundary: logs also the status of error answers
+    .use(accessLog(deps.logger)) // wraps errorBoundary, to log also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
-    .use(errorBoundary(deps.logger)) // around every middleware that throws
-    .use(hostHeader()) // inside errorBoundary: throws bad_request
-    .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary: throws service_unavailable
-    .use(knownRoute(routers, check)); // an unknown path is 404 without credentials
+    .use(errorBoundary(deps.logger)) // wraps every middleware that throws
+    .use(hostHeader()) // inside errorBoundary, because it throws bad_request
+    .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
+    .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
   for (const router of routers) app.use(router.routes());
   return app;
 }
@@ -64,7 +64,7 @@ export function createRouters(
 
   const pages: ApiRouter = new Router({ sensitive: true });
   pages.use(pageErrors(deps)); // a payer gets errors as HTML pages
-  pages.use(refuseEmbedding(deps)); // before the look-up of a page: an unknown page counts
+  pages.use(refuseEmbedding(deps)); // before the look-up of a page, which counts unknown pages
   const limits = createPageLimits(); // one counter for each client address, shared by all pages
   checkoutRoutes(pages, deps, limits);
   paymentPageRoutes(pages, deps, limits);
@@ -73,8 +73,8 @@ export function createRouters(
   linkPageRoutes(pages, deps, limits);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
-  merchants.use(check); // before the body is read: only known callers may upload
-  merchants.use(rateLimit(deps)); // after authentication: counts only the merchant's own requests
+  merchants.use(check); // before the body is read, so that only known callers can upload
+  merchants.use(rateLimit(deps)); // after authentication, so that only the merchant's own requests count
   merchants.use(jsonBody(ROUTES));
   registerRoutes(merchants, deps, ROUTES, readLimit(deps));
 

@@ -10,7 +10,7 @@ import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.t
  *
  * @throws DomainError with the code and reason of a refusal; `payment_outcome_pending` if the command was
  * accepted and has no result yet; `service_unavailable` if it is unknown whether the command was executed.
- * After both a repeat returns the result. Rule: D-32.
+ * After `payment_outcome_pending` and `service_unavailable`, a repeat returns the result. Rule: D-32.
  */
 export async function executeCommand(
   workflows: SubscriptionWorkflows,

@@ -7,10 +7,10 @@ export interface Merchant {
   readonly mode: MerchantMode;
 }
 
-/** The values of one request that the middleware sets. */
+/** The values that the middleware sets for one request. */
 export interface RequestState {
   requestId: string;
-  /** Method and template of the matched route. Null until a route has matched. */
+  /** Method and path template of the matched route. Null until a route has matched. */
   route: string | null;
   /** Aborts 3 s before the middleware `deadline` answers 503. */
   late: AbortSignal;

@@ -14,8 +14,8 @@ export function currencies(): CurrencyTable {
 }
 
 /**
- * Returns the row of a currency if its limits differ from the checked-in table. The workflow of a subscription
- * knows only the checked-in table, so a command that sets an amount must bring such a row.
+ * Returns the currency's row if the row differs from the checked-in table; else undefined. A command that sets
+ * an amount must contain this row, because the subscription's workflow knows only the checked-in table.
  */
 export function changedCurrency(code: string): Currency | undefined {
   const row = currencyOf(code, table);

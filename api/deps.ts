@@ -29,7 +29,7 @@ export interface ApiDeps {
    */
   readonly trustedProxies?: number;
   readonly rateLimits: RateLimits;
-  /** Milliseconds until `late` aborts, and from then until the 503. Default: 32 s and 3 s. */
+  /** Milliseconds until the request's signal `late` aborts, then until the 503. Default: 32 s and 3 s. */
   readonly deadlineMs?: readonly [lateAfter: number, grace: number];
   /** How long `POST /test-clock/advance` waits for the clock's subscriptions. Default: 25 s. */
   readonly clockWaitMs?: number;
@@ -39,7 +39,7 @@ export interface ApiDeps {
   readonly credentialPepper: string;
   /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
-  /** Makes the sandbox gateway decline later charges. Throws `service_unavailable` if it does not answer. */
+  /** Makes the sandbox gateway decline later charges. Throws `service_unavailable` without its answer. */
   readonly declineNext: (order: ForcedDeclines) => Promise<void>;
   /** Test card numbers that hosted pages show in test mode. */
   readonly testCards: readonly PublishedTestCard[];

@@ -3,7 +3,7 @@ import { BILLING_HORIZON_AT, isInstant } from '../domain/calendar.ts';
 import { DomainError } from '../domain/errors.ts';
 import { isStorable } from '../domain/storable-text.ts';
 
-/** One problem of a request. `field` is the path of the field. */
+/** One problem of a request. `field` is the path of the invalid field, for example `metadata.order`. */
 export interface Problem {
   readonly field: string;
   readonly message: string;
@@ -50,7 +50,10 @@ export function readFields<S extends Shape>(
   return fields as Fields<S>;
 }
 
-/** The body without the optional fields that are empty strings: they count as absent. Rule: D-10. */
+/**
+ * Returns the body without the optional fields that are empty strings, because these count as absent. The
+ * fields named in `kept` stay. Rule: D-10.
+ */
 export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
   if (!isPlainObject(body)) return body;
   const isAbsent = ([name, value]: [string, unknown]): boolean =>
@@ -58,14 +61,14 @@ export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[
   return Object.fromEntries(Object.entries(body).filter((entry) => !isAbsent(entry)));
 }
 
-/** The shape has no field of an inherited name such as `toString`. */
+/** Uses `hasOwn`, because a field of the body may have an inherited name such as `toString`. */
 function isOptional(shape: Shape, name: string): boolean {
   return Object.hasOwn(shape, name) && shape[name]?.safeParse(undefined).success === true;
 }
 
 /**
- * The paths of fields in a body that the shape does not have, in the order of the body:
- * `customerDetails.title`. `fields` is what {@link readFields} read from this body. Rule: D-10.
+ * Returns the paths of the body's fields that the shape does not have, in the order of the body. An example is
+ * `customerDetails.title`. `fields` is the result of {@link readFields} for this body. Rule: D-10.
  */
 export function ignoredFields(
   shape: Shape,
@@ -78,7 +81,7 @@ export function ignoredFields(
   );
 }
 
-/** A field that the schema does not know is missing in the parsed object. */
+/** A member counts as ignored if the parsed object does not have it. */
 function ignoredIn(path: string, given: unknown, read: unknown): string[] {
   if (!isPlainObject(given) || !isPlainObject(read)) return [];
   return Object.entries(given).flatMap(([name, member]) =>
@@ -102,7 +105,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Invalid fields. Unlike other refusals, this error is not stored under an Idempotency-Key. Rule: D-17. */
+/** Refuses invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. Rule: D-17. */
 export class FieldsError extends DomainError {}
 
 export function problemsError(problems: readonly Problem[]): FieldsError {
@@ -131,7 +134,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   boolean: 'must be true or false',
 };
 
-/** Returns the message after the field's name (`amount: is required`), unless the schema has its own. */
+/** Returns a message without the field's name, such as `is required`. A schema's own message replaces it. */
 function describeIssue(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined || issue.input === null) return 'is required';
   if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
@@ -164,7 +167,7 @@ export function idText() {
   return text(ID_MAX);
 }
 
-/** JSON Schema of an instant in the OpenAPI document. Zod derives none from a custom type. */
+/** JSON Schema of an instant in the OpenAPI document. Zod derives no JSON Schema from a custom type. */
 const INSTANT_META = {
   type: 'integer',
   format: 'int64',
@@ -209,7 +212,8 @@ export function httpUrl() {
 }
 
 function isHttpUrl(value: string): boolean {
-  // The URL parser silently drops spaces, line breaks and extra slashes, and reads \ as /.
+  // The patterns refuse text that the URL parser would silently change: it drops spaces, line breaks and extra
+  // slashes, and reads \ as /.
   return (
     /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
     isStorable(value) &&

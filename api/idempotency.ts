@@ -21,7 +21,7 @@ import { toDomainError } from './middleware/errors.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
-/** A call of a route that accepts an Idempotency-Key. */
+/** A call that may have an Idempotency-Key. */
 export interface KeyedCall {
   /** Null if the request has no key. */
   readonly keyUse: KeyUse | null;
@@ -70,12 +70,12 @@ export async function inTransaction<Body>(
 
 /** One execution of a command. */
 export interface Execution {
-  /** The same for every call with the same Idempotency-Key. */
+  /** Every call with the same Idempotency-Key has the same command id. */
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Aborts 3 s before the request's deadline. Work without an outcome must then be voided, because a caller
+   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because a caller
    * without a key cannot repeat the command to learn the outcome. Null for a call with a key.
    */
   readonly giveUp: AbortSignal | null;
@@ -83,17 +83,17 @@ export interface Execution {
 
 /** The answer of work that waits for a workflow. */
 export type OutcomeAnswer<Body> = Answer<Body> & {
-  /** False: the answer may still change, and is not stored. Default: true. */
+  /** False if the answer may still change. Such an answer is not stored. Default: true. */
   readonly isDefinite?: boolean;
-  /** A charge was declined. The answer is stored for 24 h, and the key may then be used anew. */
+  /** True if a charge was declined. The answer is stored for 24 h; then the key may be used again. */
   readonly isDeclined?: boolean;
 };
 
 /**
- * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer under
- * the key. Stores neither an answer with `isDefinite: false` nor an error after which a repeat may succeed
- * (503, a pending payment). In these cases releases the key, so that a repeat continues with the same command
- * id. Rule: D-17.
+ * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer or the
+ * definite refusal under the key. An answer with `isDefinite: false` and any other error, such as 503 or a
+ * pending payment, are not stored. After these the key is released, and a repeat continues with the same
+ * command id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,
@@ -110,7 +110,7 @@ export async function withOutcome<Body>(
   try {
     const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
-    // Also behind a 503, so that a repeat with the key gets this answer.
+    // Runs also after the request was answered 503, so that a repeat with the key gets this answer.
     await outsideRequest(async () => {
       if (answer.isDefinite === false) return releaseKey(db, use, claim.owner, now());
       const expiresAt = answer.isDeclined ? now() + DECLINED_KEY_LIFETIME_MS : undefined;
@@ -133,7 +133,7 @@ function claimFor({ now, random }: Deps, db: Db, use: KeyUse): Promise<Claim> {
   return claimKey(db, use, newId('cmd', now(), random), now());
 }
 
-/** Stores a definite refusal. Claims the key again, because the rollback also removed the claim. */
+/** Stores a definite refusal. Claims the key again, because the rollback removed the first claim. */
 async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Outcome<never>> {
   const answer = definiteRefusal(error);
   if (!answer) throw error;
@@ -165,8 +165,8 @@ function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
 }
 
 /**
- * Returns the answer to store for a refusal. Null for invalid fields, which are never stored, and for an
- * error after which a repeat may succeed.
+ * Returns the answer to store for a definite refusal: status 400, and a repeat cannot succeed. Returns null for
+ * any other error, and for invalid fields, which are never stored.
  */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;
@@ -176,7 +176,7 @@ function definiteRefusal(thrown: unknown): Answer | null {
   return isDefinite ? errorAnswer(code, message) : null;
 }
 
-/** Rule: IF-4, IF-8. */
+/** Rules: IF-4, IF-8. */
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
 /**
@@ -198,7 +198,7 @@ export function keyUseOf(ctx: Context): KeyUse | null {
   return { merchantId: callerOf(ctx).id, route, key, fingerprint };
 }
 
-/** Deepest nesting of a body. No valid request is nested deeper; more could exhaust the stack. */
+/** Maximum nesting depth of a body. A deeper body could exhaust the stack, and is never valid. */
 const DEPTH_MAX = 64;
 
 /** Returns JSON with sorted keys, so that the order of keys does not change the fingerprint. */

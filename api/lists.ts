@@ -68,7 +68,7 @@ export async function answerPage<Row extends Listed, Presented>(
   present: (row: Row) => Presented,
 ) {
   const { limit = LIMIT_DEFAULT, offset, startTime, endTime } = query;
-  // The extra record shows whether there is another page.
+  // One record more than the limit shows whether there is another page.
   const rows = await read({
     merchantId: merchant.id,
     limit: limit + 1,
@@ -88,7 +88,7 @@ function offsetOf({ createdAt, id }: Listed): string {
   return Buffer.from(`${createdAt} ${id}`, 'latin1').toString('base64url');
 }
 
-/** Decodes an offset. Null for text that `offsetOf` did not write. */
+/** Decodes an offset. Returns null for text that `offsetOf` did not write. */
 function positionOf(prefix: IdPrefix, offset: string): ListPosition | null {
   const [, instant, id] =
     /^(\d{1,15}) (\w+)$/.exec(Buffer.from(offset, 'base64url').toString('latin1')) ?? [];

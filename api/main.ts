@@ -26,9 +26,9 @@ import { createApiServer } from './server.ts';
 const POOL_SIZE = 20;
 /** Time limit in ms for a client to send a request. */
 const RECEIVE_WITHIN_MS = 15_000;
-/** Idle timeout of a connection, in ms. Longer than that of load balancers, which so close first. */
+/** Idle timeout of a connection, in ms. A load balancer's timeout (often 60 s) must expire first. */
 const KEEP_ALIVE_MS = 65_000;
-/** Time limit in ms for the drain. Longer than a request may take (35 s). */
+/** Time limit in ms for open requests at a shutdown. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
 
 const config = loadApiConfig();

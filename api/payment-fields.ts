@@ -13,7 +13,7 @@ const STORE_FRONT_ID_MAX = 255;
 /** Longest list of payment methods in a request. The limit keeps an error answer short. */
 const PAYMENT_METHODS_MAX = 20;
 
-/** Checks only the form. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */
+/** Accepts every integer. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */
 export const amount = z
   .custom<number>(Number.isSafeInteger, {
     error: ({ input }) =>
@@ -52,7 +52,7 @@ export const description = text(DESCRIPTION_MAX);
 /** The merchant's own id of a shop. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
-/** The names of payment methods that the payer may use. An unknown name is unavailable. Rule: D-43. */
+/** Names of payment methods that the payer may use. An unknown name counts as unavailable. Rule: D-43. */
 export const paymentMethods = z
   .array(
     z.string().regex(/^[A-Z_]{1,40}$/, { error: 'must be upper-case letters and underscores' }),
@@ -65,7 +65,7 @@ export const phoneNumberRequired = z
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
 
-/** Returns the problems of amounts outside the bounds of the currency. Keys: field names. Rule: D-03. */
+/** Returns the problems of amounts outside the currency's bounds. `amounts` is by field name. Rule: D-03. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

@@ -22,7 +22,7 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
 /** The fields of a route that declares no query or no body. */
 type NoFields = Readonly<Record<string, z.ZodNever>>;
 
-/** One valid request of a merchant. */
+/** One request of a merchant, after its validation. */
 export interface Call<
   Path extends string = string,
   Query extends Shape = Shape,
@@ -35,8 +35,8 @@ export interface Call<
 }
 
 /**
- * Everything about one endpoint. The compiler checks that `handle` answers with the input type of
- * `answer.schema`, and that the examples are of that type.
+ * The declaration of one endpoint. The compiler checks that `handle` answers with the input type of
+ * `answer.schema`, and that the examples have that type.
  */
 interface Declaration<
   Path extends string,
@@ -48,15 +48,15 @@ interface Declaration<
   readonly params?: Readonly<Record<ParamOf<Path>, ParamNote>>;
   readonly query?: Query;
   readonly body?: RequestBody<Body> & {
-    /** Optional fields in which an empty string is invalid. In all others it counts as absent. */
+    /** Optional fields that refuse an empty string. In other optional fields it counts as absent. */
     readonly refusesEmpty?: readonly (keyof Body & string)[];
-    /** Problems of several fields together. Gets the fields that are valid by themselves. */
+    /** Checks several fields together. Gets only the fields that are valid by themselves. */
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];
   };
   readonly answer: OperationAnswer<Schema> | 'no content';
   /** Refuses live credentials with `operation_not_allowed`, before anything else is checked. */
   readonly isTestOnly?: true;
-  /** Counts the reads of each subscription separately. Rule: D-22. */
+  /** Limits how often each subscription is read. Rule: D-22. */
   readonly isReadLimited?: true;
   readonly handle: (
     call: Call<NoInfer<Path>, Query, Body>,
@@ -64,7 +64,7 @@ interface Declaration<
   ) => Promise<Answer<z.input<Schema>>>;
 }
 
-/** A declared endpoint: it describes itself in the OpenAPI document, and it serves requests. */
+/** A declared endpoint, with its description for the OpenAPI document and its request handler. */
 export interface Route extends Operation {
   readonly isReadLimited?: true;
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
@@ -123,11 +123,11 @@ function readQuery<Query extends Shape>(shape: Query, sent: Context['query']): F
   );
 }
 
-/** Longest name of a field or a parameter in an answer, in characters. */
+/** Answers cut longer names of fields and parameters to this number of characters. */
 const SHOWN_NAME_MAX = 64;
 const IGNORED_NAMES_MAX = 20;
 
-/** Names the fields of the body that were ignored, in the header `Ignored-Fields`. Rule: D-10. */
+/** Lists the ignored fields of the body in the header `Ignored-Fields`. Rule: D-10. */
 function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): void {
   const ignored = ignoredFields(shape, ctx.state.body, fields).slice(0, IGNORED_NAMES_MAX);
   if (ignored.length === 0) return;
@@ -138,7 +138,7 @@ function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): v
   ctx.set('Ignored-Fields', names.join(', '));
 }
 
-/** Registers routes. `readLimit` applies to routes with `isReadLimited`. */
+/** Registers the routes. `readLimit` runs before the handler of each route with `isReadLimited`. */
 export function registerRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

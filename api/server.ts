@@ -10,9 +10,9 @@ import type { ApiDeps } from './deps.ts';
 
 export interface ApiServer extends Server {
   /**
-   * Stops accepting connections. Every request that has begun gets its whole answer, and its connection
-   * closes after that. An idle connection closes within 2 s. A request that arrives on an idle connection
-   * before that is served. Resolves when all connections are closed. Has no time limit of its own.
+   * Stops accepting connections. Every request that has begun gets its whole answer; then its connection
+   * closes. An idle connection closes within 2 s; until then, requests that arrive on it are served. Resolves
+   * when all connections are closed. Has no time limit of its own.
    */
   drain(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export function createApiServer(
   const connections: Connections = new Map();
   let isDraining = false;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    // No answer follows the last one, so a client could not learn the outcome of this request.
+    // No answer can follow one with `Connection: close`, so a client could not learn this request's outcome.
     if (connections.get(request.socket)?.getHeader('Connection') === 'close') return;
     connections.set(request.socket, response);
     if (isDraining) makeLast(response);
@@ -67,7 +67,7 @@ export function createApiServer(
   return Object.assign(server, { drain });
 }
 
-/** Closes the connection after this answer, and tells the client so. */
+/** Makes the connection close after this answer. */
 function makeLast(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
@@ -82,8 +82,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
         if (answer === null || answer.writableFinished) socket.destroy();
       }
     }, IDLE_CHECK_MS);
-    // Not `http.Server.close`: it closes connections at once on which a request may be arriving, and it
-    // waits for connections that never send a request.
+    // `http.Server.close` would close at once even connections on which a request is arriving. It would also
+    // wait for connections that never send a request.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);

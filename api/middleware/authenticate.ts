@@ -5,7 +5,7 @@ import type { Credential } from '../../db/repositories/merchants/credentials.ts'
 import { DomainError } from '../../domain/errors.ts';
 import type { Context, Merchant } from '../context.ts';
 
-/** How long, in ms, a credential is cached and so stays valid after its revocation. Rule: D-20. */
+/** How long a credential is cached, in ms. A revoked credential stays valid for this time. Rule: D-20. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES_MAX = 10_000;
 const HEADER_LENGTH_MAX = 700;
@@ -19,7 +19,7 @@ export interface AuthenticationDeps {
   readonly now: () => number;
 }
 
-/** Checks HTTP Basic with a key id and its secret. Every failure is the same 401. Rules: IF-5, D-20. */
+/** Checks HTTP Basic with a key id and its secret. Every failure gets the same 401. Rules: IF-5, D-20. */
 export function authenticate(deps: AuthenticationDeps) {
   const check = createCredentialCheck(deps);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -2,16 +2,19 @@ import { DomainError } from '../../domain/errors.ts';
 import { insideRequest } from '../../runtime/request-scope.ts';
 import type { Context } from '../context.ts';
 
-/** When `late` aborts, in ms. Longer than the wait for an outcome: 5 s for Temporal to accept, then 25 s. */
+/**
+ * Time in ms after which `late` aborts. Longer than the wait for an outcome: up to 5 s until Temporal accepts
+ * a call, then up to 25 s for its result.
+ */
 const LATE_AFTER_MS = 32_000;
-/** Grace period to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
+/** Grace period in ms to void the order and answer. 32 s + 3 s is less than a key's lease (45 s). */
 const GRACE_MS = 3_000;
 
 /**
  * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
- * call of Temporal, and an open transaction is rolled back. A repeat with the same key continues from what is committed.
- * `ctx.state.late` aborts 3 s before the 503: then an order without a key must be voided, because its caller
- * cannot repeat it. Rules: D-17, D-§8.
+ * call of Temporal, and an open transaction is rolled back. A repeat with the same key continues from the
+ * committed rows. `ctx.state.late` aborts 3 s before the 503. An order without a key must then be voided,
+ * because its caller cannot repeat it. Rules: D-17, D-§8.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -22,7 +25,7 @@ export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = 
     const over = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
         late.abort();
-        // The timer starts here, so that a process that was frozen still grants the whole grace period.
+        // The second timer starts here, so that a suspended process still grants the whole grace period.
         timer = setTimeout(() => {
           answered.abort();
           reject(new DomainError('service_unavailable'));

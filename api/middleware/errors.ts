@@ -5,8 +5,8 @@ import type { Context } from '../context.ts';
 
 /**
  * Turns an error into an answer. A {@link DomainError} is answered with its code and message. Any other error
- * is logged with the request's id, and answered 503 if the database is unreachable, else 500 without
- * details. Rules: IF-7, D-§8.
+ * is logged with the request's id. It is answered 503 if it has one of the {@link UNAVAILABLE_CODES}, else 500
+ * without details. Rules: IF-7, D-§8.
  */
 export function errorBoundary(logger: Logger) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -24,9 +24,9 @@ export function errorBoundary(logger: Logger) {
   };
 }
 
-/** Returns the error to answer with. Its cause is `thrown` if `thrown` is unexpected. */
+/** Returns the error to answer with. It has `thrown` as its cause if `thrown` contains no DomainError. */
 export function toDomainError(thrown: unknown): DomainError {
-  // Drizzle wraps each error of a statement, also a refusal to send it.
+  // Drizzle wraps every error of a statement, also the DomainError that `checkUnanswered` throws before it.
   for (let error = thrown; error instanceof Error; error = error.cause) {
     if (error instanceof DomainError) return error;
   }

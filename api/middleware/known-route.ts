@@ -7,9 +7,9 @@ type Authentication = (ctx: Context, next: () => Promise<unknown>) => Promise<vo
 const PATH_SHOWN_MAX = 200;
 
 /**
- * Refuses a request that no route serves: an unknown path with 404; a known path with an unknown method with
- * 405 and `Allow`. If the request has credentials, they are judged first. A literal route takes precedence
- * over a route with parameters, so `create` in `/customer/create` is never read as an id. Rules: D-20a, D-21.
+ * Refuses a request that no route serves: 404 for an unknown path, 405 with `Allow` for an unknown method of a
+ * known path. If the request has credentials, they are checked first. A literal route takes precedence over a
+ * route with parameters, so `create` in `/customer/create` is never read as an id. Rules: D-20a, D-21.
  */
 export function knownRoute(routers: readonly Router<RequestState>[], check: Authentication) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -19,7 +19,7 @@ export function knownRoute(routers: readonly Router<RequestState>[], check: Auth
     const literal = serving.filter((layer) => layer.paramNames.length === 0);
     const routes = literal.length > 0 ? literal : serving;
     const route = routes.find((layer) => layer.methods.includes(ctx.method));
-    // Wrong credentials are 401 on every path. A payer with a mistyped address has no credentials.
+    // Wrong credentials get 401 on every path. A payer who mistypes a URL sends no credentials and gets 404.
     if (route === undefined && ctx.get('Authorization') !== '')
       await check(ctx, async () => undefined);
     if (routes.length === 0) {

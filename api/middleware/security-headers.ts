@@ -8,7 +8,7 @@ const HEADERS: Readonly<Record<string, string>> = {
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'X-Frame-Options': 'DENY',
   'X-Content-Type-Options': 'nosniff',
-  // The URL of a hosted page contains a bearer token.
+  // The URL of a hosted page contains a bearer token, which must not reach other sites.
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex, nofollow',

@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Context } from '../context.ts';
 
-/** How much of a body is read and discarded. */
+/** How much of a body is read and discarded, and for how long. */
 interface DiscardLimits {
   readonly bytes: number;
   readonly ms: number;
 }
 
-/** Before the answer. Enough for the rest of most refused bodies, so that their connections are kept. */
+/** Limits before the answer. Most refused bodies end within them, so that their connections are kept. */
 const BEFORE_ANSWER: DiscardLimits = { bytes: 256 * 1_024, ms: 500 };
-/** After an answer that closes the connection. */
+/** Limits after an answer that closes the connection. */
 const AFTER_ANSWER: DiscardLimits = { bytes: 32 * 1_048_576, ms: 3_000 };
 
 /**
  * Discards a body that was not read to its end, because the next request on the connection would wait behind
  * it. If the body does not end within 256 kB and 500 ms, the answer closes the connection. Then up to 32 MB
- * are discarded for up to 3 s: closing the socket before would reset the connection, and a client that is
- * still sending could lose the answer. Rule: D-10.
+ * are discarded for up to 3 s. If the socket closed earlier, the connection would be reset, and a client that
+ * is still sending could lose the answer. Rule: D-10.
  */
 export function unreadBody() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
@@ -34,7 +34,7 @@ async function hasEnded(request: IncomingMessage): Promise<boolean> {
   return discardBody(request, BEFORE_ANSWER);
 }
 
-/** Node calls `destroySoon` after the last answer of a connection. */
+/** Discards the body before the socket closes. Node calls `destroySoon` after a connection's last answer. */
 function closeAfterBody(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {
@@ -45,7 +45,7 @@ function closeAfterBody(request: IncomingMessage): void {
 
 /** Returns whether the body ended within the limits. Does not throw, also if the connection is lost. */
 function discardBody(request: IncomingMessage, limits: DiscardLimits): Promise<boolean> {
-  // A refused body is paused. A paused body blocks its connection, also if it has arrived completely.
+  // A refused body is paused. A paused body blocks its connection, even if it has arrived completely.
   request.resume();
   if (request.complete || request.destroyed) return Promise.resolve(request.complete);
   return new Promise((resolve) => {
