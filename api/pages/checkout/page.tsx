@@ -20,7 +20,7 @@ import type { Sale } from '../shared/views.tsx';
 import { dateText, offerOf } from './offer.ts';
 import { stageOf } from './stage.ts';
 
-/** The page of a checkout in its present stage. `nowAt` is business time. */
+/** Returns the page of a checkout in its present stage. `nowAt` is the result of `businessNow`. */
 export function checkoutPage(
   deps: PageDeps,
   token: string,

@@ -14,7 +14,7 @@ export function businessNow(checkout: Checkout, realNowAt: number): number {
   return checkout.clockReachedAt ?? realNowAt;
 }
 
-/** `nowAt` is business time. Rule: D-§4. */
+/** `nowAt` is the result of {@link businessNow}. Rule: D-§4. */
 export function stageOf({ state, tries }: Checkout, nowAt: number): CheckoutStage {
   if (state.status === 'CREATED') {
     if (state.openAttempt !== null) return 'processing';
@@ -22,16 +22,16 @@ export function stageOf({ state, tries }: Checkout, nowAt: number): CheckoutStag
     return tries >= CARD_TRIES_MAX ? 'locked' : 'open';
   }
   if (state.status === 'ENDED') {
-    // The subscription was cancelled during a payment. The payment may still succeed.
+    // The subscription was cancelled during a payment, which may still succeed.
     if (state.openAttempt !== null) return 'processing';
     if (state.endReason === 'checkout_expired') return 'expired';
-    // Without an anchor no cycle was paid and no trial began.
+    // `anchorAt` is null until a cycle is paid or a trial begins.
     if (state.anchorAt === null) return 'cancelled';
   }
   return 'done';
 }
 
-/** The event that reports the first opening of the page. Rule: D-51. */
+/** Returns the event that reports the first opening of the page. Rule: D-51. */
 export function openedEvent({ state }: Checkout, nowAt: number): EventDraft {
   return state.owed === null
     ? { ...subscriptionEvent('subscription.checkout_opened', state, nowAt), actor: 'payer' }

@@ -6,13 +6,13 @@ import type { ApiDeps } from '../../deps.ts';
 import { payerOf } from '../../payer.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 
-/** How long, in ms, an unpaid checkout holds its use of a link. Then it expires. Rule: D-37. */
+/** Maximum lifetime, in ms, of an unpaid checkout that takes a use of a link. Rule: D-37. */
 const USE_HELD_MS = 3_600_000;
 
 /**
  * Counts a use of the link and creates a subscription from the link's template, in one transaction. `given`:
- * the details that the payer typed. After `taken` and `repeated` the checkout of the payer's token exists; a
- * repeat with the same token changes nothing. Rule: D-37.
+ * the details that the payer typed. If the result is `taken` or `repeated`, a checkout with the payer's token
+ * exists. A repeat with the same token changes nothing. Rule: D-37.
  */
 export async function beginCheckout(
   deps: ApiDeps,

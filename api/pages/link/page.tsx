@@ -12,7 +12,7 @@ import type { DetailsField, Sale } from '../shared/views.tsx';
 
 type Deps = Pick<ApiDeps, 'sessionKey' | 'testCards'>;
 
-/** The offer, and a form for the payer's missing details. Rules: IF-2.8, D-37. */
+/** Returns the page with the offer and a form for the payer's missing details. Rules: IF-2.8, D-37. */
 export function linkPage(
   deps: Deps,
   link: Link,
@@ -41,7 +41,7 @@ export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** One page for unknown, expired and used-up links, so that the answer reveals no valid codes. Rule: D-37. */
+/** The same page for unknown, expired and used-up links, so that it reveals no valid codes. Rule: D-37. */
 export function gonePage(): Page {
   return notice(410, 'This link cannot be used', [
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',
@@ -49,7 +49,7 @@ export function gonePage(): Page {
   ]);
 }
 
-/** The page for an address that has begun too many uses of the link. Rule: D-37. */
+/** The page for a client address that has taken too many uses of the link. Rule: D-37. */
 export function busyPage(): Page {
   return notice(429, 'This link was begun too often from your network', [
     'Nothing was charged. Open the link again in ten minutes, or from another network.',

@@ -56,7 +56,7 @@ export function linkPageRoutes(
     sendPage(deps, ctx, linkPage(deps, link, visit, new Map(), nowAt));
   });
 
-  /** The payer's form. A repeat with the same visit redirects to the same checkout. */
+  /** Receives the payer's form. A repeat with the same visit redirects to the same checkout. */
   router.post('/l/:code', async (ctx) => {
     const form = await readForm(ctx);
     const link = await openLink(deps, limits, ctx);

@@ -26,7 +26,7 @@ export function isVisit(value: string | null): value is string {
   return value !== null && VISIT.test(value);
 }
 
-/** Returns the token of the visit's checkout, which only the session key can compute. */
+/** Returns the token of the visit's checkout. It cannot be computed without the session key. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
   const digest = hmac(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);

@@ -9,9 +9,9 @@ import type { DetailsField, Sale } from './views.tsx';
 
 export type PageDeps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'testCards' | 'tokeniserUrl'>;
 
-/** Interval between two reloads while an outcome is unknown. */
+/** Seconds between two reloads while an outcome is unknown. */
 const PROCESSING_REFRESH_S = 3;
-/** How long the result is shown before the browser opens the merchant's URL. */
+/** Seconds for which the result is shown before the browser opens the merchant's URL. */
 const RESULT_REFRESH_S = 5;
 
 /** Shown for every declined card. The text never depends on the decline code. */
@@ -59,7 +59,7 @@ export function detailsFields(names: readonly DetailName[], typed: TypedDetails)
   });
 }
 
-/** Returns a page with the details form. `home`: its path. `typed`: empty on the first visit. Rule: D-11. */
+/** Returns the page with the details form. `home`: its path. `typed`: empty on the first visit. Rule: D-11. */
 export function askDetails(
   deps: PageDeps,
   page: {
@@ -146,8 +146,9 @@ export function unknownPage(name: string): Page {
 }
 
 /**
- * The page for a return from the tokeniser without the proof of the browser's own card form: the browser keeps
- * no cookies, or a foreign page sent it here. Only the page's button submits the card. `url`: the return URL.
+ * The page for a return from the tokeniser without the proof that this browser was shown the card form. Either
+ * the browser keeps no cookies, or a foreign page sent it here. The card is submitted only when the payer
+ * presses the page's button. `url`: the return URL.
  */
 export function confirmReturnPage(
   deps: Pick<PageDeps, 'sessionKey'>,

@@ -24,12 +24,12 @@ export type CardOutcome =
   /** The database has the outcome, which the page shows. */
   | { kind: 'decided' }
   | { kind: 'declined'; errorCode: string }
-  /** Not decided yet. A reload of the same URL returns the outcome later. */
+  /** The outcome is unknown. A later reload of the same URL shows it. */
   | { kind: 'pending' };
 
 /** One kind of hosted page with a card form. `Subject`: the page's payment, subscription or setup session. */
 export interface CardPages<Subject extends SessionRef> {
-  /** The path of the page of a token. */
+  /** Returns the path of the page with this token. */
   pathOf(token: string): string;
   /** The page for an unknown token. */
   readonly unknown: Page;
@@ -179,9 +179,9 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Submits the card. A repeat counts no second try. `shown`: the page can show the outcome, or that the session
- * has no tries left. `pending`: the outcome is unknown. `foreign`: nothing was done, because a foreign page may
- * have sent the browser here. Rule: D-§4.
+ * Submits the card. A repeat does not count as a second try. `shown`: the page shows the outcome, or that the
+ * session has no tries left. `pending`: the outcome is unknown. `foreign`: nothing was done, because a foreign
+ * page may have sent the browser here. Rule: D-§4.
  */
 async function takeCard<Subject extends SessionRef>(
   { db, now }: ApiDeps,

@@ -4,7 +4,7 @@ import { EMAIL_PATTERN } from '../../customer-details.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 
-/** The typed value of each field, and its problem or null. */
+/** By field name: the typed value, and the problem with it or null. */
 export type TypedDetails = ReadonlyMap<string, { value: string; problem: string | null }>;
 
 /** The known details of a payer, and whether the merchant requires a phone number. */
@@ -48,7 +48,7 @@ export function missingDetails(payer: Payer): DetailName[] {
   return wanted.filter((name) => !known[name]);
 }
 
-/** The details of the payment take precedence over those of the customer. */
+/** Returns the known details. The merchant's request takes precedence over the customer's record. */
 export function knownDetails({ customerDetails, savedDetails }: Payer): CustomerDetails {
   return {
     name: customerDetails.name || savedDetails?.name,

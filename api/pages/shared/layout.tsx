@@ -6,7 +6,7 @@ export interface PageFrame {
   readonly title: string;
   /** The nonce of this answer's Content-Security-Policy. */
   readonly nonce: string;
-  /** The browser opens `url` after this time. */
+  /** The browser opens `url` after `seconds`. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
   readonly children: ComponentChildren;
 }

@@ -5,7 +5,7 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** Most cards per session, refused cards included. */
+/** Maximum number of cards per session, declined cards included. */
 export const CARD_TRIES_MAX = 5;
 
 /** Declined cards per client address and hour, counted over all pages. */
@@ -55,7 +55,7 @@ async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<voi
   });
 }
 
-/** Returns a hash of the client's address, to be stored. Without the session key it names no address. */
+/** Returns an HMAC of the client's address for storage. Without the session key it reveals no address. */
 export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Context): Buffer {
   return createHmac('sha256', sessionKey)
     .update(`address:${addressOf(ctx)}`)

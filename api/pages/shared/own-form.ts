@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from '../../context.ts';
 import { readText } from '../../middleware/json-body.ts';
 
-/** Longest form. A details form has a few hundred bytes. */
+/** Maximum size of a form. A details form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
 /** Returns the fields of the form in the request's body. Throws `bad_request` if it exceeds 8 kB. */
@@ -17,8 +17,8 @@ export function formToken(sessionKey: string, sessionId: string): string {
 
 /**
  * True if our own page sent the form: the token matches, and no header names another site. Because of
- * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. Then
- * `Sec-Fetch-Site` decides, which all of these browsers send.
+ * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. These browsers all send
+ * `Sec-Fetch-Site`, which then decides.
  */
 export function isOwnForm(
   ctx: Context,

@@ -4,9 +4,9 @@ import type { Context } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**
- * The proof that a return from the tokeniser follows from a card form that this browser was shown. The form's
- * return URL has a `state`: an HMAC of the page and of a random id that only this browser's cookie has. A
- * foreign page that sends the browser to the return URL knows neither.
+ * Proves that a request to the return URL comes from a card form that this browser was shown. The form's return
+ * URL contains a `state`: an HMAC of the page's path and of the random id in this browser's cookie. A foreign
+ * page does not know the id, so it cannot send the browser to a return URL with a valid `state`.
  */
 
 const COOKIE = 'payer';
@@ -14,7 +14,7 @@ const BROWSER = /^[0-9A-Za-z]{22}$/;
 
 type Deps = Pick<ApiDeps, 'publicUrl' | 'random' | 'sessionKey'>;
 
-/** Returns the browser's id from the cookie of the page at the path `home`. Without one, sets the cookie. */
+/** Returns the browser's id from the cookie of the page at `home`. Sets the cookie if it is missing. */
 export function browserOf({ publicUrl, random }: Deps, ctx: Context, home: string): string {
   const known = ctx.cookies.get(COOKIE) ?? '';
   if (BROWSER.test(known)) return known;

@@ -58,7 +58,7 @@ export function seeOther(ctx: Context, location: string): void {
 
 /**
  * Refuses a request that another site's page embeds, for example as an image, before the request can count
- * towards a limit of the payer's address. A browser names such requests by its `Sec-Fetch-` headers.
+ * towards a limit of the payer's address. Browsers mark such requests with `Sec-Fetch-` headers.
  */
 export function refuseEmbedding(deps: Deps) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -24,7 +24,7 @@ export async function submitCard(
       : { kind: 'decided' };
   } catch (error) {
     if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;
-    // After any other refusal the page shows the subscription's status.
+    // `payment_outcome_pending`: the outcome is unknown. Any other refusal: the page shows the status.
     return { kind: error.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

@@ -31,7 +31,7 @@ export interface CardForm {
   readonly session: string;
   readonly returnUrl: string;
   readonly payerName: string;
-  /** Text above the form about the last card. Null when no card was declined. */
+  /** Text above the form about the last card; null without such a text. */
   readonly alert: string | null;
 }
 

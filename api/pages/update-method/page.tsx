@@ -47,7 +47,7 @@ export function updatePage(
     case 'saved':
       return notice(200, 'Your card was replaced', [
         `${newCardText(update)} Nothing was charged for the change.`,
-        // An attempt with the old card is in flight, or the next attempt has a later date.
+        // The payment is still owed: the old card is being charged, or the next attempt has a later date.
         ...(isDunned(update.state)
           ? [`The payment of ${owedText(update)} that is due is tried with it next.`]
           : []),
@@ -79,7 +79,7 @@ function closedText({ state, merchantName }: MethodUpdate): { title: string; tex
   };
 }
 
-/** The page after the last try. Before that, the same text is an alert above the form. */
+/** The page after the last allowed card. After an earlier card, `keptText` is an alert above the form. */
 function keptPage(update: MethodUpdate): Page {
   return notice(403, 'Your new card was saved', [
     keptText(update),
@@ -117,7 +117,7 @@ function saleOf({ testCards }: PageDeps, update: MethodUpdate, nowAt: number): S
 
 /**
  * Returns the present card, and the amount that a new card is charged today. After 15 automatic attempts in
- * 30 days that is nothing. Rules: D-33, D-30.
+ * 30 days nothing is charged today. Rules: D-33, D-30.
  */
 function offerOf(update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
