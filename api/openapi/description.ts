@@ -8,22 +8,22 @@ export function describeApi(testCards: readonly PublishedTestCard[]): string {
 }
 
 const ESSENTIALS = `
-Payments and subscription billing. An item marked \`x-extension\` is an addition to version 1.0.0 of
-the interface. Extensions never change the answers of the other items.
+Payments and subscription billing. An operation, field, header or event marked \`x-extension\` is an addition
+to version 1.0.0 of the interface. Additions never change the meaning of unmarked parts.
 
 ## Authentication
 
 HTTP Basic on every call. The user is the key id (\`mk_test_…\` or \`mk_live_…\`). The password is the
-secret (\`sk_test_…\` or \`sk_live_…\`). Test records and live records are separate. A record of another
-merchant is answered exactly like a record that does not exist: 400 \`resource_not_found\`.
+secret (\`sk_test_…\` or \`sk_live_…\`). Test records and live records are separate. A request for a record
+of another merchant gets the same answer as for a record that does not exist: 400 \`resource_not_found\`.
 
 ## Requests
 
 Send JSON in UTF-8 with \`Content-Type: application/json\`, at most 64 kB. Fields that are not in this
-document are ignored, and the header \`Ignored-Fields\` of the answer names them. An unknown parameter of the
-query is refused. An optional field may be null or an empty string, which mean absent. An invalid request is answered
-400 \`bad_request\`, and the description names every invalid field. An unknown path is answered 404
-\`route_not_found\`. A known path with another method is answered 405 \`method_not_allowed\`.
+document are ignored, and the answer's header \`Ignored-Fields\` names them. An unknown query parameter is
+refused. An optional field that is null or an empty string counts as absent. An invalid request is answered
+400 \`bad_request\`, and \`errorDescription\` names every invalid field. An unknown path is answered 404
+\`route_not_found\`. A known path with an unknown method is answered 405 \`method_not_allowed\`.
 
 Each merchant may send 100 requests a second, unless another limit is configured. A request beyond the
 limit is answered 429 \`rate_limit_exceeded\` with \`Retry-After\`. One subscription can be read 10 times
@@ -32,8 +32,8 @@ a second. Do not poll: subscribe to events.
 ## Idempotency
 
 Send your own \`Idempotency-Key\` with every POST. Repeat the request with the same key until you have
-an answer: the request is executed once. A key is valid for one route. Its answer is stored for 45 days, or
-for 24 hours when it says that a charge was declined.
+an answer: the request is executed once. A key is valid for one route. Its answer is stored for 45 days; the
+answer of a declined charge is stored for 24 hours.
 A replayed answer has the same bytes and the header \`Idempotent-Replayed: true\`. The same key with
 another body is answered 422 \`idempotency_key_reused\`. While the first call runs, a repeat is answered
 409 \`idempotency_key_in_use\`. A 5xx, a 429, a status of PENDING and \`payment_outcome_pending\` are not
@@ -44,7 +44,7 @@ stored: repeat the request with the same key to get the final answer.
 Amounts are integers in the smallest unit of the currency: 1999 is 19.99 USD, and 1,999 JPY. The
 currencies and their smallest and largest amounts are listed below. Dates in requests and in events are
 epoch milliseconds. Fields of format \`date-time\` are ISO 8601 in UTC. Every billing date is counted
-from the first one: 31 January, 28 February, 31 March.
+from the first billing date: 31 January, 28 February, 31 March.
 
 ## A subscription
 

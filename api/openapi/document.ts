@@ -16,8 +16,8 @@ export interface DocumentSettings {
 }
 
 /**
- * Returns the OpenAPI 3.1 document. The schemas that validate requests also describe them. The version is
- * the interface's, not the program's. Rules: IF-9, D-§7.
+ * Returns the OpenAPI 3.1 document. The schemas that validate requests also describe them. `info.version` is
+ * the version of the interface, not of the program. Rules: IF-9, D-§7.
  */
 export function createDocument(
   operations: readonly Operation[],
@@ -118,8 +118,8 @@ const IF_NONE_MATCH: JsonSchema = {
 function keyParameter(listed: Operation['idempotencyKey']): JsonSchema[] {
   if (listed === undefined) return [];
   const reference = { $ref: '#/components/parameters/IdempotencyKey' };
-  // OpenAPI ignores `x-extension` next to a `$ref`. So where the header is an extension, the parameter is
-  // written out.
+  // OpenAPI ignores `x-extension` next to a `$ref`. If the header is an extension, the operation therefore
+  // contains the whole parameter.
   return [listed === 'listed' ? reference : { ...IDEMPOTENCY_KEY, 'x-extension': true }];
 }
 

@@ -5,7 +5,7 @@ import type { Operation } from './operation.ts';
 
 /** Error codes of every route with authentication. Rules: D-10, D-20, D-22, D-§8. */
 const COMMON_CODES: readonly ErrorCode[] = [
-  'bad_request', // an unknown query parameter
+  'bad_request', // for example for an unknown query parameter
   'unauthorized',
   'rate_limit_exceeded',
   'internal_server_error',
@@ -42,7 +42,7 @@ export function errorCodesOf(operation: Operation): ErrorCode[] {
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
 }
 
-/** The error answers of an operation, by status. Each lists its possible codes. */
+/** Returns the error answers of an operation, by status. Each answer lists its possible codes. */
 export function errorResponses(operation: Operation): Record<string, JsonSchema> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorCodesOf(operation)) {
@@ -105,7 +105,7 @@ export const HEADERS = {
     schema: { type: 'string', const: 'true' },
   },
   'Ignored-Fields': {
-    description: 'The fields of the body that are not in this document, with commas between them.',
+    description: 'The fields of the body that are not in this document, separated by commas.',
     schema: { type: 'string' },
   },
   'Retry-After': {

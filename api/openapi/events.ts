@@ -20,11 +20,11 @@ import {
   paymentMethodKind,
   url,
 } from '../answer-fields.ts';
-// A body of each type, as a receiver got it: `test/integration/event-examples.test.ts` compares them.
+// One body of each event type. `test/integration/event-examples.test.ts` compares them with received bodies.
 import EXAMPLES from './event-examples.json' with { type: 'json' };
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
-/** When each type is sent. Rules: D-50, D-51. */
+/** When an event of each type is sent. Rules: D-50, D-51. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   'intent.checkout_opened': 'The page of a payment intent was opened for the first time.',
   'intent.created': 'A payment intent was created.',
@@ -55,21 +55,21 @@ const LISTED: ReadonlySet<EventType> = new Set([
 const head = {
   eventId: id('evt', 'event; also the header `webhook-id`'),
   eventTime: epochMs(
-    'When the event happened. For a subscription on a test clock: the time of that clock.',
+    'When the event happened. For a subscription on a test clock: the time of the clock.',
   ),
   sequence: z
     .int()
     .min(1)
     .meta({
       description:
-        'Number of the event, from 1. Counted over all event types of a subscription, or of an intent or ' +
-        'setup session without a subscription.',
+        'Number of the event, from 1, counted over all event types of one subscription. An intent or a ' +
+        'setup session without a subscription has a count of its own.',
     }),
 };
 
 const updateLink = url(
-  'Page where the payer replaces the payment method, for 30 days. Only in events about a declined cycle, ' +
-    'while the subscription is TRIALING, ACTIVE or UNPAID.',
+  'Page where the payer replaces the payment method. The link works for 30 days. Only in events about a ' +
+    'declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.',
 )
   .optional()
   .meta(EXTENSION);
@@ -100,10 +100,14 @@ const IntentEvent = z.object({
   customerDetails,
   errorCode: declineCode.nullable(),
   errorMessage: declineMessage.nullable(),
-  cycleNumber: count('Number of the declined cycle. Only in intent.failed of a dunning.')
+  cycleNumber: count(
+    'Number of the declined cycle. Only in intent.failed of a cycle after the checkout.',
+  )
     .optional()
     .meta(EXTENSION),
-  nextRetryAt: epochMs('The next automatic retry, or null. Only in intent.failed of a dunning.')
+  nextRetryAt: epochMs(
+    'Time of the next automatic retry; null without one. Only in intent.failed of a cycle after the checkout.',
+  )
     .nullable()
     .optional()
     .meta(EXTENSION),
@@ -131,8 +135,8 @@ const SubscriptionEvent = z.object({
   intentId: id('in', 'payment intent of the cycle').nullable(),
   cycleNumber: count('Number of the cycle, from 1.').nullable(),
   remainingCycleCount: count('Number of cycles that are not paid yet.'),
-  nextPaymentDate: epochMs('As in the read operation.').nullable().meta(EXTENSION),
-  currentPeriodEnd: epochMs('As in the read operation.').nullable().meta(EXTENSION),
+  nextPaymentDate: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
+  currentPeriodEnd: epochMs('As in the answer of getSubscription.').nullable().meta(EXTENSION),
   endReason: z
     .enum(END_REASONS)
     .optional()
@@ -142,8 +146,8 @@ const SubscriptionEvent = z.object({
     .optional()
     .meta({
       description:
-        'Who caused the change. `operator`: a person of the service. `schedule`: a date came. `retry_plan`: ' +
-        'an automatic retry. Absent in events of earlier releases.',
+        'Who caused the change. `operator`: an operator of the service. `schedule`: a due date was reached. ' +
+        '`retry_plan`: an automatic retry. Absent in events of earlier releases.',
       ...EXTENSION,
     }),
   errorCode: declineCode
@@ -155,7 +159,8 @@ const SubscriptionEvent = z.object({
       ...EXTENSION,
     }),
   nextRetryAt: epochMs(
-    'The next automatic retry, or null. Only in subscription.unpaid and subscription.retries_exhausted.',
+    'Time of the next automatic retry; null without one. Only in subscription.unpaid and ' +
+      'subscription.retries_exhausted.',
   )
     .nullable()
     .optional()
@@ -175,7 +180,7 @@ const SetupMethodEvent = z.object({
   metadata: pairs.meta(EXTENSION),
 });
 
-/** The body of an event, by the first part of its type. */
+/** The schema of an event's body, by the first part of the event's type. */
 const EVENT_BODIES = {
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
@@ -222,7 +227,7 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
       },
     },
     responses: {
-      '2XX': { description: 'Received. After any other status the event is sent again.' },
+      '2XX': { description: 'Received. After any status but 2XX and 410 the event is sent again.' },
       '410': {
         description: 'The endpoint wants no more events. The configuration is deactivated.',
       },

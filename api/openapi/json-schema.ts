@@ -7,15 +7,15 @@ export interface JsonSchema {
 }
 
 /**
- * Converts zod types to JSON Schemas of what a client sends: an optional field may be null, and a value has
- * its type before zod transforms it. A schema with an `id` becomes a component of that name.
+ * Converts zod types to JSON Schemas of their input: an optional field may be null, and a value has its type
+ * before zod transforms it. A schema with an `id` becomes a component of that name.
  */
 export class SchemaBook {
   readonly components: Record<string, JsonSchema> = {};
 
   /** Returns the schema, with references into {@link components}. */
   of(type: z.ZodType): JsonSchema {
-    // Zod makes a reference of a type with an id inside an array, but not of a type at the top level.
+    // Zod writes a `$ref` to a type with an id only if the type is inside another type, such as this array.
     const { items, $defs = {} } = forOpenApi(
       z.toJSONSchema(z.array(type), { io: 'input', unrepresentable: 'any' }),
     ) as { items: JsonSchema; $defs?: Record<string, JsonSchema> };
@@ -32,7 +32,7 @@ export class SchemaBook {
   }
 }
 
-/** Points references to the components. Drops bounds that only mean "a safe integer". */
+/** Changes references to point to the components. Drops bounds that only mean "a safe integer". */
 function forOpenApi(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forOpenApi);
   if (typeof value !== 'object' || value === null) return value;

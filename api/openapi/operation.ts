@@ -9,8 +9,8 @@ export const TAGS = {
   Payments: 'Payment intents outside a billing cycle, and refunds.',
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
-  'Test clocks': 'Advance the time of test subscriptions: a year in seconds.',
-  'Test helpers': 'Steer the sandbox gateway.',
+  'Test clocks': 'Clocks that advance the time of test subscriptions: a year in seconds.',
+  'Test helpers': 'Control of the sandbox gateway.',
   Document: 'This document.',
 } as const;
 
@@ -41,8 +41,8 @@ export interface Operation {
   /** Not part of interface 1.0.0. Rule: D-§7. */
   readonly isExtension?: true;
   /**
-   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the header works although it
-   * is not listed. Rules: IF-4, D-17.
+   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but the
+   * interface does not list it. Rules: IF-4, D-17.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
   /** True if the route needs no credentials. */

@@ -119,7 +119,7 @@ const PaymentMethodToken = z
     ...cardFields,
     customerId: id('cus', 'customer'),
     status: z.enum(['LIVE', 'DELETED']),
-    createdAt: epochMs('When it was saved.'),
+    createdAt: epochMs('When the payment method was saved.'),
   })
   .meta({ id: 'PaymentMethodToken', ...EXTENSION });
 
@@ -174,10 +174,10 @@ export const getPaymentMethodTokens = route({
   },
 });
 
-/** More subscriptions than one customer has. */
+/** Maximum number of subscriptions in the answer. A customer is expected to have fewer. */
 const STATE_SUBSCRIPTIONS_MAX = 100;
 
-/** What a merchant reads to decide about a customer's access. Rule: D-§7. */
+/** Shows a merchant until when a customer has paid. Rule: D-§7. */
 export const getCustomerState = route({
   operationId: 'getCustomerState',
   method: 'get',
@@ -199,11 +199,13 @@ export const getCustomerState = route({
           z.object({
             subscriptionId: id('sub', 'subscription'),
             status: z.enum(SUBSCRIPTION_STATUSES),
-            currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable(),
+            currentPeriodEnd: epochMs(
+              'End of the period that the payer has paid for. Null before the first payment.',
+            ).nullable(),
             cancelAt: epochMs(
-              'When it ends, because it was cancelled at the end of its period. Absent: it was not.',
+              'When the subscription ends after a cancellation at the end of its period. Absent without one.',
             ).optional(),
-            nextPaymentDate: epochMs('As in the read operation of the subscription.').nullable(),
+            nextPaymentDate: epochMs('As in the answer of getSubscription.').nullable(),
           }),
         )
         .meta({ description: 'Newest first.' }),

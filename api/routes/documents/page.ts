@@ -17,7 +17,7 @@ export const DOCS_PAGE = `<!doctype html>
 </html>
 `;
 
-/** `validatorUrl: null`: the page sends the document to no external validator. */
+/** Because of `validatorUrl: null`, the page sends the document to no external validator. */
 export const DOCS_SCRIPT = `SwaggerUIBundle({
   url: '/openapi.json',
   domNode: document.getElementById('ui'),
@@ -30,7 +30,7 @@ export const DOCS_SCRIPT = `SwaggerUIBundle({
 });
 `;
 
-/** Loads only from this server. Swagger UI sets inline styles and has its icons in data URLs. */
+/** The page loads only from this server. Swagger UI sets inline styles and has its icons in data URLs. */
 export const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -29,7 +29,7 @@ export const readDocument: Operation = {
 
 const require = createRequire(import.meta.url);
 
-/** Files that the page loads. This server serves them from its npm packages. */
+/** Files that the documentation page loads. This server serves them from its npm packages. */
 const ASSETS = {
   'swagger-ui.css': { type: 'text/css', file: require.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
@@ -39,15 +39,15 @@ const ASSETS = {
 };
 
 /**
- * The OpenAPI document and a page that shows it, both without credentials. The page loads nothing from other
- * servers. Rule: D-§7.
+ * Registers the OpenAPI document and a page that shows it, both without credentials. The page loads nothing
+ * from other servers. Rule: D-§7.
  */
 export function documentRoutes(
   router: Router<RequestState>,
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
   operations: readonly Operation[],
 ): void {
-  // Built at the first request, because most processes that load this file never get one.
+  // Built at the first request, because most processes that load this file never get such a request.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });

@@ -20,7 +20,7 @@ import {
 /** Rule: D-37. */
 const CODE_LENGTH = 12;
 
-/** More uses than any link needs. */
+/** No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
 /** Rules: IF-4.4, D-14. */
@@ -28,7 +28,7 @@ const fields = {
   ...termsFields,
   callbackUrl: optional(httpUrl()).describe(
     'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
-      'Without it the payer stays on our result page.',
+      'Without a URL the payer stays on the result page.',
   ),
   metadata: z
     .unknown()
@@ -54,9 +54,9 @@ export const generateLink = route({
   tag: 'Links',
   summary: 'Generate a link to subscribe',
   description:
-    'A payer who submits the first step of the linked page takes one use of the link and gets a ' +
-    'subscription on these terms. Opening the link takes no use. The use is free again when the ' +
-    'checkout ends unpaid; it expires after an hour. One address begins at most 5 uses in 10 minutes.',
+    'A payer who submits the first form of the linked page takes one use of the link and gets a ' +
+    'subscription on these terms. Opening the link takes no use. An unpaid checkout expires after an hour, ' +
+    'and its use can then be taken again. One IP address can take at most 5 uses in 10 minutes.',
   idempotencyKey: 'listed',
   body: {
     fields,

@@ -1,7 +1,7 @@
 import { DomainError } from '../../../domain/errors.ts';
 import { outsideRequest } from '../../../runtime/request-scope.ts';
 
-/** Time limit in ms to void an order. Less than the 3 s until the caller gets 503. */
+/** Time limit in ms to void an order. Less than the 3 s between `giveUp` and the 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
 
 /** An order that moves money. */
@@ -15,12 +15,12 @@ interface Order<Outcome> {
 /**
  * Starts the workflow of an order and waits for the outcome. `giveUp` is null for a call with an
  * Idempotency-Key, which the caller can repeat. Without a key the caller can only send a new request, which
- * must not charge or refund a second time. So the order is voided if its workflow could not be started or if
- * `giveUp` aborts before the outcome is known. Returns `pending` if the order could not be voided within 2 s.
- * Rules: D-17, D-40.
+ * must not charge or refund a second time. The order is therefore voided if its workflow could not be started,
+ * or if `giveUp` aborts before the outcome is known. Returns `pending` if the order could not be voided within
+ * 2 s. Rules: D-17, D-40.
  *
- * @throws the error of `give` with a key, for a refusal, and if the order was voided; `service_unavailable`
- * if the order was voided at `giveUp`.
+ * @throws the error of `give` if the call has a key, if the error is a refusal, or if the order was voided;
+ * `service_unavailable` if the order was voided at `giveUp`.
  */
 export async function handOver<Outcome>(
   { give, withdraw }: Order<Outcome>,
@@ -37,7 +37,8 @@ export async function handOver<Outcome>(
 }
 
 async function tryWithdraw(withdraw: () => Promise<boolean>, withinMs: number): Promise<boolean> {
-  // Also behind a 503: an order without a key that stays could be executed after the caller's next try.
+  // Runs also after the request was answered 503. An order that is not voided could be executed in addition to
+  // the caller's next request.
   const signal = AbortSignal.timeout(withinMs);
   return unlessAborted(signal, () => outsideRequest(withdraw)).catch(() => false);
 }

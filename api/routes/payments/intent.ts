@@ -27,7 +27,8 @@ import { customerDetails } from '../../customer-details.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   description:
-    'PENDING: not decided within 25 seconds. Repeat the call with its key, or wait for the event.',
+    'PENDING: the outcome is not known yet. A call waits 25 seconds for it. Repeat the call with the same ' +
+    'Idempotency-Key, or wait for the event.',
 });
 
 const AttemptAnswer = z
@@ -55,7 +56,7 @@ const intentFields = {
   createdAt: dateTime('When the intent was created.'),
   status: z.enum(INTENT_STATUSES).meta({
     description:
-      'PENDING: an attempt is undecided. FAILED may become SUCCESS by a later attempt. CANCELLED and ' +
+      'PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED and ' +
       'REFUNDED are final.',
   }),
   succeededAt: epochMs('When the intent was paid.').optional(),
@@ -84,7 +85,7 @@ export const CreatedIntent = z
   })
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
-/** Returns the answer's fields, without those that have no value. Rules: D-§7, D-10a. */
+/** Returns the fields of the answer. Fields without a value are omitted. Rules: D-§7, D-10a. */
 export function presentIntent({ intent, method, order, attempts }: IntentRecord, nowAt: number) {
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {

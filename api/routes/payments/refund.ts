@@ -18,7 +18,7 @@ import { route } from '../../route.ts';
 import { handOver } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';
 
-/** Checks only the form. `insertRefund` checks the amount against the remaining amount of the intent. */
+/** Accepts every positive integer. `insertRefund` checks it against the intent's remaining amount. */
 const refundAmount = z
   .custom<number | string>(
     (value) =>
@@ -33,7 +33,7 @@ const refundAmount = z
 const fields = {
   xIntentId: idText().describe('Id of the paid intent.'),
   amount: optional(refundAmount).describe(
-    'In the smallest currency unit. Default: all that is not refunded yet.',
+    'In the smallest currency unit. Default: the whole amount that is not refunded yet.',
   ),
 };
 

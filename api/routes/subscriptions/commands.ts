@@ -40,16 +40,16 @@ export const cancelSubscription = route({
   summary: 'Cancel a subscription',
   description:
     'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
-    'made. The outcome of a charge that was already sent is still recorded, and its events are sent. With ' +
-    '`atPeriodEnd: true`, allowed in TRIALING and ACTIVE, nothing is charged any more, and the subscription ' +
-    'ends at `currentPeriodEnd`, or with its trial. Until then it can be resumed.',
+    'made. The outcome of a charge that was already sent is still recorded, and its events are sent. ' +
+    '`atPeriodEnd: true` is allowed in TRIALING and ACTIVE: nothing is charged any more, and the ' +
+    'subscription ends at `currentPeriodEnd` or at the end of its trial. Until then it can be resumed.',
   idempotencyKey: 'listed',
   body: {
     fields: {
       subscriptionId,
       atPeriodEnd: optional(z.boolean())
         .meta(EXTENSION)
-        .describe('Whether the subscription ends with the period that is paid. Default: false.'),
+        .describe('Whether the subscription ends at the end of the paid period. Default: false.'),
     },
     examples: [
       ...subscriptionIdBody.examples,
@@ -60,7 +60,7 @@ export const cancelSubscription = route({
     ],
   },
   answer: {
-    description: 'The subscription is ENDED, or ends at the `cancelAt` of its read answer.',
+    description: 'The subscription is ENDED. With `atPeriodEnd: true` it ends at its `cancelAt`.',
     ...done,
   },
   refusals,
@@ -81,12 +81,12 @@ export const resumeSubscription = route({
   tag: 'Subscriptions',
   summary: 'Withdraw a cancellation at the end of the period',
   description:
-    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing goes on as if it had not ' +
-    'been cancelled.',
+    'Allowed in TRIALING and ACTIVE until the `cancelAt` of the subscription. Billing continues as if the ' +
+    'subscription had not been cancelled.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: subscriptionIdBody,
-  answer: { description: 'The subscription does not end with its period.', ...done },
+  answer: { description: 'The cancellation was withdrawn.', ...done },
   refusals,
   handle: (call, deps) =>
     withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
@@ -101,15 +101,15 @@ export const pauseSubscription = route({
   summary: 'Pause a subscription',
   description:
     'Allowed in TRIALING, ACTIVE and UNPAID. Nothing is charged until the subscription is unpaused. With ' +
-    '`resumeAt` the pause ends at that instant, as an unpause with that date.',
+    '`resumeAt` it is unpaused at that instant.',
   isExtension: true,
   idempotencyKey: 'honoured',
   body: {
     fields: {
       subscriptionId,
       resumeAt: optional(instant).describe(
-        'Epoch milliseconds in the future. The pause ends then, and one charge is made. Without it, only an ' +
-          'unpause ends the pause.',
+        'Epoch milliseconds in the future. At this instant the pause ends and one charge is made. Without ' +
+          'this field, only a call of unpause ends the pause.',
       ),
     },
     examples: [
@@ -130,7 +130,7 @@ export const pauseSubscription = route({
     })),
 });
 
-/** The workflow checks that the date is after the subscription's own time. Rules: IF-4.8, D-§4, D-16. */
+/** The workflow checks that the date is in the future, by the test clock if any. Rules: IF-4.8, D-§4, D-16. */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',
   method: 'post',
@@ -172,8 +172,8 @@ export const retrySubscription = route({
   tag: 'Subscriptions',
   summary: 'Retry a failed payment now',
   description:
-    'Allowed in UNPAID, at most once in 4 hours. An earlier retry is answered `bad_request`, and the ' +
-    'description names the earliest time of the next retry. A declined payment is answered 200 with ' +
+    'Allowed in UNPAID, at most once in 4 hours. An earlier retry is answered `bad_request`, and ' +
+    '`errorDescription` names the earliest time of the next retry. A declined payment is answered 200 with ' +
     '`success: false`.',
   idempotencyKey: 'listed',
   body: subscriptionIdBody,
@@ -182,7 +182,7 @@ export const retrySubscription = route({
     schema: z.object({
       success: z.boolean().meta({ description: 'Whether the payment succeeded.' }),
       minManualRetryDate: dateTime(
-        'Earliest time of the next manual retry. Null once ENDED.',
+        'Earliest time of the next manual retry. Null if the subscription is ENDED.',
       ).nullable(),
       status: z.enum(['ACTIVE', 'UNPAID', 'ENDED']).meta({
         description:

@@ -81,7 +81,7 @@ export const createSubscription = route({
     description: 'The subscription was created, with status CREATED.',
     schema: z.object({
       subscriptionId: id('sub', 'subscription'),
-      createdAt: dateTime('When it was created.'),
+      createdAt: dateTime('When the subscription was created.'),
       fwdUrl: url('Where to send the payer to pay.'),
     }),
     examples: [
@@ -129,7 +129,7 @@ export const createSubscription = route({
   },
 });
 
-/** Returns real time or the test clock's time. Locks the clock's row until the transaction ends. */
+/** Returns real time, or the test clock's time. Locks a clock's row until the transaction ends. */
 async function creationTime(
   tx: Db,
   { now }: ApiDeps,

@@ -11,7 +11,7 @@ import { withCommand } from './commands.ts';
 import { cycleCount, interval, intervalCount } from './fields.ts';
 import { SUBSCRIPTION_ID } from './subscription.ts';
 
-/** The fields of a request to edit. */
+/** The fields of the edit request. */
 export const editFields = {
   subscriptionId: idText().describe('Id of the subscription.'),
   newAmount: optional(amount).describe(
@@ -21,10 +21,10 @@ export const editFields = {
     'Total number of billing cycles. Must exceed the number of charged cycles.',
   ),
   newNextPaymentDate: optional(instant).describe(
-    'Epoch milliseconds in the future. The next due date; later due dates are counted from it. In ' +
-      'TRIALING: the end of the trial. In UNPAID: replaces the rest of the retry plan; refused after a ' +
-      'decline that stops the retries. Refused if it is too early for the limit of 15 automatic attempts ' +
-      'on one billing cycle in 30 days.',
+    'The next due date, in epoch milliseconds in the future. Later due dates are counted from it. In ' +
+      'TRIALING it is the end of the trial. In UNPAID it replaces the rest of the retry plan; it is refused ' +
+      'after a decline that stops the retries. A date is also refused if it is too early for the limit of 15 ' +
+      'automatic attempts on one billing cycle in 30 days.',
   ),
   interval: optional(interval).describe('Unit of the time between two billings.'),
   intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),
@@ -43,8 +43,8 @@ export const editSubscription = route({
   tag: 'Subscriptions',
   summary: 'Edit a subscription',
   description:
-    'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Takes effect at once. A payment that was already ' +
-    'requested keeps its amount. To change the interval, send `interval`, `intervalCount` and ' +
+    'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Takes effect at once. A payment intent that already ' +
+    'exists keeps its amount. To change the interval, send `interval`, `intervalCount` and ' +
     '`newNextPaymentDate` together.',
   idempotencyKey: 'listed',
   body: {

@@ -25,15 +25,15 @@ const NAME_MAX = 255;
 
 export const interval = z.enum(INTERVAL_UNITS);
 
-/** The maximum of DAY. `boundsProblems` checks the lower maximums of the other units. Rule: D-06. */
+/** Has the maximum of DAY. `boundsProblems` checks the lower maximums of the other units. Rule: D-06. */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
 /** Rule: D-06. */
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
 /**
- * The fields of a request for a subscription. A link has the same, except `callbackUrl` and `metadata`.
- * Rules: IF-4.3, IF-4.4.
+ * The fields of a request for a subscription. A link has the same fields, but its `callbackUrl` is optional and
+ * its `metadata` is refused. Rules: IF-4.3, IF-4.4.
  */
 export const termsFields = {
   amount: amount.describe(
@@ -83,7 +83,7 @@ export const termsFields = {
 type SharedFields = Omit<Fields<typeof termsFields>, 'callbackUrl' | 'metadata'>;
 type Given = Partial<SharedFields>;
 
-/** Problems of the terms that do not depend on when the subscription begins. */
+/** Returns the problems of the terms that do not depend on when the subscription begins. */
 export function termsFieldsProblems(fields: Given): Problem[] {
   const { amount: recurring, upfrontAmount, currency: code } = fields;
   return [
@@ -124,7 +124,7 @@ function trialRuleProblems(fields: Given): Problem[] {
   return problems;
 }
 
-/** Problems of the dates of a subscription that begins at `startAt`. Rule: D-06. */
+/** Returns the problems of the dates of a subscription that begins at `startAt`. Rule: D-06. */
 export function datedProblems(fields: Given, startAt: number): Problem[] {
   const { trialPeriodInterval, trialPeriodCount } = fields;
   if (
@@ -144,7 +144,7 @@ export function datedProblems(fields: Given, startAt: number): Problem[] {
   return termsProblems(terms, startAt);
 }
 
-/** Splits a valid request into the terms and the order data, which is only stored and returned. */
+/** Splits a valid request into the terms, the customer id, and the data that is only stored and returned. */
 export function termsAndOrder<Body extends SharedFields>(body: Body) {
   const {
     amount: amountMinor,

@@ -75,7 +75,7 @@ export const chargeSubscriptionOnce = route({
     }),
 });
 
-/** Writes the intent, and locks the subscription's row until the transaction ends. Throws a refusal. */
+/** Writes the intent. Locks the subscription's row until the transaction ends. Throws a DomainError. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

@@ -29,8 +29,8 @@ export const getSubscription = route({
   tag: 'Subscriptions',
   summary: 'Read a subscription',
   description:
-    'Do not poll: events report every change. One subscription can be read 10 times a second, its next ' +
-    'charges and its timeline included.',
+    'Do not poll: events report every change. One subscription can be read 10 times a second. Reads of its ' +
+    'next charges and its timeline count too.',
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
   answer: {
@@ -154,13 +154,17 @@ export const getTimeline = route({
       data: z
         .array(
           z.object({
-            date: epochMs('When it happened.'),
+            date: epochMs('When the change happened.'),
             what: z.string(),
             why: z.string(),
-            actor: z.enum(ACTORS).nullable().meta({
-              description:
-                'Who caused it. `operator`: a person of the service. Null in entries of earlier releases.',
-            }),
+            actor: z
+              .enum(ACTORS)
+              .nullable()
+              .meta({
+                description:
+                  'Who caused the change. `operator`: an operator of the service. Null in entries of earlier ' +
+                  'releases.',
+              }),
           }),
         )
         .meta({ description: 'Oldest first. Contains only the latest entries.' }),

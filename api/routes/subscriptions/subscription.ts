@@ -40,16 +40,22 @@ export const SubscriptionAnswer = z
     currency: currencyCode,
     amount: minorAmount('Amount of each cycle.'),
     presentmentCurrency: currencyCode,
-    createdAt: dateTime('When it was created: real time, or the time of its test clock.'),
+    createdAt: dateTime(
+      'When the subscription was created: real time, or the time of its test clock.',
+    ),
     status: z.enum(SUBSCRIPTION_STATUSES),
     nextPaymentDate: epochMs(
       'In TRIALING the end of the trial, in ACTIVE the next due date, in UNPAID the next automatic ' +
-        'attempt. Null in the other statuses, and if it ends with its period.',
+        'attempt. Null in the other statuses, and after a cancellation at the end of the period.',
     )
       .nullable()
       .meta(EXTENSION),
-    currentPeriodEnd: epochMs('Until when the payer has paid, or null.').nullable().meta(EXTENSION),
-    cancelAt: epochMs('When it ends, because it was cancelled at the end of its period.')
+    currentPeriodEnd: epochMs(
+      'End of the period that the payer has paid for. Null before the first payment.',
+    )
+      .nullable()
+      .meta(EXTENSION),
+    cancelAt: epochMs('When the subscription ends after a cancellation at the end of its period.')
       .optional()
       .meta(EXTENSION),
     resumeAt: epochMs('When the pause ends by itself.').optional().meta(EXTENSION),
@@ -81,7 +87,7 @@ export const SubscriptionAnswer = z
 type Deps = Pick<ApiDeps, 'publicUrl' | 'sessionKey' | 'now'>;
 
 /**
- * Returns the answer's fields, without those that have no value. Only `nextPaymentDate` and
+ * Returns the fields of the answer. Fields without a value are omitted; only `nextPaymentDate` and
  * `currentPeriodEnd` may be null. Rules: IF-2.3, D-10a, D-33, D-34.
  */
 export function presentSubscription(deps: Deps, view: SubscriptionView) {

@@ -16,13 +16,13 @@ import { causesOf } from '../../middleware/errors.ts';
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;
-/** Most signals that are sent at the same time. */
+/** Maximum number of signals that are sent at the same time. */
 const PARALLEL_SIGNALS = 16;
 
 /**
- * Sets the target of a clock to `to` and returns the clock. The caller signals the subscriptions after the
- * commit. If the process dies before that, the sweep signals them. `isRepeat`: an earlier call with the same
- * key may have committed the same target.
+ * Sets the target of a clock to `to` and returns the clock. The caller must signal the subscriptions after the
+ * commit. If the process dies before it signals them, the sweep signals them. `isRepeat`: an earlier call with
+ * the same key may have committed the same target.
  *
  * @throws DomainError for an unknown clock, for a target before the present target, and while the clock still
  * advances. Rule: D-60.
@@ -51,8 +51,8 @@ export async function setClockTarget(
 }
 
 /**
- * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`. True
- * if all have reached the target. The sweep repeats a signal that failed.
+ * Signals every subscription that has not reached the clock's target, and waits at most `clockWaitMs`. Returns
+ * true if all have reached the target. The sweep repeats a signal that failed.
  */
 export async function waitUntilReached(deps: ApiDeps, clock: TestClock): Promise<boolean> {
   const deadline = performance.now() + (deps.clockWaitMs ?? DEFAULT_WAIT_MS);

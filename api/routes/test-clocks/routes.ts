@@ -87,8 +87,8 @@ export const advanceTestClock = route({
   tag: 'Test clocks',
   summary: 'Advance a test clock',
   description:
-    'Everything due up to `to` happens, in order. The call waits at most 25 seconds and then answers ' +
-    'ADVANCING: read the clock until it is READY. The call does not wait for webhooks.',
+    'Executes everything that is due up to `to`, in order. If that takes longer than 25 seconds, the call ' +
+    'answers ADVANCING: read the clock until it is READY. The call does not wait for webhooks.',
   isExtension: true,
   isTestOnly: true,
   idempotencyKey: 'honoured',

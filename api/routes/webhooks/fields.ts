@@ -8,7 +8,7 @@ const ENDPOINT_MAX = 2_048;
 /** Longest list of event types in a request. The limit keeps an error answer short. */
 const EVENT_TYPES_MAX = 50;
 
-/** Reads show this text in place of every secret. Rule: D-55. */
+/** Answers contain this text in place of every secret. Rule: D-55. */
 export const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
 /** Rules: IF-4.15, D-50, D-53. */
@@ -22,15 +22,15 @@ export const webhookFields = {
       error: 'must be Base64 after whsec_',
     })
     .describe(
-      'The secret that signs the events, 1 to 255 visible ASCII characters: `whsec_` and 24 to 64 random ' +
-        'bytes in Base64. A text without that prefix is a key too.',
+      'The secret that signs the events: 1 to 255 visible ASCII characters. Recommended: `whsec_` followed by ' +
+        '24 to 64 random bytes in Base64. A text without that prefix is accepted too.',
     ),
   endpoint: text(ENDPOINT_MAX).meta({ description: 'A public https URL.', format: 'uri' }),
   subscribedEventTypes: z
     .array(z.enum(EVENT_TYPES))
     .max(EVENT_TYPES_MAX)
     .transform((types) => [...new Set(types)])
-    .describe('Types of the events that are sent. No other events are sent.'),
+    .describe('The types of events to send. Events of other types are not sent.'),
 };
 
 export function webhookProblems(

@@ -118,7 +118,7 @@ export const createWebhook = route({
   body: {
     ...body,
     problems: (fields, { endpointProblem }) => [
-      // A new configuration has no stored secret, so the placeholder of reads is refused.
+      // A new configuration has no stored secret that the placeholder could stand for.
       ...(fields.eventSigner === SHOWN_SIGNER
         ? [{ field: 'eventSigner', message: 'must be a secret of your own' }]
         : []),
@@ -173,7 +173,7 @@ export const updateWebhook = route({
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
     const ref = configRef(call);
     const reseal = (stored: Buffer): Resealed | null => {
-      // The client sent the placeholder of a read, so the stored secret stays.
+      // The request contains the placeholder, so the stored secret stays.
       if (eventSigner === SHOWN_SIGNER) return null;
       const before = openIfPossible(deps.sealing, stored, ref.configId);
       if (before === eventSigner) return null;
@@ -222,7 +222,7 @@ export const deleteWebhook = route({
   },
 });
 
-/** Decrypts the stored secret. Null if its encryption key is lost; then the merchant sends a new secret. */
+/** Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret. */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
   try {
     return sealing.open(stored, configId);
