@@ -7,7 +7,7 @@ import { gate } from '../support/gate.ts';
 const CONNECTIONS = 2;
 const LOCK = 7;
 
-/** A pool of two connections, and a pool of one that observes it and makes it wait. */
+/** A pool of two connections, and another pool that observes it and holds its lock. */
 async function pools() {
   const database = await createTestDatabase();
   const open = (applicationName: string, poolSize: number) =>
@@ -33,12 +33,12 @@ const number = sql`select ${1}::int as n`;
 /** The statement waits until the lock is free. It keeps the lock only until its own end. */
 const waitForLock = sql`select pg_advisory_xact_lock(${LOCK}::int)`;
 
-// The driver takes up to 100 waiting statements for each connection. The last of them may be a BEGIN.
+// The driver pipelines up to 100 waiting statements on each connection. The last one may be a BEGIN.
 test.for([100, 196, 197, 198, 199, 200, 201, 300])(
   'transactions begin when %i statements wait for two connections [D-§8]',
   async (count) => {
     const { db, other, statesOf } = await pools();
-    // Both connections have prepared the statement. Only then the driver sends it without waiting.
+    // The driver pipelines only prepared statements, so both connections prepare these first.
     await Promise.all(
       Array.from({ length: CONNECTIONS }, () =>
         db.transaction(async (tx) => {
@@ -77,7 +77,7 @@ test.for([100, 196, 197, 198, 199, 200, 201, 300])(
     expect(values).toEqual([0, 1, 2, 3, 4]);
     expect(await statements).toHaveLength(count);
     await started;
-    // No transaction is left open, in which statements of other callers would be lost.
+    // No transaction is left open: statements of other callers would be lost in it.
     expect(await statesOf()).toEqual(['idle', 'idle']);
   },
 );

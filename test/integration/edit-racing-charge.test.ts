@@ -70,7 +70,7 @@ test('an edit changes only the next charge when a charge is in flight [D-15, D-3
   });
 });
 
-test('a month is charged once, at its intent’s amount, when edits come too [D-15, D-32]', async ({
+test('a month is charged once, at its intent’s amount, when edits arrive at the same time [D-15, D-32]', async ({
   env,
   shop,
 }) => {

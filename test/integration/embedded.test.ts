@@ -100,7 +100,7 @@ describe('a supervised program', () => {
     ]);
   });
 
-  it('fails with the end of its log when it does not become ready', async () => {
+  it('fails to start, with the end of its log as the reason, when it does not become ready', async () => {
     writeFileSync(join(folder, 'broken'), '');
     await expect(run(program('api')).start()).rejects.toThrow(
       /^api ended with code 3.*it is broken/s,
@@ -110,7 +110,7 @@ describe('a supervised program', () => {
   describe('from a third party', () => {
     const launches = () => readFileSync(join(folder, 'launches'), 'utf8').length;
 
-    /** Exits like a Go program without a free port, the first `crashes` times. */
+    /** The first `crashes` launches exit like a Go program that finds no free port. */
     const foreign = (crashes: number): Service => ({
       ...program('temporal'),
       program: () => ({
@@ -217,7 +217,7 @@ describe('the embedded Postgres', () => {
     expect(lines).toEqual(['creating the database folder']);
   });
 
-  it('is stopped, and its data kept, when a killed start left it running', async () => {
+  it('is stopped and started again with its data when a killed start left it running', async () => {
     const server = await settings();
     const url = postgresUrl(server, 'perennial');
     const { command, args, ...account } = await startedOnce(server);
@@ -253,7 +253,7 @@ describe('the embedded Postgres', () => {
     expect(identify(otherProgram.pid!)).toBeDefined();
   });
 
-  /** Makes the data folder and clears the report; returns the server's command. */
+  /** Starts and stops the server once, so that its data folder exists. Returns the server's command. */
   async function startedOnce(server: Awaited<ReturnType<typeof settings>>) {
     const service = postgresService(server, report);
     const supervised = run(service);
@@ -314,7 +314,7 @@ describe('the cache', () => {
     return child;
   };
 
-  it('is filled once when two processes need it at the same time', async () => {
+  it('is filled once when two processes need the same entry at the same time', async () => {
     const both = [start('build'), start('build')];
     const codes = await Promise.all(both.map(async (child) => (await once(child, 'close'))[0]));
     expect(codes).toEqual([0, 0]);

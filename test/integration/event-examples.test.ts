@@ -5,7 +5,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
-/** The examples of the OpenAPI document. `npx vitest run <this file> -u` writes the file anew. */
+/** The event examples of the OpenAPI document. `npx vitest run <this file> -u` rewrites the file. */
 const EXAMPLES = '../../api/openapi/event-examples.json';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -23,7 +23,7 @@ const TERMS = {
 
 type Event = Record<string, unknown>;
 
-/** The token of a link to a hosted page contains ids, an instant and a signature. */
+/** The token of a link to a hosted page. It differs from run to run. */
 const LINK_TOKEN = /(?<=\/update-method\/).+$/;
 
 /** Replaces the ids, which differ from run to run, by ids that count the records of each kind. */
@@ -46,7 +46,7 @@ function withFixedIds(events: readonly Event[]): Event[] {
   }) as Event[];
 }
 
-/** The first received event of each type, when every type was received. */
+/** Waits until an event of every type was received. Returns the first event of each type. */
 async function firstOfEachType({ receiver }: Shop): Promise<Event[]> {
   const firstOf = (type: EventType) =>
     receiver.received.map(({ event }) => event).find((event) => event.eventType === type);
@@ -78,7 +78,7 @@ test('the examples of events in the OpenAPI document are bodies that a receiver 
     return { ...created, testClockId };
   };
 
-  // The first cycle is paid and partly refunded. The second is declined until no retry is left.
+  // The first cycle is paid and partly refunded. The second cycle is declined until no retry is left.
   const { subscriptionId, testClockId } = await create({});
   await shop.news(subscriptionId, 6);
   const paid = shop.receiver.received.find(({ event }) => event.eventType === 'intent.success');
@@ -101,7 +101,7 @@ test('the examples of events in the OpenAPI document are bodies that a receiver 
   await payOnPage(setup.fwdUrl);
 
   const events = await firstOfEachType(shop);
-  // A setup session has no test clock.
+  // A setup session has no test clock, so its event has the real time.
   const examples = withFixedIds(events).map((event) =>
     event['eventType'] === 'setup_method.success' ? { ...event, eventTime: NOW } : event,
   );

@@ -9,7 +9,10 @@ import { cardOf, payOn } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** Links from the API to the gateway; checkouts expire in the time of a time-skipping Temporal. */
+/**
+ * Subscription links with the real API and gateway. Checkouts expire in the time of a time-skipping Temporal
+ * server.
+ */
 
 const DAY = 86_400_000;
 
@@ -91,7 +94,7 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
-test('a link’s use is released when its cancelled checkout is not paid [D-37, D-§4]', async ({
+test('a link’s use is released when the payment of its cancelled checkout is declined [D-37, D-§4]', async ({
   env,
   shop,
 }) => {
@@ -138,7 +141,7 @@ test('a link’s use is released when its checkout expires after an hour [D-37]'
   expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'checkout_expired' });
   expect((await openPage(left.url)).title).toBe('This checkout has expired');
 
-  // Only Temporal's time has skipped: it would expire a checkout of now at once, so none begins.
+  // Only Temporal's time has skipped. Temporal would expire a new checkout at once, so the test begins none.
   expect((await openPage(shortUrl)).forms.map(({ button }) => button)).toEqual(['Continue']);
   expect(await env.book(ref)).toEqual([]);
 });

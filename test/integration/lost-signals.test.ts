@@ -102,7 +102,7 @@ const SUBSCRIBED = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-test('the sweep charges a due cycle once when its workflow missed a signal [D-40]', async ({
+test('the sweep has a due cycle charged once when its workflow missed a signal [D-40]', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
@@ -159,7 +159,8 @@ test('the sweep refunds a late charge when the subscription’s workflow missed 
     'succeeded 1999 x1 back 1999',
   ]);
 
-  // The workflow has not read the row since; it must read the row before it charges the next cycle.
+  // The workflow has not read the row since the late charge was recorded. It must read the row before it
+  // charges the next cycle.
   await env.advance(clock, '2027-02-10T00:00:00Z');
   expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
   expect((await env.state(ref)).log.map(({ what }) => what)).toContain(
@@ -170,7 +171,7 @@ test('the sweep refunds a late charge when the subscription’s workflow missed 
 
 const BY_ADA = { code: null, by: 'Ada', note: 'asked the gateway on the phone' };
 
-/** Records a decision without a signal to the workflow; a minute passes. */
+/** Records a decision without a signal to the workflow, and dates it two minutes back. */
 async function decide(
   env: TestEnvironment,
   id: string,
@@ -266,13 +267,13 @@ test('the sweep books a decline and starts a late-charge watch when a review fou
   expect(await sweep(env)).toEqual({});
 });
 
-test('the sweep books a refund once when a review found it made and no signal was sent', async ({
+test('the sweep books a refund once when a review found it refunded and no signal was sent', async ({
   env,
   payments,
 }) => {
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 1_200);
-  // First sent 366 days ago: the gateway does not honour its key any more.
+  // The refund was first sent 366 days ago, so the gateway no longer honours its key.
   await env.db
     .update(refunds)
     .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })

@@ -33,7 +33,7 @@ test.afterEach(async ({ env }) => {
 const maintenance = (env: TestEnvironment) =>
   env.client.workflow.getHandle(maintenanceWorkflowId(env.taskQueuePrefix));
 
-/** Runs a worker's check. `checks` counts how often it found or started the workflow. */
+/** Runs a worker's check of the maintenance workflow. `checks` counts the checks that found or started it. */
 function keepRunning(env: TestEnvironment, connection = env.client.connection) {
   let checks = 0;
   let isChecking = false;
@@ -91,7 +91,7 @@ async function runs(env: TestEnvironment): Promise<string[]> {
   return found.toSorted((a, b) => a.at - b.at).map(({ status }) => status);
 }
 
-test('the maintenance workflow runs once when several workers ensure it', async ({ env }) => {
+test('the maintenance workflow runs once when several workers check it', async ({ env }) => {
   const subscriptionId = await neverStarted(env);
   const [first, second] = [keepRunning(env), keepRunning(env)];
   await vi.waitFor(
@@ -113,7 +113,7 @@ test('the maintenance workflow is started again once when an operator terminated
   const keepers = [keepRunning(env), keepRunning(env)];
   await vi.waitFor(() => expect(keepers[0]?.checks()).toBeGreaterThan(0), SOON);
   const { runId } = await maintenance(env).describe();
-  // Without workers no sweep can run: the repair below must come from the second run.
+  // Without workers no sweep can run, so the repair below must come from the second run.
   await env.stopWorkers();
   await maintenance(env).terminate('terminated by an operator');
   const subscriptionId = await neverStarted(env);

@@ -45,7 +45,7 @@ async function change(env: TestEnvironment, ref: SubscriptionRef, set: object): 
   await env.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
 }
 
-/** In the future, so that the row counts as new however slow the test is. */
+/** A time in the future, so that the row counts as new however slow the test is. */
 const justNow = sql`now() + interval '1 minute'`;
 const longAgo = sql`now() - interval '10 minutes'`;
 
@@ -80,7 +80,7 @@ describe('a sweep', () => {
   test('wakes a subscription whose next step is overdue', async ({ env }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
-    // The workflow is terminated outside the sweep's look-back of 0 ms, and a cycle is due.
+    // The sweep below looks back 0 ms, so it finds the overdue cycle, not the terminated workflow.
     await handleOf(env, ref).terminate('lost');
     const state = await env.state(ref);
     const anchorAt = Number(state.anchorAt) - 40 * 24 * HOUR;
@@ -95,7 +95,7 @@ describe('a sweep', () => {
     expect(await env.book(ref)).toHaveLength(2);
   });
 
-  test('leaves a subscription alone that was served after the sweep had found it', async ({
+  test('does not recheck a subscription whose row changed after the sweep had found it', async ({
     env,
   }) => {
     const ref = await env.create({ createdAt: Date.now() });
@@ -116,7 +116,7 @@ describe('a sweep', () => {
     await change(env, ref, { wakeAt: null });
   });
 
-  test('sends a subscription the target of its test clock again when it lags behind [D-60]', async ({
+  test('sends the target of a test clock again to a subscription that lags behind [D-60]', async ({
     env,
   }) => {
     const createdAt = Date.parse('2027-01-10T00:00:00Z');
@@ -128,7 +128,7 @@ describe('a sweep', () => {
     const { merchantId } = env;
     await sendTestClock(env.db, { merchantId, id: clock, targetAt, createdAt }, targetAt);
     await change(env, ref, { updatedAt: longAgo });
-    // The signal may still be in flight.
+    // The target was sent just now, so its signal may still be in flight.
     expect(await sweep(env)).toEqual(NOTHING);
     await env.db.update(testClocks).set({ sentAt: longAgo });
     expect(await sweep(env)).toEqual({ ...NOTHING, behindTheirClock: 1 });
@@ -157,7 +157,7 @@ describe('a sweep', () => {
     expect(await env.workflows.start(ref)).toBe(true);
   });
 
-  test('wakes the queue when a crashed worker’s lease on deliveries expired [D-54]', async ({
+  test('wakes the queue when a crashed worker’s claim on deliveries has expired [D-54]', async ({
     env,
   }) => {
     const receiver = await startWebhookReceiver({ secrets: ['a-secret-of-the-merchant'] });
@@ -184,7 +184,7 @@ describe('a sweep', () => {
     expect(await env.workflows.start(ref)).toBe(true);
   });
 
-  test('voids an unsent refund without an idempotency key when its caller crashed [D-17]', async ({
+  test('voids an unsent refund without an idempotency key when its workflow never started [D-17]', async ({
     env,
     payments,
   }) => {
@@ -210,7 +210,7 @@ describe('a sweep', () => {
     const unstartable = await env.createRowOnly({ createdAt: Date.now() });
     const other = await env.createRowOnly({ createdAt: Date.now() });
     const state = await env.state(unstartable);
-    // Its workflow cannot start: the payload exceeds the Temporal server's limit.
+    // This workflow cannot start, because its payload exceeds the Temporal server's limit.
     const log = [{ at: 0, what: 'x'.repeat(3_000_000), why: '' }];
     await change(env, unstartable, { insertedAt: longAgo, state: { ...state, log } });
     await change(env, other, { insertedAt: longAgo });

@@ -54,7 +54,7 @@ describe('a manual retry', () => {
     env,
     shop,
   }) => {
-    // stolen_card is a hard decline: there are no automatic retries in between.
+    // stolen_card is a hard decline, so there are no automatic retries between the manual retries.
     const subscription = await unpaid(env, shop, 'stolen_card', 3);
     expect(await subscription.retry()).toEqual(declinedUntil('04:00:00.000', 'stolen_card'));
     await expect(subscription.retry()).rejects.toMatchObject(cooldownUntil('04:00:00.000'));
@@ -152,7 +152,7 @@ describe('the answer to a manual retry', () => {
     expect(await subscription.outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
   });
 
-  test('is payment_outcome_pending, also for its key, until the outcome is known [D-31, D-17]', async ({
+  test('is payment_outcome_pending for the same and for another key until the outcome is known [D-31, D-17]', async ({
     env,
     shop,
   }) => {

@@ -27,7 +27,7 @@ async function failuresOf(env: TestEnvironment, ref: SubscriptionRef): Promise<s
 const declineAll = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count: 20 });
 
-test('a new retry plan applies to the next dunning when one runs already [D-30]', async ({
+test('a new retry plan applies to the next dunning, and not to a dunning that has begun [D-30]', async ({
   env,
 }) => {
   const { merchantId } = env;
@@ -62,7 +62,7 @@ test('a new retry plan applies to the next dunning when one runs already [D-30]'
   });
 });
 
-test('a declined subscription stays ACTIVE until its retries end when the merchant wants that [D-30]', async ({
+test('a declined subscription stays ACTIVE until its retries end when unpaidFrom is retries_exhausted [D-30]', async ({
   env,
 }) => {
   await changeSettings(env.db, env.merchantId, {
@@ -100,7 +100,7 @@ test('a declined subscription stays ACTIVE until its retries end when the mercha
   });
 });
 
-test('a renewal is charged at its share of the jitter when its merchant has set one [D-05]', async ({
+test('a renewal is charged after its share of the jitter that its merchant has set [D-05]', async ({
   env,
 }) => {
   const { merchantId } = env;

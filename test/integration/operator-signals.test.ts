@@ -26,7 +26,10 @@ async function detailsOf(handle: Handle): Promise<string> {
 const { WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND: NEW_MESSAGE } =
   proto.temporal.api.enums.v1.WorkflowTaskFailedCause;
 
-/** The number of tasks that the code failed. The server fails a task that ends a run with a new message. */
+/**
+ * The number of workflow tasks that the code failed. The server itself fails a task that would end the run
+ * while a new message waits.
+ */
 async function failedTasks(handle: Handle): Promise<number> {
   const { events } = await handle.fetchHistory();
   return (events ?? [])
@@ -86,7 +89,9 @@ describe('a signal with an invalid argument', () => {
     expect(await failedTasks(handle)).toBe(0);
   });
 
-  test('is refused as an update, and nothing is recorded [D-32]', async ({ env }) => {
+  test('is refused when it is sent as an update, and nothing is recorded [D-32]', async ({
+    env,
+  }) => {
     const { ref } = await unpaidIn(env);
     const handle = handleOf(env, ref);
     const before = await env.state(ref);
@@ -232,7 +237,7 @@ test('every other workflow keeps working after its signals with any JSON argumen
   const { client, merchantId, taskQueuePrefix } = env;
   const taskQueue = `${taskQueuePrefix}billing`;
   const order = { merchantId, token: null, lookups: 0 };
-  // The records of these workflows do not exist, so that each of them waits for its next look.
+  // The records of these workflows do not exist, so each workflow waits or ends by itself.
   const runs: [type: string, signals: string[], input: object[]][] = [
     ['payment', ['poke'], [{ ...order, intentId: 'in_none' }]],
     ['refund', ['poke'], [{ ...order, refundId: 'rf_none' }]],

@@ -13,7 +13,10 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 const NOW = Date.parse('2027-03-01T12:00:00Z');
 const SECOND = 1_000;
 
-/** The ports of the sweep: what the gateway says, which workflows were rechecked, and each pause in ms. */
+/**
+ * The fake ports of the sweep: the gateway's answer, its look-ups, the rechecked workflows and each pause in
+ * ms.
+ */
 const answer = { now: { kind: 'absent' } as LookupOutcome };
 const lookups: string[] = [];
 const rechecked: string[] = [];
@@ -54,8 +57,8 @@ function depsOf(env: TestEnvironment): OutageRecoveryDeps {
 const UNANSWERED: LookupOutcome = { kind: 'unknown', reason: 'the gateway answered 500' };
 
 /**
- * Payments of unknown outcome, numbered from 1 in the order of their first sends. Earlier tests' payments no
- * longer wait for an answer.
+ * Inserts `count` payments of unknown outcome, numbered from 1 in the order of their first sends. The
+ * payments of earlier tests no longer count as unanswered.
  */
 async function undecided(env: TestEnvironment, payments: Payments, count: number) {
   await env.db.delete(gatewayHealth);
@@ -88,7 +91,7 @@ async function undecided(env: TestEnvironment, payments: Payments, count: number
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => from + n);
 
-/** The gateway was asked about this payment again at `at` and did not answer. */
+/** Records that a look-up of this payment at `at` got no answer. */
 const unansweredAgain = (env: TestEnvironment, intentId: string, at: number) =>
   env.db
     .update(paymentAttempts)
@@ -177,7 +180,7 @@ describe('the recheck after an outage of the gateway', () => {
     expect(rechecksAt).toEqual([0, 30, 90, 210, 450, 750, 1_050]);
   });
 
-  test('does not follow a refusal of the look-up, as with wrong credentials [D-40]', async ({
+  test('does not start when the gateway refuses the look-up because of wrong credentials [D-40]', async ({
     env,
     payments,
   }) => {
@@ -193,7 +196,7 @@ describe('the recheck after an outage of the gateway', () => {
     await gateway.close();
   });
 
-  test('asks nothing while no outcome is unknown', async ({ env, payments }) => {
+  test('makes no look-up while no outcome is unknown', async ({ env, payments }) => {
     await undecided(env, payments, 0);
     expect(await recheckAfterOutage(depsOf(env), NOW)).toEqual({ rechecked: 0, failed: 0 });
     expect(lookups).toEqual([]);

@@ -69,7 +69,7 @@ describe('a charge of a saved method', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('cannot be voided when it was made [D-40]', async ({ env, payments }) => {
+  test('cannot be voided after it succeeded [D-40]', async ({ env, payments }) => {
     const ref = await payments.tokenised();
     await env.payments.pay({ ...ref, token: null });
     expect(await withdrawPayment(env.db, ref)).toBe(false);
@@ -148,7 +148,7 @@ describe('a one-time charge of a subscription on a test clock', () => {
       createdAt: laterAt,
       succeededAt: laterAt,
     });
-    // It is no cycle: the subscription's state is unchanged.
+    // A one-time charge is no cycle, so the subscription's state is unchanged.
     expect(await env.state(ref)).toEqual(before);
   });
 });
@@ -165,7 +165,7 @@ describe('a hosted payment', () => {
     expect(await payments.methodsOf(customerId)).toEqual([{ id: paymentMethodId, status }]);
   });
 
-  test('takes another card, and each token once, when the first was declined [D-40]', async ({
+  test('takes another card, and each token once, when the first card was declined [D-40]', async ({
     env,
     payments,
   }) => {
@@ -234,7 +234,7 @@ describe('the cancellation of a hosted payment', () => {
     });
   });
 
-  test('is refused when it was paid, when it expired, and for a saved-card charge [D-41]', async ({
+  test('is refused for a paid payment, an expired payment and a charge of a saved card [D-41]', async ({
     env,
     payments,
   }) => {
@@ -253,7 +253,7 @@ describe('the cancellation of a hosted payment', () => {
 });
 
 describe('a setup session', () => {
-  test('saves the next card once when the first was declined [D-50, D-§7]', async ({
+  test('saves the next card once when the first card was declined [D-50, D-§7]', async ({
     env,
     payments,
   }) => {
@@ -272,7 +272,7 @@ describe('a setup session', () => {
     const [method] = await payments.methodsOf(customerId);
     expect(saved).toEqual({ kind: 'saved', paymentMethodId: method?.id });
     expect(method?.status).toBe('LIVE');
-    // The same token again is the same method; another card is refused.
+    // The same token returns the same method again, and another card is refused.
     expect(await env.payments.saveMethod(good)).toEqual(saved);
     expect(await env.payments.saveMethod({ ...order, ...(await payments.card()) })).toEqual(
       refused('operation_not_allowed', 'A payment method was saved in this session already.'),

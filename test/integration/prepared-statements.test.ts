@@ -17,7 +17,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The connection's prepared statements that contain that word. */
+/** The connection's prepared statements that contain this word. */
 async function prepared(word: string): Promise<string[]> {
   const rows = await handle.db.execute<{ statement: string }>(
     sql.raw(`select statement from pg_prepared_statements where statement like '% ${word}%'`),

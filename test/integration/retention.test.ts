@@ -41,7 +41,7 @@ const eventsOf = (env: TestEnvironment) =>
     .from(outboxEvents)
     .orderBy(asc(outboxEvents.streamId), asc(outboxEvents.sequence));
 
-test('a sweep deletes after 30 days what no read needs, and verify is right before and after', async ({
+test('a sweep deletes closed sessions, deliveries and event bodies after 30 days, and verify finds no violation', async ({
   env,
 }) => {
   const receiver = await startWebhookReceiver({ secrets: [SECRET] });
@@ -58,7 +58,7 @@ test('a sweep deletes after 30 days what no read needs, and verify is right befo
       { timeout: 30_000 },
     );
     await env.db.update(webhookConfigs).set({ updatedAt: daysAgo(40) });
-    // Old sessions: one is paid, with a try; the other one waits for its payer.
+    // Both sessions are old. One is paid and has a tried card; the other one waits for its payer.
     await env.db.update(checkoutSessions).set({ insertedAt: daysAgo(31) });
     const [session] = await env.db
       .select()
@@ -78,7 +78,7 @@ test('a sweep deletes after 30 days what no read needs, and verify is right befo
       .update(outboxEvents)
       .set({ insertedAt: daysAgo(31) })
       .where(eq(outboxEvents.streamId, paid.subscriptionId));
-    // One old event is still pending.
+    // The delivery of one old event is still pending.
     const old = events.filter(({ streamId }) => streamId === paid.subscriptionId);
     expect(old.map(({ type }) => type)).toEqual([
       'intent.created',

@@ -94,7 +94,7 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   expect(await payments.intent(ref)).toMatchObject({ status: 'PENDING' });
 });
 
-test('a voided attempt is watched for a late charge when it was sent before, else not', async ({
+test('a voided attempt is watched for a late charge only when it was sent before', async ({
   env,
   payments,
 }) => {
@@ -207,7 +207,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateway: {
       ...env.gateway,
-      // The look-up misses the charge; its answer arrives after the stalled run has returned.
+      // The look-up does not find the charge. Its answer arrives after the stalled run has returned.
       lookup: async () => {
         asked.open();
         await isLateOver;
@@ -232,7 +232,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     .leftJoin(paymentReviews, eq(paymentReviews.subjectId, paymentAttempts.id))
     .where(eq(paymentIntents.subscriptionId, ref.subscriptionId))
     .orderBy(paymentAttempts.createdAt);
-  // A late-charge watch covers the charge that was made; it will be refunded.
+  // A late-charge watch covers the charge, which will be refunded.
   expect(attempts).toEqual([
     { state: 'SUCCEEDED', decidedBy: null },
     { state: 'DECLINED', decidedBy: null },

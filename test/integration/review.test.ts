@@ -54,7 +54,7 @@ interface Listed {
 const list = async (env: TestEnvironment, ...args: string[]) =>
   JSON.parse((await review(env, ['list', '--json', ...args])).stdout) as Listed[];
 
-/** Sets the card's id at the gateway. With an empty one the gateway rejects the request. */
+/** Sets the gateway id of the card. With an empty id the gateway rejects the request. */
 const setMethod = (env: TestEnvironment, gatewayMethodId: string, paymentMethodId: string) =>
   env.db
     .update(paymentMethods)
@@ -242,7 +242,7 @@ describe('a payment in review', () => {
     expect(await verified(env)).toEqual({ wrong: [], forPerson: [] });
   }, 60_000);
 
-  test('is settled as paid when the gateway has the charge, against a person’s decision', async ({
+  test('is settled as paid against a person’s decision when the gateway has the charge', async ({
     env,
   }) => {
     const { ref, method, attempt, id } = await inReview(env);
@@ -260,13 +260,13 @@ describe('a payment in review', () => {
 });
 
 describe('a refund in review', () => {
-  test('is settled by the same command, and its amount is free again [D-§7]', async ({
+  test('is settled as not refunded, and its amount can be refunded again [D-§7]', async ({
     env,
     payments,
   }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 1_200);
-    // First sent 366 days ago: the gateway does not honour its key any more.
+    // The refund was first sent 366 days ago, so the gateway no longer honours its key.
     await env.db
       .update(refunds)
       .set({ state: 'UNKNOWN', firstSentAt: sql`now() - interval '366 days'` })
@@ -284,7 +284,6 @@ describe('a refund in review', () => {
     expect(settled.stdout).toContain('It is booked.');
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' });
     expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
-    // The whole amount can be refunded again.
     const second = await payments.refund(paid, 5_000);
     expect(await env.payments.refund(second.ref)).toEqual({ kind: 'refunded' });
   }, 60_000);

@@ -72,7 +72,7 @@ describe('a process with closers', () => {
     });
   });
 
-  it('stops waiting for closers at the common time limit, runs the last one and exits with 1', async () => {
+  it('stops waiting for closers at the common time limit, runs the last closer and exits with 1', async () => {
     const stuck = (name: string) => closer(name, 'await new Promise(() => undefined);');
     const { child, ended } = await startProgram(
       [stuck('first'), stuck('second'), closer('last', "say('last');")].join(','),

@@ -32,7 +32,7 @@ test('a subscription whose workflow tasks keep failing continues from its row an
   });
   expect(await impatient.replaceIfStuck(ref)).toBe(false);
 
-  // The cycle is due, and every task of the run fails: its state has no terms.
+  // The cycle is due, and every task of the run fails, because its state has no terms.
   const state = await env.state(ref);
   const dueState = { ...state, anchorAt: Number(state.anchorAt) - 40 * DAY };
   const longAgo = sql`now() - interval '10 minutes'`;

@@ -32,7 +32,7 @@ describe('concurrent manual retries', () => {
       // The send fails if no worker is back within 5 s; the merchant's repeat is the second send.
       return send().catch(send);
     };
-    // Both wait at the server: one workflow task validates both before it runs either.
+    // Both retries wait at the server, so one workflow task validates both before it executes one.
     await env.stopWorkers();
     const sent = [retry(), retry()];
     await env.startWorkers();
@@ -50,7 +50,7 @@ describe('concurrent manual retries', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('have one effect when they share a command id, also after the end [D-32]', async ({
+  test('have one effect when they share a command id, and a later repeat has none [D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
@@ -194,7 +194,7 @@ describe('a command', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ENDED', endReason: 'cancelled' });
   });
 
-  test('is executed below the minimum of the table when it brings lower limits [D-03]', async ({
+  test('is executed with an amount below the table’s minimum when its currency row allows it [D-03]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
@@ -211,7 +211,9 @@ describe('a command', () => {
     expect((await env.state(ref)).terms.amountMinor).toBe(50);
   });
 
-  test('is never lost when continue-as-new is delayed to one run a second', async ({ env }) => {
+  test('is never lost when the server delays continue-as-new to one run a second', async ({
+    env,
+  }) => {
     const { ref } = await unpaidIn(env);
     for (let amount = 201; amount <= 212; amount += 1) {
       const answer = await env.workflows.execute(ref, {

@@ -46,7 +46,7 @@ describe('a charge', () => {
 
   test.for([
     [
-      'is booked as paid when cancelled meanwhile and the gateway had made it',
+      'is booked as paid after a cancel when the gateway had made it',
       {
         order: { kind: 'cancel', reason: 'cancelled' } as const,
         status: 'ENDED',
@@ -58,7 +58,7 @@ describe('a charge', () => {
       },
     ],
     [
-      'is never sent again when cancelled meanwhile and the gateway had not received it',
+      'is never sent again after a cancel when the gateway had not received it',
       {
         order: { kind: 'cancel', reason: 'cancelled' } as const,
         status: 'ENDED',
@@ -75,7 +75,7 @@ describe('a charge', () => {
       },
     ],
     [
-      'is never sent again when paused meanwhile and the gateway had not received it',
+      'is never sent again after a pause when the gateway had not received it',
       {
         order: { kind: 'pause' } as const,
         status: 'PAUSED',
@@ -87,7 +87,7 @@ describe('a charge', () => {
       },
     ],
   ] as const)(
-    'lets commands through while its outcome is unknown, and %s [D-31, D-§4]',
+    'blocks no cancel or pause while its outcome is unknown, and %s [D-31, D-§4]',
     async (
       [_what, { order, status, effect, cyclesCharged, lastEvents, result, booked }],
       { env },
@@ -159,7 +159,8 @@ describe('a card token', () => {
     });
     const second = await env.create({ createdAt: Date.now() });
     const refused = { kind: 'checkout', outcome: 'declined', errorCode: 'processing_error' };
-    // The same session, another customer; and another session.
+    // The second subscription has another customer. It tries the token with the same and with another
+    // session.
     for (const checkoutSessionId of [payment.checkoutSessionId, 'cs_another']) {
       expect(await env.workflows.execute(second, { ...payment, checkoutSessionId })).toMatchObject({
         kind: 'result',
@@ -172,7 +173,7 @@ describe('a card token', () => {
 });
 
 describe('a new payment method', () => {
-  test('charges the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async ({
+  test('is charged for the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env, 'stolen_card');
@@ -224,7 +225,7 @@ describe('a subscription', () => {
     const ref = await env.create({ createdAt: Date.now(), terms: { cycleCount: 5 } });
     await payCheckout(env, ref);
     await handleOf(env, ref).terminate('everything is down');
-    // Everything was down for 65 days: the same row, with its anchor that much earlier.
+    // An anchor that is 65 days earlier simulates an outage of 65 days.
     const state = await env.state(ref);
     const anchorAt = Number(state.anchorAt) - 65 * 24 * HOUR;
     await env.db

@@ -17,9 +17,7 @@ async function change(env: TestEnvironment, refs: SubscriptionRef[], set: object
 
 const minutesAgo = (minutes: number) => sql`now() - make_interval(mins => ${minutes})`;
 
-test('a sweep of overdue subscriptions takes each one once before it takes one again', async ({
-  env,
-}) => {
+test('sweeps take every overdue subscription once before they take one again', async ({ env }) => {
   const refs: SubscriptionRef[] = [];
   for (let row = 0; row < 7; row += 1) {
     refs.push(await env.createRowOnly({ createdAt: Date.now() }));
@@ -43,7 +41,7 @@ test('a sweep of overdue subscriptions takes each one once before it takes one a
   expect(next).toHaveLength(3);
 });
 
-test('more stuck subscriptions than a sweep’s limit do not hide one that can be repaired', async ({
+test('more stuck subscriptions than a sweep’s limit do not hide a subscription that can be repaired', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
@@ -56,7 +54,7 @@ test('more stuck subscriptions than a sweep’s limit do not hide one that can b
     wakeAt: minutesAgo(10),
     updatedAt: minutesAgo(10),
   });
-  // The workflows of these 210 subscriptions never move their rows, and all are overdue for longer.
+  // These 210 subscriptions are overdue for longer, and their rows never change.
   await env.db.execute(sql`
     insert into subscription
     select (jsonb_populate_record(s, jsonb_build_object(

@@ -19,7 +19,7 @@ import { checkoutCommand } from '../support/card-tokens.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** The API's clients of workflows, connected to this address. */
+/** The API's workflow clients, connected to this address. */
 function clientsOf(
   env: TestEnvironment,
   address: string,
@@ -109,7 +109,7 @@ describe.each([
     expect(await payments.book(swept)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('leaves a charge to no sweep when it was voided [D-17]', async ({ env, away, payments }) => {
+  test('lets no sweep make a charge that was voided [D-17]', async ({ env, away, payments }) => {
     const ref = await payments.tokenised();
     await expect(away.payments.pay({ ...ref, token: null })).rejects.toThrow(
       new DomainError('service_unavailable'),

@@ -153,7 +153,7 @@ describe('a webhook configuration', () => {
       at: Date.now(),
     });
     expect(await env.progress(deletedId)).toEqual(['1 DROPPED 0']);
-    // The row that is left when an event is stored while the configuration is being switched off.
+    // Simulates an event that was stored while the configuration was being switched off.
     await env.db
       .update(webhookConfigs)
       .set({ isActive: false })
@@ -163,7 +163,7 @@ describe('a webhook configuration', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('blocks no other one and loses no event when its secret cannot be decrypted [D-55]', async ({
+  it('blocks no other configuration and loses no event when its secret cannot be decrypted [D-55]', async ({
     env,
   }) => {
     const [broken, alive] = [await env.startReceiver(), await env.startReceiver()];
@@ -179,7 +179,7 @@ describe('a webhook configuration', () => {
     expect(await env.progress(aliveId)).toEqual(['1 DELIVERED 1']);
     expect(await env.progress(brokenId)).toEqual(['1 PENDING 0']);
 
-    // The merchant sets the secret again; the unreadable one signs nothing.
+    // The merchant sets the secret again. The unreadable secret signs nothing.
     await updateWebhookConfig(env.db, {
       merchantId: env.merchantId,
       configId: brokenId,

@@ -8,7 +8,7 @@ const streamIds = (count: number) => Array.from({ length: count }, (_, index) =>
 const drain = (env: WebhookEnvironment, configId: string, nowAt: number) =>
   env.activities.drainEndpoint({ merchantId: env.merchantId, configId, nowAt });
 
-/** A drain, with the time of the next one, as the endpoint queue's workflow computes it. */
+/** Drains once, and computes the time of the next drain as the endpoint queue's workflow does. */
 async function drainNext(env: WebhookEnvironment, configId: string, nowAt: number) {
   const startedAt = performance.now();
   const { remaining, nextDelayMs, pausedMs } = await drain(env, configId, nowAt);
@@ -139,7 +139,7 @@ describe('an endpoint without answers', () => {
 });
 
 describe('failures of one event among successes', () => {
-  it('keep the event’s own schedule and open no breaker [D-54]', async ({ env }) => {
+  it('follow the event’s own schedule and open no breaker [D-54]', async ({ env }) => {
     const receiver = await env.startReceiver();
     const configId = await env.addConfig({ url: receiver.url });
     await env.emitTo('sub_bad');

@@ -58,7 +58,7 @@ describe('a delivered event', () => {
     expect(receiver.received.every((webhook) => webhook.isStandardSignatureValid)).toBe(true);
   });
 
-  it('has signatures of both secrets for 24 h after a change, in the list only [D-53]', async ({
+  it('has signatures of both secrets for 24 h after a change, in webhook-signature only [D-53]', async ({
     env,
   }) => {
     const newSecret = 'brand new secret';
@@ -89,7 +89,7 @@ describe('a delivered event', () => {
 
     expect(await change(byOld.url, newSecret)).toBe(true);
     expect(await sent(byOld)).toEqual({ listed: 2, standard: true, xpay: false });
-    // An update that names the same secret again does not shorten the old one's 24 h.
+    // An update with the same secret does not shorten the 24 h of the old secret.
     expect(await change(byNew.url, newSecret)).toBe(true);
     expect(await sent(byNew)).toEqual({ listed: 2, standard: true, xpay: true });
 
@@ -127,7 +127,7 @@ describe('an event', () => {
     expect(first.remaining).toBe(2);
     expect(first.nextDelayMs).toBeGreaterThan(about(5_000).atLeast);
     expect(first.nextDelayMs).toBeLessThanOrEqual(about(5_000).atMost);
-    // Too early: nothing is sent.
+    // After 2 s nothing is due yet, so nothing is sent.
     expect((await env.deliver({ laterMs: 2_000 })).remaining).toBe(2);
     expect(answers(receiver)).toEqual(['1: 500']);
 
@@ -203,7 +203,7 @@ describe('concurrent drains of one endpoint', () => {
     expect(receiver.received).toHaveLength(8);
   });
 
-  it('leave no event behind when it was committed during a send [D-54]', async ({ env }) => {
+  it('leave behind no event that is committed during a send [D-54]', async ({ env }) => {
     const receiver = await env.startReceiver();
     const configId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000);

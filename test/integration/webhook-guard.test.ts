@@ -29,7 +29,7 @@ const connectThrough = async (host: string, allowLoopback: boolean): Promise<num
   }
 };
 
-/** Spellings of loopback: names go through DNS, literal addresses do not. */
+/** Spellings of the loopback address. Names go through DNS, literal addresses do not. */
 const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
 
 describe('the guarded connector', () => {

@@ -42,7 +42,7 @@ const deliveries = async (env: WebhookEnvironment) => {
 };
 
 describe('the outbox', () => {
-  it('numbers events from 1 over all types, and stores the body as it is sent [D-52]', async ({
+  it('numbers the events of a stream from 1 over all types, and stores the body as it is sent [D-52]', async ({
     env,
   }) => {
     await append(env, 'sub_1', event('intent.created', { note: 'Zoë "\u0000\n' }));
@@ -64,7 +64,7 @@ describe('the outbox', () => {
     expect(first?.occurredAt).toBe(OCCURRED_AT);
   });
 
-  it('numbers events without gaps in commit order when 20 transactions write at once [D-52]', async ({
+  it('numbers the events of a stream without gaps in commit order when 20 transactions write at once [D-52]', async ({
     env,
   }) => {
     await Promise.all(
@@ -165,7 +165,7 @@ describe('the sweep for overdue deliveries', () => {
     expect(await stalledAfter(env, 31_000)).toHaveLength(2);
   });
 
-  it('skips a delivery that is claimed, settled, or behind a later attempt [D-54]', async ({
+  it('skips a delivery that is claimed, settled, or held back by another delivery [D-54]', async ({
     env,
   }) => {
     const configId = await env.addConfig({ url: URL });
@@ -183,7 +183,7 @@ describe('the sweep for overdue deliveries', () => {
     await env.db.update(webhookDeliveries).set({ attempts: 2, nextAttemptAt }).where(first);
     expect(await stalledAfter(env, 31_000)).toEqual([]);
     expect(await stalledAfter(env, 60_000 + 31_000)).toEqual(own);
-    // After three failures the first event holds back no other: the second is late itself.
+    // After three failures the first event no longer holds back the second event, which is late.
     await env.db.update(webhookDeliveries).set({ attempts: 3 }).where(first);
     expect(await stalledAfter(env, 31_000)).toEqual(own);
 

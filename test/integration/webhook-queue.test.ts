@@ -10,7 +10,7 @@ import { startTimeSkippingServer } from '../support/temporal-servers.ts';
 import { onWebhookQueues } from '../support/webhook-environment.ts';
 
 const HOUR_MS = 3_600_000;
-/** 5 s + 5 min + 30 min + 2 h + 5 h + 10 h + 14 h + 20 h + 24 h. */
+/** The sum of the delays: 5 s + 5 min + 30 min + 2 h + 5 h + 10 h + 14 h + 20 h + 24 h. */
 const SCHEDULE_MS = 272_105_000;
 
 // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
