@@ -169,7 +169,7 @@ describe('the control API', () => {
     ]);
   });
 
-  it('applies a fault with a chance to a share of the requests [D-61]', async () => {
+  it('applies a fault with chance 0.5 to some of the requests only [D-61]', async () => {
     const fault = { operation: 'lookup', fault: 'error_500', count: 1_000, chance: 0.5 };
     const never = { key: 'charge:in_never:1', amountMinor: 1_999, currency: 'USD' };
     await sandbox.call('POST', '/control/faults', fault);
@@ -229,7 +229,7 @@ describe('the sandbox gateway', () => {
     expect(await status('GET', '/')).toBe(404);
   });
 
-  it('rejects the request of a client with a wrong key, which is no decline [D-20]', async () => {
+  it('rejects a request with a wrong key, and does not report a decline [D-20]', async () => {
     const { url } = sandbox.server;
     const stranger = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong' });
     await expect(stranger.charge(request('charge:in_7:1', null))).rejects.toEqual(
@@ -240,7 +240,7 @@ describe('the sandbox gateway', () => {
 });
 
 describe('the database of the sandbox gateway', () => {
-  it('gives the same outcomes to two more servers that start on it in parallel [D-32]', async () => {
+  it('gives the same outcomes to two more servers that start in parallel [D-32]', async () => {
     const first = await sandbox.gateway.charge(request('charge:in_8:1', 'sub_restart'));
     const options = {
       databaseUrl: sandbox.database.url,

@@ -8,7 +8,7 @@ import { createExchange } from '../../gateways/sandbox/exchange.ts';
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server that records its requests, and an exchange with it. */
+/** An HTTP server that records its requests, and an exchange that sends requests to this server. */
 async function start(answering: Answering, changes: { timeoutMs?: number } = {}) {
   const arrived: string[] = [];
   const server = createServer((request, response) => {
@@ -65,19 +65,19 @@ describe('one HTTP exchange', () => {
     await exchange.close();
   });
 
-  it('is broken, and not sent again, when the connection closes before the answer [D-32]', async () => {
+  it('ends as broken, and is not sent again, when the connection closes before the answer [D-32]', async () => {
     const { arrived, exchange } = await start((request, response) => {
       if (request.url === '/ok') response.end('{}');
       else request.socket.destroy();
     });
-    // The connection worked before. HTTP clients often retry by themselves on such a connection.
+    // HTTP clients often retry by themselves on a connection that has worked before.
     expect(await exchange.send(post('/ok'))).toEqual({ kind: 'answered', status: 200, body: {} });
     expect(await exchange.send(post('/cut'))).toMatchObject({ kind: 'broken' });
     expect(await exchange.send({ method: 'GET', path: '/look' })).toMatchObject({ kind: 'broken' });
     expect(arrived).toEqual(['POST /ok', 'POST /cut', 'GET /look']);
   });
 
-  it('is broken when the answer is incomplete [D-32]', async () => {
+  it('ends as broken when the answer is incomplete [D-32]', async () => {
     const { exchange } = await start((request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('{"charge"', () => request.socket.destroy());
@@ -85,7 +85,7 @@ describe('one HTTP exchange', () => {
     expect(await exchange.send(post('/'))).toMatchObject({ kind: 'broken' });
   });
 
-  it('is broken at the deadline once it was sent [D-32]', async () => {
+  it('ends as broken at the deadline when it was sent [D-32]', async () => {
     const { arrived, exchange } = await start(() => undefined, { timeoutMs: 1_000 });
     expect(await exchange.send(post('/slow'))).toEqual({
       kind: 'broken',
@@ -112,7 +112,7 @@ describe('one HTTP exchange', () => {
     expect(arrived).toEqual(['POST /first', 'POST /third']);
   });
 
-  it('is broken when the caller aborts after it was sent [D-32]', async () => {
+  it('ends as broken when the caller aborts after it was sent [D-32]', async () => {
     const caller = new AbortController();
     const { exchange } = await start(() => caller.abort());
     expect(await exchange.send(post('/', caller.signal))).toMatchObject({ kind: 'broken' });

@@ -20,7 +20,7 @@ export interface GatewayHarness {
   issueToken(number: string, session: string): Promise<string>;
   readonly payingCard: string;
   readonly decliningCards: readonly { readonly number: string; readonly code: DeclineCode }[];
-  /** Null when the gateway cannot fail on demand. Its tests are skipped then. */
+  /** Null if the gateway cannot fail on demand. The tests with faults are then skipped. */
   readonly faults: {
     /** Applies a fault to exactly one request. */
     once(order: FaultOrder): Promise<void>;

@@ -11,7 +11,7 @@ export const API_KEY = 'gateway-key-of-the-contract-tests-0001';
 /** The only return origin that the tokeniser of these tests allows. */
 export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 
-/** The sandbox gateway on its own database, its client, and plain HTTP access. */
+/** Starts the sandbox gateway on its own database, with a client and plain HTTP access. */
 export async function startSandbox(options: Partial<SandboxGatewayOptions> = {}) {
   const database = await createTestDatabase();
   const server = await createSandboxGateway({

@@ -127,7 +127,7 @@ describe('POST /tokenise', () => {
     },
   );
 
-  it('gives two refusals of one card different ids, also after a return [D-61]', async () => {
+  it('gives two refusals of one card different ids, also when the return URL has the first id [D-61]', async () => {
     const first = locationOf(await sandbox.submitCard({ number: '1' }));
     const second = locationOf(await sandbox.submitCard({ number: '1', return_url: first.href }));
     const idsOf = (location: URL) => location.searchParams.getAll('payment_error_id');
@@ -180,12 +180,12 @@ describe('POST /tokenise', () => {
       code: 'processing_error',
       reason: 'token_expired',
     });
-    // A token that was redeemed in time can be sent again under its key.
+    // A request that redeemed its token in time can be repeated later under the same key.
     expect((await save(early)).kind).toBe('saved');
   });
 });
 
-describe('the sandbox', () => {
+describe('the sandbox gateway', () => {
   const save = async (number: string, verify: boolean) => {
     const session = `cs_${number}_${verify}`;
     const token = await sandbox.issueToken(number, session);

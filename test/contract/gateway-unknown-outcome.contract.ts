@@ -3,10 +3,10 @@ import { expect } from 'vitest';
 import { chargeRequest } from './gateway-harness.ts';
 import type { GatewayTest } from './gateway-harness.ts';
 
-/** Requests that are sent and whose outcome the client cannot know. Rule: D-32. */
+/** Requests whose outcome the client cannot know. Rule: D-32. */
 export function describeUnknownOutcomes(it: GatewayTest): void {
   it.for(['lose_answer', 'error_500'] as const)(
-    'reports a charge as unknown after %s; look-up and resend find the one charge [D-32]',
+    'reports a charge as unknown after the fault %s; look-up and resend find the one charge [D-32]',
     async (fault, { harness, faults }) => {
       const request = await chargeRequest(harness);
       await faults.once({ operation: 'charge', fault });
@@ -21,7 +21,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
   );
 
   it.for(['lose_answer', 'error_500'] as const)(
-    'reports a charge as absent in a look-up when %s prevented it [D-32]',
+    'reports a charge as absent in a look-up when the fault %s prevented the charge [D-32]',
     async (fault, { harness, faults }) => {
       const request = await chargeRequest(harness);
       await faults.once({ operation: 'charge', fault, effect: 'none' });
@@ -41,7 +41,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect((await harness.impatient.charge(request)).kind).toBe('unknown');
     const resent = await harness.gateway.charge(request);
     expect(resent.kind).toBe('succeeded');
-    // The delayed first send still arrives: wait for it.
+    // Waits until the delayed first send has arrived.
     await expect
       .poll(async () => (await harness.book(request.subscriptionId))[0]?.sentCount, {
         timeout: 10_000,
@@ -69,7 +69,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect((await gateway.lookup(never)).kind).toBe('unknown');
   });
 
-  it('saves one card when the answer to saving was lost [D-61]', async ({
+  it('saves one card when the first answer was lost and the request is repeated [D-61]', async ({
     harness: { gateway, issueToken, payingCard },
     faults,
   }) => {
@@ -80,7 +80,10 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect((await gateway.saveMethod(request)).kind).toBe('saved');
   });
 
-  it('refunds once when the answer to a refund was lost [D-40]', async ({ harness, faults }) => {
+  it('refunds once when the first answer was lost and the request is repeated [D-40]', async ({
+    harness,
+    faults,
+  }) => {
     const charge = await harness.gateway.charge(await chargeRequest(harness));
     if (charge.kind !== 'succeeded') throw new Error(charge.kind);
     const { gatewayChargeId } = charge;
@@ -91,7 +94,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect((await send()).kind).toBe('refunded');
   });
 
-  it('declines the next charges as forced, and a resend uses up no decline [D-61]', async ({
+  it('declines the next charges with the forced codes, and a resend uses up no forced decline [D-61]', async ({
     harness,
     faults,
   }) => {

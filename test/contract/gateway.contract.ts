@@ -138,7 +138,7 @@ function describeCharging(it: GatewayTest): void {
     }
   });
 
-  it('sends no charge when the caller has aborted before [D-32]', async ({ harness }) => {
+  it('sends no charge when the caller has already aborted [D-32]', async ({ harness }) => {
     const request = await chargeRequest(harness);
     const outcome = await harness.gateway.charge({ ...request, signal: AbortSignal.abort() });
     expect(outcome.kind).toBe('not_sent');
@@ -241,7 +241,7 @@ function describeSaving(it: GatewayTest): void {
     expect(await save()).toMatchObject({ kind: 'refused', code: 'processing_error' });
   });
 
-  it('accepts a token only with its own session, also after a refusal for another one [D-61]', async ({
+  it('accepts a token only with its own session, also after a refusal for another session [D-61]', async ({
     harness: { gateway, issueToken, payingCard },
   }) => {
     const token = await issueToken(payingCard, 'cs_own');

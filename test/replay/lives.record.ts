@@ -132,8 +132,8 @@ describe('record', () => {
     expect(await keepEnded(env, 'operator-signals', ref)).toBe(1);
   });
 
-  // `unchecked-signal` is of an earlier release, which executed a signal with an invalid argument: an edit with
-  // `interval: ['MONTH']` and `intervalCount: 2`, a pause and a cancel.
+  // The history `unchecked-signal` is from an earlier release, which executed signals with invalid arguments:
+  // an edit with `interval: ['MONTH']` and `intervalCount: 2`, then a pause and a cancel.
 
   record('refused-signals', async ({ env }) => {
     const { ref } = await unpaid(env);

@@ -14,7 +14,7 @@ import {
   workflowOf,
 } from './recorder.ts';
 
-/** Paths with local activities first, in which a run continues after a renewal. */
+/** Paths in which activities run as local activities first, and a run continues after a renewal. */
 
 const record = recorderOn(onDevServer);
 

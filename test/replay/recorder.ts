@@ -15,7 +15,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 const FOLDER = 'test/replay/histories';
 
 /**
- * Runs a path on real servers, unless it has a file: the history of an older release is never
+ * Records a path on real servers unless its file exists, because the history of an older release is never
  * overwritten. `npm run record-histories` thus records only the paths without files.
  */
 export function recorderOn<Fixtures>(test: TestAPI<Fixtures>) {
@@ -76,7 +76,10 @@ export async function pay(
   await env.workflows.execute(ref, checkoutCommand(await env.token(card)));
 }
 
-/** Sends a command. Its id is the kind and the subscription; `nth` makes further ids. */
+/**
+ * Sends a command. Its id consists of kind and subscription; `nth` makes the id of a further command
+ * different.
+ */
 export const send = (
   { workflows }: TestEnvironment,
   ref: SubscriptionRef,
@@ -103,7 +106,10 @@ export async function unpaid(env: TestEnvironment) {
   return { clock, ref };
 }
 
-/** Gives one method an empty gateway id, which the gateway rejects. A former one gets the id `gone`. */
+/**
+ * Gives one payment method an empty gateway id, which the gateway rejects. A method that had the empty id
+ * gets the id `gone`.
+ */
 export async function spoilMethod({ db }: TestEnvironment, id: string | null): Promise<void> {
   await db
     .update(paymentMethods)
@@ -122,7 +128,7 @@ export function workflowOf({ client }: TestEnvironment, { subscriptionId }: Subs
 export const keepSubscription = (env: TestEnvironment, path: string, ref: SubscriptionRef) =>
   keep(env, path, subscriptionWorkflowId(ref.subscriptionId));
 
-/** Waits until the subscription's run is a new one with at most one timer. */
+/** Waits until the history has at most six events: a new run that waits with at most one timer. */
 export async function sleeps(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
   await vi.waitFor(async () => {
     const { historyLength } = await workflowOf(env, ref).describe();

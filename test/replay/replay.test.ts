@@ -117,7 +117,7 @@ describe('the recorded histories', () => {
     await expect(replay).rejects.toThrow(/TMPRL1100|[Nn]ondeterminism/);
   });
 
-  test('fail to replay when workflows have a new first command, unless it is patched', async () => {
+  test('fail to replay when workflows have a new first command that is not behind a patch', async () => {
     const changed = await bundle('test/replay/changed-workflows/index.ts');
     const { failed, count } = await replayAll(changed);
     expect(count).toBe(files.length);

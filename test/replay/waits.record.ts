@@ -21,16 +21,18 @@ import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 import { keep, recorderOn } from './recorder.ts';
 
-/** Paths that take days: workflows that retry until they continue as new, on a time-skipping env.server. */
+/**
+ * Paths that take days: workflows that retry until they continue as new, on a time-skipping Temporal server.
+ */
 
 /** The number of pending answers that are left. */
 const pendingLeft = { chargePayment: 60 };
-/** Drains of the endpoint queue so far. */
+/** The number of drains of the endpoint queue so far. */
 let drained = 0;
 
 const record = recorderOn(onTimeSkippingServerWith({ wrap: withFakeAnswers }));
 
-/** Replaces the activities, because these paths record only the waits of the workflows. */
+/** Replaces activities, because these paths record only the waits of the workflows. */
 function withFakeAnswers(activities: Activities): Activities {
   return {
     ...activities,
@@ -75,7 +77,7 @@ describe('record', () => {
     const workflowId = webhookEndpointWorkflowId('whc_that_waits');
     const input = { merchantId, configId: 'whc_that_waits' };
     const handle = await startWorkflow(env, WEBHOOK_ENDPOINT_WORKFLOW, workflowId, input);
-    // Wake-ups during a breaker pause, and during one that ends before the next attempt.
+    // Sends a wake-up during each of two breaker pauses. The second pause ends before the next attempt.
     for (const drains of [2, 3]) {
       await vi.waitFor(() => expect(drained).toBe(drains), 20_000);
       await handle.signal(wake);

@@ -45,7 +45,7 @@ function withFaults(activities: Activities): Activities {
   return Object.fromEntries(entries) as Activities;
 }
 
-/** Sleeps in steps of 10 s until the answer is there, because the server skips time only in sleeps. */
+/** Sleeps in steps of 10 s until the answer arrives, because the server skips time only in sleeps. */
 async function whileTimePasses<T>(env: TimeSkippingEnvironment, answer: Promise<T>): Promise<T> {
   const isAnswered = answer.then(
     () => true,
@@ -80,7 +80,7 @@ async function isDoneWhenRowIsReadAgain(
   expect(await ask()).toEqual({ kind: 'result', result: { kind: 'done' } });
 }
 
-describe('a lasting activity failure', () => {
+describe('an activity failure', () => {
   test.for([
     ['before', false],
     ['after', true],
@@ -88,7 +88,8 @@ describe('a lasting activity failure', () => {
     '%s the charge delays the cycle, which is charged once [D-32]',
     async ([, effect], { env }) => {
       const ref = await active(env);
-      // More failures than attempts: the workflow sees the failure and tries again after its backoff.
+      // There are more failures than attempts, so the workflow sees the failure and tries again after its
+      // backoff.
       faults.chargeAttempt = { times: 7, effect };
       await env.server.sleep(31 * DAY + 120_000);
       await vi.waitFor(async () => expect((await env.state(ref)).cyclesCharged).toBe(2), 30_000);
@@ -270,7 +271,7 @@ describe('a lasting activity failure', () => {
     await receiver.close();
   });
 
-  test('is followed by waits that grow to 30 s', async ({ env }) => {
+  test('is followed by waits that grow to 30 s when it lasts', async ({ env }) => {
     const ref = await active(env);
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const { runId } = await handle.describe();
@@ -284,7 +285,7 @@ describe('a lasting activity failure', () => {
       const summary = Buffer.from(userMetadata?.summary?.data ?? []).toString();
       return timer && summary === '"try again"' ? [Number(timer.startToFireTimeout?.seconds)] : [];
     });
-    // Each of the four failures took seven attempts. A wait has at least half of its limit.
+    // Each of the four failures took seven attempts. A wait is at least half of its limit.
     const limits = [10, 20, 30, 30];
     expect(waits).toHaveLength(4);
     expect(waits.map((s, n) => s >= (limits[n] ?? 0) / 2 && s <= (limits[n] ?? 0))).toEqual(
@@ -292,7 +293,7 @@ describe('a lasting activity failure', () => {
     );
   });
 
-  test('does not fail the workflow when it is permanent, and commands still work', async ({
+  test('does not fail the workflow when it is permanent, and commands are still executed', async ({
     env,
   }) => {
     const ref = await active(env);

@@ -22,11 +22,14 @@ const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 const SOON = { timeout: 60_000, interval: 100 };
 
-/** Subscriptions at the gateway's return. With `OUTAGE_UNDECIDED` the test also prints its figures. */
+/**
+ * The number of subscriptions with an unknown outcome. If `OUTAGE_UNDECIDED` is set, the test prints its
+ * figures.
+ */
 const SUBSCRIPTIONS = Number(process.env['OUTAGE_UNDECIDED'] ?? 6);
 const isMeasured = process.env['OUTAGE_UNDECIDED'] !== undefined;
 
-/** Calls of activities that ask the gateway. */
+/** The number of calls of activities that ask the gateway. */
 let asked = 0;
 /** Server time at which each outcome was settled, by the id of its order. */
 const settledAt = new Map<string, number>();
@@ -53,7 +56,7 @@ function withCallLog(activities: Activities): Activities {
     ...activities,
     chargeAttempt: async (input) => {
       const result = await log(input.state.subscriptionId, activities.chargeAttempt(input));
-      // An unknown outcome is a settled call, too.
+      // A call whose outcome is unknown returns `settled`, too.
       const isUnknown = result.kind === 'settled' && result.outcome.kind === 'unknown';
       if (isUnknown) settledAt.delete(input.state.subscriptionId);
       return result;
@@ -64,7 +67,7 @@ function withCallLog(activities: Activities): Activities {
   };
 }
 
-/** The gateway makes each charge and no refund, saves no card, and answers nothing. */
+/** The gateway makes each charge and no refund, saves no card, and answers no request. */
 async function gatewayIsAway(env: TestEnvironment): Promise<void> {
   const fault = (operation: string, kind: string, fields: object = {}) =>
     env.control('POST', '/control/faults', {
@@ -81,7 +84,7 @@ async function gatewayIsAway(env: TestEnvironment): Promise<void> {
 }
 
 async function orders(payments: Payments) {
-  // The server's clock is a day ahead when the payers come.
+  // The server's clock is a day ahead when the payers pay.
   const expiresAt = Date.now() + 3 * DAY;
   const checkout = {
     id: newId('cs', expiresAt, randomBytes),
@@ -143,7 +146,7 @@ const PAID_TWICE = [
   'subscription.ended',
 ];
 
-/** Every record of the orders, as the gateway and the events have them. */
+/** The charges and events of all subscriptions and orders. */
 async function records(
   env: TestEnvironment,
   payments: Payments,

@@ -11,7 +11,7 @@ import { onTimeSkippingServerWith } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
-/** Replaces the outcome of the next calls. Each is used once, in order. */
+/** Replaces the outcome of a call. Each of the `faults` is used once, in order. */
 type Fault = 'pending' | 'fails';
 const faults: Fault[] = [];
 /** The number of calls so far. */
@@ -79,7 +79,7 @@ async function waitsAfterFailures(handle: WorkflowHandle): Promise<number[]> {
 const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
 
 describe('a payment of unknown outcome', () => {
-  test('is looked up after 10 s, 30 s, 1, 5, 15 and then every 60 minutes', async ({
+  test('is looked up after 10 s, 30 s, 1 min, 5 min and 15 min, then every 60 min', async ({
     env,
     payments,
   }) => {
@@ -118,14 +118,17 @@ describe('a payment of unknown outcome', () => {
 });
 
 describe('a payment with failing activities', () => {
-  test('is retried after waits that grow to 30 s, and does not fail', async ({ env, payments }) => {
+  test('is tried again after waits that grow to 30 s, and does not fail', async ({
+    env,
+    payments,
+  }) => {
     // An activity has five attempts before the workflow sees a failure.
     faults.push(...times(25, 'fails'), 'pending', ...times(5, 'fails'));
     const { ref, handle } = await startCharge(env, payments);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(calls).toBe(32);
     const waits = await waitsAfterFailures(handle);
-    // From half of a limit to the limit. An answer of the gateway ends the row of failures.
+    // A wait lies between half of its limit and the limit. An answer of the gateway resets the limits.
     const limits = [10_000, 20_000, 30_000, 30_000, 30_000, 10_000];
     expect(waits.map((ms, n) => ms >= (limits[n] ?? 0) / 2 && ms <= (limits[n] ?? 0))).toEqual(
       limits.map(() => true),
@@ -145,7 +148,7 @@ describe('a payment with failing activities', () => {
 });
 
 describe('a refund', () => {
-  test('is retried with the same backoff schedule while its outcome is unknown [D-§7]', async ({
+  test('is tried again after 10 s, 30 s and 60 s while its outcome is unknown [D-§7]', async ({
     env,
     payments,
   }) => {

@@ -63,7 +63,7 @@ const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/
 const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(poke);
 
-/** Two daily cycles. The outcome of the second charge is unknown, and the next look-up is an hour away. */
+/** A subscription of two daily cycles. The outcome of the second charge is unknown, and the next look-up is an hour away. */
 async function undecided(env: TimeSkippingEnvironment, testClockId: string | null = null) {
   const createdAt = await env.server.currentTimeMs();
   const ref = await env.create({
@@ -129,7 +129,7 @@ describe('a recheck signal to a subscription', () => {
     expect(await types(env, ref)).toEqual(PAID_TWICE);
   });
 
-  test('changes neither count nor date of the look-ups while the gateway is away [D-40]', async ({
+  test('leaves the schedule of the look-ups unchanged while the gateway is away [D-40]', async ({
     env,
   }) => {
     const ref = await undecided(env);
@@ -167,7 +167,7 @@ describe('a recheck signal to a subscription', () => {
 });
 
 describe('a recheck signal to a payment', () => {
-  test('changes neither count nor dates of the look-ups while the gateway is away [D-40]', async ({
+  test('leaves the schedule of the look-ups unchanged while the gateway is away [D-40]', async ({
     env,
     payments,
   }) => {

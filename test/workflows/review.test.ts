@@ -25,14 +25,14 @@ const LOOKUP_SECONDS = [
   ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
 ];
 
-/** When the gateway was called, in workflow time, and which of the calls are really made. */
+/** When the gateway was called, in workflow time. `isMade` says which of the calls are really made. */
 const calledAt: number[] = [];
 let isMade: (call: number) => boolean = () => true;
 
-// Each test has its own environment, because timers of an earlier test's subscription would fire in later
-// sleeps of days.
+// Each test has its own environment. In a shared one, a sleep of days would fire the timers of an earlier
+// test.
 const test = onTimeSkippingServerWith(
-  // An outage lasts for hours of workflow time.
+  // Each call during an outage uses up its whole send budget, so the budget is short.
   { wrap: withCallLog, sendBudget: { newSendsForMs: 200, pauseMs: 100 } },
   'test',
 );
@@ -114,7 +114,9 @@ const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: obje
   });
 
 describe('a gateway outage', () => {
-  test('lasting an hour blocks no command, and a late success is booked', async ({ env }) => {
+  test('lasting an hour blocks no edit, pause or cancel, and a late success is booked', async ({
+    env,
+  }) => {
     const ref = await unpaid(env);
     await gatewayIsAway(env, 'done');
     isMade = (call) => call === 0 || call > 5;
@@ -180,7 +182,6 @@ describe('a gateway outage', () => {
       'subscription.ended',
     ]);
     expect((await env.book(ref)).map(({ key }) => key.slice(-2))).toEqual([':1', ':1', ':3']);
-    // Stops the watch for a late charge.
     await env.client.workflow.getHandle(lateChargeWorkflowId(id)).terminate();
   }, 90_000);
 
@@ -261,7 +262,7 @@ describe('a payment settled as not charged', () => {
   test('keeps its decline and has a late charge booked and refunded', async ({ env, payments }) => {
     const { ref, attempt, handle } = await settledAsNotCharged(env, payments);
     await env.server.sleep(2 * HOUR);
-    // The request that seemed lost arrives.
+    // The lost request arrives late.
     const arrived = await env.gateway.charge({
       key: attempt.gatewayKey,
       gatewayMethodId: attempt.gatewayMethodId,

@@ -106,7 +106,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('is charged at a trial’s end, and upfrontAmount only for the first cycle [IF-2.3]', async ({
+  test('is charged at the end of its trial, and upfrontAmount replaces the first cycle’s amount only [IF-2.3]', async ({
     env,
   }) => {
     const trial = await subscribe(env, {
@@ -151,7 +151,9 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('lists only dates to come while it sleeps UNPAID [D-§7, D-§4]', async ({ env }) => {
+  test('lists no past date for the next charges while it sleeps in UNPAID [D-§7, D-§4]', async ({
+    env,
+  }) => {
     const from = await sleepToJanuary31(env);
     const ref = await subscribe(env, { terms: { cycleCount: 4 } });
     const { subscriptionId } = ref;
@@ -170,7 +172,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('goes on by itself after a pause with a date, and ends with its period when cancelled so [D-§4]', async ({
+  test('continues after a pause with a date, and ends with its period after a cancel at the period end [D-§4]', async ({
     env,
   }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 5 } });
@@ -209,7 +211,7 @@ describe('a subscription in Temporal', () => {
   test('keeps the cooldown of a manual retry over continue-as-new and an automatic retry [D-31]', async ({
     env,
   }) => {
-    // Not a month: its length depends on the date of the test.
+    // The interval is 31 days, because the length of a month depends on the date of the test.
     const terms = { cycleCount: 2, interval: 'DAY', intervalCount: 31 } as const;
     const ref = await subscribe(env, { terms });
     const { subscriptionId } = ref;
@@ -244,7 +246,7 @@ describe('a subscription in Temporal', () => {
     });
     await env.server.sleep(60_000);
     expect(await retry(3)).toMatchObject({ kind: 'result', result: { success: false } });
-    // checkout, due date, manual, automatic (4 h after the due date), manual
+    // The charges: checkout, due date, manual retry, automatic retry 4 h after the due date, manual retry.
     expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
       'succeeded',
       'declined',

@@ -32,7 +32,7 @@ beforeEach(() => {
   drains = [];
 });
 
-/** Runs `test` while a worker serves the workflow, and another one the activity. */
+/** Runs `test` while one worker serves the workflow and another worker the activity. */
 async function withWorkers(
   server: TestWorkflowEnvironment,
   drain: (number: number) => DrainEndpointResult | Promise<DrainEndpointResult>,
@@ -108,7 +108,7 @@ describe('an endpoint queue', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('drains at once on a wake-up in a wait, and its details name the next attempt [D-54]', async ({
+  it('drains at once on a wake-up during a wait, and its details name the next attempt [D-54]', async ({
     server,
   }) => {
     const results = [
@@ -138,7 +138,7 @@ describe('an endpoint queue', () => {
     expectGaps([600_000, 6_600_000]);
   });
 
-  it('waits out a breaker pause with one timer, over any number of wake-ups [D-54]', async ({
+  it('waits for the end of a breaker pause with one timer, also when wake-ups arrive [D-54]', async ({
     server,
   }) => {
     await withWorkers(
@@ -242,7 +242,7 @@ describe('an endpoint queue', () => {
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, with the same input [D-54]', async ({
+  it('continues as new with the same input before its history has 450 events [D-54]', async ({
     server,
   }) => {
     await withWorkers(

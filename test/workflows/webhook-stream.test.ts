@@ -32,7 +32,7 @@ beforeEach(() => {
   rounds = [];
 });
 
-/** Runs `test` while a worker serves the workflow, and another one the activity. */
+/** Runs `test` while one worker serves the workflow and another worker the activity. */
 async function withWorkers(
   server: TestWorkflowEnvironment,
   round: (number: number) => DeliverPendingResult | Promise<DeliverPendingResult>,
@@ -100,7 +100,7 @@ describe('a webhook stream', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('delivers at once on a wake-up in a wait, and its details name the next attempt [D-54]', async ({
+  it('delivers at once on a wake-up during a wait, and its details name the next attempt [D-54]', async ({
     server,
   }) => {
     const results = [
@@ -177,7 +177,7 @@ describe('a webhook stream', () => {
     expectGaps([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it('continues as new before its history is long, with the same input [D-54]', async ({
+  it('continues as new with the same input before its history has 450 events [D-54]', async ({
     server,
   }) => {
     await withWorkers(
