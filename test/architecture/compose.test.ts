@@ -37,8 +37,8 @@ const OURS = ['sandbox-gateway', 'api', 'worker'];
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
 
 /**
- * Variables in the documentation of each image: the postgres image, temporal-sql-tool and the Temporal
- * CLI in admin-tools, the server's configuration template, and the Web UI.
+ * The variables that each image documents. For admin-tools they are those of temporal-sql-tool and the
+ * Temporal CLI, for the server those of its configuration template.
  */
 const IMAGE_VARIABLES: Readonly<Record<string, readonly string[]>> = {
   postgres: ['POSTGRES_USER', 'POSTGRES_PASSWORD', 'POSTGRES_DB'],
@@ -80,7 +80,7 @@ function environmentOf(name: string): Record<string, string> {
 }
 
 describe('docker-compose.yml', () => {
-  it('has the services of the production shape', () => {
+  it('has the services of a production installation', () => {
     expect(Object.keys(services)).toEqual([
       'postgres',
       'temporal-schema',
@@ -113,7 +113,7 @@ describe('docker-compose.yml', () => {
     expect(unknown).toEqual([]);
   });
 
-  it.each(OURS)('gives %s a longer grace period than its own stop takes', (name) => {
+  it.each(OURS)('gives %s a longer grace period than its stop may take', (name) => {
     const [, seconds] = /^(\d+)s$/.exec(services[name]!.stop_grace_period!)!;
     expect(Number(seconds) * 1_000).toBeGreaterThan(STOP_WITHIN_MS);
   });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const matches = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map((match) => match[1] ?? '');
 
-/** Every tracked text that people write, with its text. */
+/** Every tracked file of code, documents or configuration, with its text. */
 async function writtenFiles(): Promise<{ file: string; text: string }[]> {
   const patterns = ['*.ts', '*.tsx', '*.mjs', '*.cjs', '*.md', '*.yml', '*.yaml', 'Dockerfile'];
   const listed = execFileSync('git', ['ls-files', ...patterns], { encoding: 'utf8' });
@@ -26,7 +26,7 @@ async function writtenFiles(): Promise<{ file: string; text: string }[]> {
   return Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
 }
 
-test('code and documents cite no document and no ADR that is not in the repository', async () => {
+test('code and documents cite only documents and ADRs of the repository', async () => {
   const adrs = new Set(readdirSync('docs/adr').map((name) => name.slice(0, 4)));
   const dangling = (await writtenFiles()).flatMap(({ file, text }) =>
     [
@@ -73,7 +73,7 @@ describe('the documents', () => {
     expect(steps).toHaveLength(13);
     const wrong: string[] = [];
     for (const step of steps) {
-      // Each name belongs to the next file of its step.
+      // Each name in a step belongs to the file that the step names next.
       const words = [...step.matchAll(/`([\w./-]+)`/g)].map(([, word = '']) => word);
       let names: string[] = [];
       for (const word of words) {

@@ -29,7 +29,7 @@ const filledIn = parseEnv(
 );
 
 describe('.env.example', () => {
-  it('names every variable exactly once, and no unknown one', () => {
+  it('names every variable exactly once, and no unknown variable', () => {
     const named = assignments.map(({ name }) => name).toSorted();
     expect(named).toEqual([...VARIABLE_NAMES, ...COMPOSE_ONLY].toSorted());
   });

@@ -159,7 +159,7 @@ describe('the import rules', () => {
     expect(await broken(file, line)).toEqual([]);
   });
 
-  it('are each covered by a forbidden import', () => {
+  it('are each covered by an example of a forbidden import', () => {
     const shown = new Set(FORBIDDEN.map(([, , rule]) => rule));
     expect(forbidden.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
   });

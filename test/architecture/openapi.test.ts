@@ -72,7 +72,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  it('allows fields that it does not name, so that an answer can gain fields', () => {
+  it('allows further fields in every object, so that an answer can gain fields', () => {
     expect(JSON.stringify(document)).not.toContain('"additionalProperties":false');
   });
 
@@ -177,7 +177,7 @@ describe('the examples of the OpenAPI document', () => {
     },
   );
 
-  it('show one event of every type, with the status after it [D-50, D-52]', () => {
+  it('show one event of every type, with the status after the event [D-50, D-52]', () => {
     const events = examples
       .map(({ value }) => value as Json)
       .filter((value) => 'eventType' in value)
@@ -209,14 +209,14 @@ describe('the examples of the OpenAPI document', () => {
   );
 });
 
-/** Everything in an example that belongs together: the object with these fields, at any depth. */
+/** Every object in an example, at any depth. */
 function objectsIn(value: unknown): Json[] {
   if (typeof value !== 'object' || value === null) return [];
   const members = Object.values(value).flatMap(objectsIn);
   return Array.isArray(value) ? members : [value as Json, ...members];
 }
 
-/** The status after an event of each type. */
+/** The possible statuses after an event of each type. */
 const STATUS_OF: Record<EventType, string[]> = {
   'intent.checkout_opened': ['CREATED'],
   'intent.created': ['CREATED'],

@@ -64,7 +64,7 @@ describe('the workflow bundle', () => {
     expect(packagesIn(ids)).toEqual(TEMPORAL_RUNTIME);
   });
 
-  it('contains no built-in module of Node and no replacement of one', () => {
+  it('contains no built-in module of Node and no replacement of such a module', () => {
     // Webpack keeps an id without a path for an excluded import. The SDK has two such imports.
     const standIns = (list: readonly string[]): number =>
       list.filter((id) => !id.startsWith('./')).length;
