@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Values that are right for some field of some command. */
+/** Values that are valid for a field of a command. */
 const RIGHT = fc.constantFrom<unknown>(
   'DAY',
   'MONTH',
@@ -13,7 +13,7 @@ const RIGHT = fc.constantFrom<unknown>(
   'ptk_1',
 );
 
-/** Any JSON value. Often it differs from a right value in its type only. */
+/** Any JSON value. Often it differs from a valid value in its type only. */
 const anyJson: fc.Arbitrary<unknown> = fc.oneof(
   RIGHT,
   RIGHT.map((value) => [value]),
@@ -45,7 +45,7 @@ const RIGHT_EDIT: Readonly<Record<string, unknown>> = {
   intervalCount: 1,
 };
 
-/** Any JSON value as the argument of a message: often a right one with one wrong field. */
+/** Any JSON value as the argument of a message. Often it is a valid argument with one invalid field. */
 export const anyArgument: fc.Arbitrary<unknown> = fc.oneof(
   {
     weight: 3,

@@ -50,7 +50,9 @@ export interface CallOptions {
 export interface ApiOptions {
   /** Default: limits that no test reaches. */
   rateLimits?: RateLimits;
-  /** When a request without an outcome is answered 503. Default: the production times. */
+  /**
+   * The times in ms after which a request without an outcome is answered 503. Default: the production times.
+   */
   deadlineMs?: readonly [lateAfter: number, grace: number];
   /** With 1, a test sets a payer's address by `X-Forwarded-For`. Default: 0. */
   trustedProxies?: number;
@@ -73,13 +75,13 @@ const documentCheck = defaultDocumentCheck();
 export type ApiEnvironment = Awaited<ReturnType<typeof createApiEnvironment>>;
 
 /**
- * The test of a file with one API environment. Faults and clock are restored after each test. A file
- * sets its options by `apiTest.extend('apiOptions', { scope: 'file' }, {…})`. `override` would set them
- * for every later file of the same process, because the files share their modules.
+ * The `test` function of a file with one API environment. Faults and clock are restored after each test. A
+ * file sets its options by `apiTest.extend('apiOptions', { scope: 'file' }, {…})`. Vitest's `override` would
+ * set them for every later file of the process, because files share their modules.
  */
 export const test = base
   .extend('apiOptions', { scope: 'file' }, {} as ApiOptions)
-  /** Creates a further environment, which is closed after the file. */
+  /** Creates a further environment, which is closed after the tests of the file. */
   .extend('createApi', { scope: 'file' }, ({ apiOptions }, { onCleanup }) => {
     const created: ApiEnvironment[] = [];
     onCleanup(async () => {
@@ -169,14 +171,14 @@ export async function createApiEnvironment({
     db,
     workflows,
     payments,
-    /** What the API asked the sandbox gateway to decline. */
+    /** The declines that the API has ordered at the sandbox gateway. */
     forcedDeclines,
     logLines,
     merchant,
     other,
     pepper: PEPPER,
     databaseUrl: database.url,
-    /** Sets how far the API's real time is ahead of the machine's. */
+    /** `aheadMs` sets how far the API's real time is ahead of the machine's time. */
     clock,
     /** Sends a request. Throws when the answer differs from the OpenAPI document. */
     call: async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {

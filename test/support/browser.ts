@@ -120,7 +120,7 @@ export function submitForm(
   return navigate(action, { method: 'POST', body }, page.browser, allowedBy(page));
 }
 
-/** The targets that the page's `form-action` allows, also for redirects. */
+/** Returns whether the page's `form-action` allows a target, also the target of a redirect. */
 function allowedBy(page: Page): (url: URL) => boolean {
   const directive = /(?:^|;)\s*form-action\s+([^;]*)/.exec(page.policy)?.[1];
   if (directive === undefined) return () => true;

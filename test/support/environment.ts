@@ -10,7 +10,7 @@ import { createEnvironment } from './test-environment.ts';
 
 type Options = Parameters<typeof createEnvironment>[1];
 
-/** The tests that share a test environment: those of the file, or none. */
+/** `file`: the tests of a file share one test environment. `test`: each test has its own. */
 type Sharing = 'file' | 'test';
 
 /**
@@ -20,14 +20,14 @@ type Sharing = 'file' | 'test';
 export const onDevServerWith = (options: Options, per?: Sharing) =>
   testOn(connectDevServer, options, per);
 
-/** As {@link onDevServerWith}, on a time-skipping Temporal server of its own. */
+/** As {@link onDevServerWith}, on its own time-skipping Temporal server. */
 export const onTimeSkippingServerWith = (options: Options, per?: Sharing) =>
   testOn(startTimeSkippingServer, options, per);
 
 /** A `test` function with a test environment for each file, on the test run's Temporal dev server. */
 export const onDevServer = testOn(connectDevServer);
 
-/** As {@link onDevServer}, on a time-skipping Temporal server of its own. */
+/** As {@link onDevServer}, on its own time-skipping Temporal server. */
 export const onTimeSkippingServer = testOn(startTimeSkippingServer);
 
 /** Each fixture starts when a test first uses it. */

@@ -10,7 +10,7 @@ import type { TestEnvironment } from './test-environment.ts';
 const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
 export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 
-/** A subscription whose January is paid, on a test clock; each test charges February itself. */
+/** A subscription on a test clock whose January is paid. Each test charges February itself. */
 export async function paidForJanuary(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const ref = await env.create({

@@ -39,7 +39,9 @@ declare module 'vitest' {
 
 export const TEMPLATE_DATABASE = 'perennial_template';
 
-/** Shared by the projects of one run. The first `setup` starts the servers, the last one stops them. */
+/**
+ * Shared by the projects of one run. The first `setup` starts the servers, and the last teardown stops them.
+ */
 interface SharedServers {
   users: number;
   readonly started: Promise<{ servers: TestServers; stop: () => Promise<void> }>;
@@ -47,7 +49,7 @@ interface SharedServers {
 
 const shared = globalThis as { perennialTestServers?: SharedServers | undefined };
 
-/** Vitest calls it once for each project with test files. */
+/** Vitest calls this function once for each project with test files. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const state = (shared.perennialTestServers ??= { users: 0, started: startServers() });
   state.users += 1;

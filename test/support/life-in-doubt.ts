@@ -15,7 +15,7 @@ import { ModelGateway } from './model-gateway.ts';
 import { DAY, HOUR, Simulation } from './simulation.ts';
 import type { Exchange } from './simulation.ts';
 
-/** When the worker dies: before it sends the charge, or after that and before it records the answer. */
+/** When the worker dies: before it sends the charge, or between the send and the record of the answer. */
 export type Death = 'before_sending' | 'after_sending';
 
 /** A person's decision on an attempt in REVIEW. `paid` needs a charge at the gateway. */
@@ -76,13 +76,13 @@ export class LifeInDoubt extends Simulation {
   private backoffUntil = 0;
   private readonly watches: LateChargeWatch[] = [];
   private isPaused = false;
-  /** True from a cancellation at the end of the period until it is withdrawn. */
+  /** True from a cancellation at the end of the period until a resume. */
   private endsWithPeriod = false;
   private agreedMinor = this.state.terms.amountMinor;
   private manualRetryAt = -Infinity;
   /** When a charge must begin because of an unpause or a new payment method. */
   private requiredChargeAt: number | null = null;
-  /** No attempt with one of these triggers may begin before its instant. */
+  /** The instant before which no attempt with the trigger may begin. */
   private notBefore = { scheduled: -Infinity, automatic_retry: -Infinity };
   /** The number of the cycle whose automatic retries a hard decline stopped. */
   private stoppedCycle: number | null = null;
@@ -327,7 +327,10 @@ export class LifeInDoubt extends Simulation {
     if (isHard && !row.hasNewerMethod) this.stoppedCycle = row.cycleNumber;
   }
 
-  /** A copy of the rules of `activities/gateway-exchange.ts`, with no time for a second look-up. */
+  /**
+   * A copy of the rules of `activities/gateway-exchange.ts`. An unknown answer ends the exchange, as with a
+   * send budget of 0.
+   */
   private collect(row: AttemptRow, owed: OwedCycle, { lookups }: OpenAttempt): Exchange {
     if (row.state === 'REVIEW') return this.outcomeInReview(row);
     const isVoided = this.state.status === 'ENDED' || this.state.status === 'PAUSED';

@@ -1,6 +1,6 @@
 import type { LinkSettings } from '../../runtime/update-links.ts';
 
-/** What makes the links to hosted pages in tests. */
+/** The settings for the links to hosted pages in tests. */
 export const LINKS: LinkSettings = {
   publicUrl: 'https://pay.example',
   sessionKey: 'session-key-of-the-tests-000000000000001',

@@ -1,13 +1,14 @@
 import type { DeclineCode } from '../../domain/declines.ts';
 
 /**
- * The fault of one charge request. `clear`: it is carried out and answered. `answer_lost`: it is
- * carried out, and the answer is lost. `request_lost`: it never arrives. `late`: it arrives `lateMs`
- * after it was sent, without an answer. `rejected`: it is refused as invalid.
+ * The fault of one charge request. `clear`: the gateway executes and answers the request. `answer_lost`: the
+ * gateway executes the request, and the answer is lost. `request_lost`: the request never arrives. `late`:
+ * the request arrives `lateMs` after the send, and the answer is lost. `rejected`: the gateway refuses the
+ * request as invalid.
  */
 export interface ChargeFault {
   line: 'clear' | 'answer_lost' | 'request_lost' | 'late' | 'rejected';
-  /** The card's answer when the request arrives. */
+  /** The outcome of the charge when the request arrives. */
   card: 'good' | DeclineCode;
   lateMs: number;
 }
@@ -19,7 +20,7 @@ export interface BookEntry {
   key: string;
   amountMinor: number;
   outcome: 'charged' | DeclineCode;
-  /** The arrival of the request. */
+  /** When the request arrived. */
   at: number;
   isGivenBack: boolean;
 }
@@ -33,8 +34,8 @@ export type Found =
 const CLEAR: ChargeFault = { line: 'clear', card: 'good', lateMs: 0 };
 
 /**
- * A gateway in memory that keeps the promises of `gateways/port.ts` on an unreliable network. Its book
- * has the real outcomes, also when an answer was lost. A key with two amounts throws.
+ * A gateway in memory that keeps the promises of `gateways/port.ts` on an unreliable network. Its book has
+ * the real outcomes, also when an answer was lost. Throws when a key is used with two amounts.
  */
 export class ModelGateway {
   /** Entries by idempotency key. */

@@ -4,12 +4,13 @@ import type { CommandAnswer } from '../../temporal/subscription-workflows.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
-/** One answer takes up to 17 s, and a test 120 s. */
+/** Five calls of up to 17 s fit into a test's limit of 120 s. */
 const CALLS_MAX = 5;
 
 /**
- * Pays the checkout with a card that pays. On a busy machine a worker may accept the command too late, which
- * is `service_unavailable`. The call is then repeated with the same command, as the API's callers do.
+ * Pays the checkout with a card that is not declined. On a busy machine a worker may accept the command too
+ * late, which is `service_unavailable`. The call is then repeated with the same command, as the API's callers
+ * do.
  */
 export async function payCheckout(
   env: TestEnvironment,

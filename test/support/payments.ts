@@ -20,7 +20,7 @@ import type { TestEnvironment } from './test-environment.ts';
 const HOUR = 3_600_000;
 const DETAILS = { name: 'Ada Example', email: 'ada@example.com' };
 
-/** One charge in the gateway's own records, as tests compare it. */
+/** The fields of a charge in the gateway's own records that tests compare. */
 interface BookedLine {
   outcome: string;
   amountMinor: number;
@@ -30,11 +30,11 @@ interface BookedLine {
 
 export type Payments = ReturnType<typeof paymentsIn>;
 
-/** Payments outside a cycle: created as the API creates them, read as tests compare them. */
+/** Payments outside a cycle: created as the API creates them, and read in the form that tests compare. */
 export function paymentsIn(env: TestEnvironment) {
   const { db, merchantId } = env;
   const id = (prefix: 'cus' | 'in' | 'cs' | 'sm' | 'rf') => newId(prefix, Date.now(), randomBytes);
-  /** Claims an idempotency key, as a merchant's request with one does. */
+  /** Claims an idempotency key, as a merchant's request with a key does. */
   const withKey = async (madeId: string) => {
     const key = madeId.slice(3);
     const use = { merchantId, route: 'POST /test', key, fingerprint: Buffer.alloc(32) };

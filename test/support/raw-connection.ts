@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 
 export interface RawAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** The names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
@@ -19,7 +19,7 @@ export function openConnection(url: string) {
     received += chunk.toString();
     wake();
   });
-  // The close event follows. A server that has answered may reset the connection.
+  // A server that has answered may reset the connection. The close event follows this error.
   socket.on('error', () => undefined);
   const closed = new Promise<void>((resolve) => {
     socket.on('close', () => {

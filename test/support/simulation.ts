@@ -119,7 +119,7 @@ export class Simulation {
     }).result;
   }
 
-  /** Takes every step that is due up to `at`, at most 10,000. */
+  /** Takes every step that is due up to `at`, at most 10,000 steps. */
   runTo(at: string | number): void {
     const target = typeof at === 'number' ? at : Date.parse(at);
     for (let steps = 0; steps < 10_000; steps += 1) {

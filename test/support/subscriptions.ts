@@ -90,7 +90,7 @@ export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<str
   return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
 }
 
-/** Makes the history longer: sends the current time of the test clock `count` times. */
+/** Makes a history longer by `count` signals `advanceClock` with a target that is already reached. */
 export async function lengthenHistory(
   handle: Pick<WorkflowHandle, 'signal'>,
   targetAt: number,

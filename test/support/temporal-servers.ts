@@ -8,14 +8,14 @@ const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedVal
 
 let isRuntimeInstalled = false;
 
-/** Call it before the process starts any server or worker. */
+/** Must run before the process starts a server or a worker. */
 function installRuntime(): void {
   if (isRuntimeInstalled) return;
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
   isRuntimeInstalled = true;
 }
 
-/** The SDK waits 5 s for a test server. On a busy machine a server may take longer. */
+/** The SDK waits 5 s for a test server. On a busy machine a start may take longer and is repeated. */
 const STARTS_MAX = 4;
 
 async function createTimeSkipping(): Promise<TestWorkflowEnvironment> {

@@ -56,8 +56,8 @@ export type TestEnvironment<Server extends TemporalPlace = TemporalPlace> = Awai
 export type TimeSkippingEnvironment = TestEnvironment<TestWorkflowEnvironment>;
 
 /**
- * A complete test environment: Postgres, the sandbox gateway over HTTP, and workers on the given
- * Temporal server with the production workflow bundle. Each test file has one.
+ * A complete test environment: Postgres, the sandbox gateway over HTTP, and workers on the given Temporal
+ * server with the production workflow bundle. By default each test file has one.
  */
 export async function createEnvironment<Server extends TemporalPlace>(
   server: Server,
@@ -94,8 +94,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     timeoutMs: options.gatewayTimeoutMs ?? 2_000,
   });
   const taskQueuePrefix = `${randomUUID()}-`;
-  // The time-skipping environment's client skips server time while it waits for a result. A waiting API
-  // must not skip time, so it has its own client.
+  // The client of the time-skipping server skips time while it waits for a result. A waiting API must not
+  // skip time, so the API has its own client.
   const client = new Client({ connection: server.client.connection });
   const logger = createLogger({ name: 'test', level: 'silent' });
   const workflows = createSubscriptionWorkflows({

@@ -48,8 +48,8 @@ export interface WebhookEnvironment {
   /** Adds a further merchant and returns its id. */
   addMerchant(): Promise<string>;
   /**
-   * Drains every endpoint queue in parallel. `laterMs` is how far the calling workflow's clock is ahead
-   * of the start of this test environment.
+   * Drains every endpoint queue in parallel. `laterMs`: the time between the start of this test environment
+   * and the calling workflow's clock.
    */
   deliver(options?: { laterMs?: number }): Promise<Delivered>;
   /** Makes the dispatcher deliver the stream, and waits for the end of the round. */

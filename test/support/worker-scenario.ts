@@ -10,7 +10,10 @@ import { openShop } from './shop.ts';
 import { createEnvironment } from './test-environment.ts';
 import type { TemporalPlace } from './temporal-servers.ts';
 
-/** A new worker detects a dead one after 5 s. The API answers PENDING after 25 s. */
+/**
+ * Longer than both waits: another worker detects a dead worker after 5 s, and the API answers PENDING after
+ * 25 s.
+ */
 export const ANSWERED_WITHIN_MS = 60_000;
 
 type Json = Record<string, unknown>;
@@ -38,7 +41,9 @@ export async function openWorkerScenario(server: TemporalPlace, { isWhole = fals
     stops.push(() => mortal.stop());
     return mortal;
   };
-  /** Starts another worker, which takes over. It runs in this process, so it is ready at once. */
+  /**
+   * Starts another worker, which takes over. This worker runs in the test's process, so it is ready at once.
+   */
   const goOn = async (): Promise<void> => {
     if (isWhole) return env.startWorkers();
     for (const queue of ['charges', 'webhooks']) {

@@ -25,7 +25,7 @@ export function createFakePayments(db: Db, now: () => number) {
   const faults = {
     /** Temporal is unavailable: no order is handed over. */
     isDown: false,
-    /** An order is carried out, and its outcome is lost. */
+    /** An order is executed, and its outcome is lost. */
     losesOutcome: false,
     /** Replaces the behaviour of every charge: a decline code, `unknown`, or `paid`. */
     card: null as string | null,

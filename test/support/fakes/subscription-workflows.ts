@@ -33,11 +33,14 @@ import type {
 } from '../../../temporal/subscription-workflows.ts';
 
 /**
- * The port to subscription workflows without Temporal: commands are validated and carried out at
- * once, with the rules and the activities that the workflow uses. What the card does is in the token, or in
- * `faults.card` while that is set: one that holds a decline code is declined with it, one that holds
- * `unknown` has no known outcome. A code is a refusal where the card is verified, and anywhere beside
- * `unsaved`; four digits at the end are the card's.
+ * The port to subscription workflows without Temporal. It validates and executes a command at once, with the
+ * rules and activities of the workflow and a gateway in memory. The text of a card token sets the card's
+ * behaviour; `faults.card` replaces this text for charges.
+ *
+ * - With a decline code, every charge is declined with this code. The gateway also refuses to save the card if
+ *   the card is verified or the text contains `unsaved`.
+ * - With `unknown`, a charge has no known outcome.
+ * - Four digits at the end are the card's last four digits.
  */
 export function createFakeWorkflows(db: Db, now: () => number) {
   const faults = {
@@ -59,7 +62,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     gateway,
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
-    // What the gateway in memory does not know at once it does not know later.
+    // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
   });
   const calls: { name: string; ref: object }[] = [];
@@ -115,7 +118,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     webhooks,
     calls,
     faults,
-    /** The next payment's date has come: its cycle is charged. */
+    /** Charges the next cycle as on its due date. */
     async fallDue(ref: SubscriptionRef): Promise<void> {
       const { state } = await snapshotOf(ref);
       const dueAt = nextPaymentAt(state);
@@ -125,14 +128,14 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       const time = { now: dueAt, realNow: now() };
       await charge(actionForStep(state, step, time, newIntentId).change, null, dueAt);
     },
-    /** The gateway is asked about the open attempt. */
+    /** Looks the open attempt up at the gateway in memory. */
     async lookUp(ref: SubscriptionRef): Promise<void> {
       const { state } = await snapshotOf(ref);
       await charging.chargeAttempt({ state, opening: null, nowAt: now(), realNowAt: now() });
     },
   };
 
-  /** What a query finds; null without a workflow. */
+  /** The snapshot that a workflow query reads; null if Temporal has no such workflow. */
   async function askedSnapshot(ref: SubscriptionRef): Promise<Snapshot | null> {
     if (faults.isDown) throw new DomainError('service_unavailable');
     return faults.isMissing ? null : snapshotOf(ref);

@@ -15,14 +15,16 @@ export const browse = (api: ApiEnvironment, path: string, options?: CallOptions,
 /** The browser id of every payer in the API tests. */
 const BROWSER = 'payer00of00api00tests0';
 
-/** The return URL with the tokeniser's `query` and the state of the browser that was shown the card form. */
+/** The return URL with the tokeniser's `query` and the state of the browser that has the card form. */
 export function ownReturn(path: string, query: string): string {
   const signer = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
   const { pathname, searchParams } = new URL(returnUrl(signer, path, BROWSER));
   return `${pathname}?${query}&${searchParams.toString()}`;
 }
 
-/** Requests the return URL of a page, as the tokeniser redirects the browser that was shown the card form. */
+/**
+ * Requests the return URL of a page, as the browser with the card form does after the tokeniser's redirect.
+ */
 export const comeBack = (
   api: ApiEnvironment,
   path: string,
@@ -65,7 +67,7 @@ export interface Visit {
   look(options?: CallOptions, method?: string): Promise<Answer>;
   /** Sends a request from the visit's address, without cookies. */
   request(path: string, options?: CallOptions, method?: string): Promise<Answer>;
-  /** Requests the return URL, as the tokeniser redirects the browser that was shown the card form. */
+  /** Requests the return URL, as the browser with the card form does after the tokeniser's redirect. */
   comeBack(query: string, method?: string): Promise<Answer>;
   /** Requests the return URL, expects the redirect to the page, and requests the page. */
   give(query: string): Promise<Answer>;
