@@ -87,17 +87,14 @@ describe('a lost answer of the gateway', () => {
   const lostAnswers: [string, object][] = [
     ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
     ['the gateway charged and answered 500', { fault: 'error_500' }],
-    ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
+    ['the connection broke before the gateway charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
   ];
   test.for(lostAnswers)('leads to one charge when %s [D-32, D-40]', async ([, fault], { env }) => {
-    // Given
     const subscription = await paidForJanuary(env);
     await subscription.fault(fault);
-    // When
     await env.advance(subscription.clock, DUE_AT);
-    // Then
     expect(await subscription.february()).toEqual(['succeeded 1999 x1']);
     expect(await subscription.attempts()).toEqual(['1 SUCCEEDED']);
     expect(await env.state(subscription.ref)).toMatchObject({
@@ -120,7 +117,7 @@ describe('a lost answer of the gateway', () => {
     expect(await subscription.newEventTypes()).toEqual(PAID_ONCE);
   });
 
-  test('leaves one declined attempt before the retry when it was a decline [D-30, D-40]', async ({
+  test('leaves one declined attempt before the retry when the lost answer was a decline [D-30, D-40]', async ({
     env,
   }) => {
     const subscription = await paidForJanuary(env);
@@ -140,7 +137,6 @@ describe('a charge activity that runs several times at once', () => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'delay', delayMs: 400, count: 4 });
-    // When
     const results = await Promise.all([1, 2, 3, 4].map(() => env.activities.chargeAttempt(input)));
     // Then one call records the outcome, and the others continue from the recorded state
     expect(results.map(({ kind }) => kind).toSorted()).toEqual([
@@ -242,7 +238,7 @@ describe('a stalled workflow run', () => {
   });
 
   test('makes no look-up when a later run owns the unknown attempt [D-32]', async ({ env }) => {
-    // Given an attempt whose outcome is unknown; recording this made a new version of the state
+    // Given an attempt whose outcome is unknown, which is recorded as a new version of the state
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     await subscription.fault({ fault: 'lose_answer' });
@@ -253,7 +249,7 @@ describe('a stalled workflow run', () => {
     });
     await env.control('DELETE', '/control/faults');
     const recorded = await env.state(subscription.ref);
-    // When a run with the older version calls, then it gets the new state and settles nothing
+    // When a run with the older version calls, then this run gets the new state and settles nothing
     for (const stalled of [input, { ...input, opening: null }]) {
       expect(await env.activities.chargeAttempt(stalled)).toEqual({
         kind: 'adopt',
@@ -275,7 +271,7 @@ describe('a stalled workflow run', () => {
 });
 
 describe('a lock timeout when the outcome is recorded', () => {
-  test('leaves no event; the next call finds the charge and does not repeat it [D-40]', async ({
+  test('leaves no event, and the next call finds the charge and does not repeat it [D-40]', async ({
     env,
   }) => {
     // Given another session that locks the subscription's row once the charge is sent
@@ -354,7 +350,7 @@ describe('the database', () => {
     await insert(attempt(5, 'DECLINED'));
   });
 
-  test('refuses a gateway key used before and a second intent of one cycle [D-40]', async ({
+  test('refuses a gateway key that was used before and a second intent of one cycle [D-40]', async ({
     env,
   }) => {
     const { intent, attempt } = await attemptOf(env, await paidForJanuary(env));

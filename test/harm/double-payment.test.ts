@@ -18,7 +18,7 @@ const TOO_LATE_MS = 2_600;
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** How many of the next charge activities fail, before their work or after it. */
+/** The number of the next charge activities that fail, before their work and after their work. */
 const crashes = { before: 0, after: 0 };
 
 const test = onDevServerWith({ wrap: crashing, sendBudget: BUDGET_FOR_LATE_ARRIVALS });
@@ -121,7 +121,7 @@ describe('a lost answer of the gateway', () => {
   test.for([
     ['the gateway charged and the connection broke', { fault: 'lose_answer' }],
     ['the gateway charged and answered 500', { fault: 'error_500' }],
-    ['the connection broke before it charged', { fault: 'lose_answer', effect: 'none' }],
+    ['the connection broke before the gateway charged', { fault: 'lose_answer', effect: 'none' }],
     ['the gateway answered 500 and did not charge', { fault: 'error_500', effect: 'none' }],
     ['the gateway charged after our timeout', { fault: 'delay', delayMs: TOO_LATE_MS }],
   ] as const)('leads to one charge when %s [D-40]', async ([, what], { env, payments }) => {
@@ -131,7 +131,7 @@ describe('a lost answer of the gateway', () => {
     await expectPaidOnce(payments, ref);
   });
 
-  test('leaves the card token usable when the exchange of the token was lost [D-40]', async ({
+  test('leaves the card token usable when the answer to its redemption was lost [D-40]', async ({
     env,
     payments,
   }) => {
@@ -185,7 +185,7 @@ describe('an unknown outcome', () => {
       timeout: 20_000,
       interval: 100,
     });
-    // The local activity timed out after 3 s; the activity on the queue must have ended, too.
+    // The local activity timed out after 3 s. The activity on the queue must have ended, too.
     await vi.waitFor(
       async () => {
         const { raw } = await handleOf(env, ref).describe();
@@ -223,7 +223,7 @@ describe('an unknown outcome', () => {
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 1_000 },
       },
-      // Longer than 0.8 of the key's lifetime.
+      // Longer than 80 % of the key's lifetime: after that a key is too old to resend.
       sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });
     await fault(env, { fault: 'lose_answer', effect: 'none', count: 1_000 });
@@ -260,7 +260,7 @@ describe('a crashed process', () => {
       expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
       expect(crashes).toEqual({ before: 0, after: 0 });
       await expectPaidOnce(payments, ref);
-      // A repeated call changes nothing.
+      // A repeat of the call changes nothing.
       expect(await env.payments.pay(order)).toEqual({ kind: 'succeeded' });
       await expectPaidOnce(payments, ref);
     },
@@ -291,7 +291,7 @@ describe('a crashed process', () => {
     await expectPaidOnce(payments, ref);
   });
 
-  test('leads to one charge when every worker stops in the middle of it [D-40]', async ({
+  test('leads to one charge when every worker stops in the middle of the charge [D-40]', async ({
     env,
     payments,
   }) => {

@@ -9,7 +9,7 @@ import { onDevServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** How many of the next refund activities fail after their work. */
+/** The number of the next refund activities that fail after their work. */
 const crashes = { after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });
@@ -41,7 +41,7 @@ const refused = (message: string) => ({ kind: 'refused', code: 'operation_not_al
 const PAID = ['intent.created CREATED', 'intent.success SUCCESS'];
 
 describe('a refund', () => {
-  test('refunds the whole payment once when three calls name no amount [D-40, D-§7]', async ({
+  test('returns the whole amount once when three calls of one refund name no amount [D-40, D-§7]', async ({
     env,
     payments,
   }) => {
@@ -116,7 +116,7 @@ describe('a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('is refused for an unpaid and for an unknown payment [D-21, D-§7]', async ({
+  test('is refused for an unpaid payment and for a payment that does not exist [D-21, D-§7]', async ({
     env,
     payments,
   }) => {
@@ -128,7 +128,9 @@ describe('a refund', () => {
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
-  test('is not created again when its id is sent again [D-17]', async ({ payments }) => {
+  test('is not created again when the request is repeated with its id [D-17]', async ({
+    payments,
+  }) => {
     const paid = await payments.paid();
     const first = await payments.refund(paid, 2_000);
     const again = await payments.refund(paid, 2_000, first.ref.refundId);
@@ -160,7 +162,7 @@ describe('a refund', () => {
     });
     expect(await env.state(subscription)).toEqual(before);
 
-    // While a clock advances, clock_reached_at lags behind: eventTime must never decrease.
+    // While a clock advances, clock_reached_at lags behind. The eventTime must not decrease even then.
     await env.db.execute(raw`update subscription set clock_reached_at = created_at`);
     const again = await payments.refund(paid, 100);
     expect(await env.payments.refund(again.ref)).toEqual({ kind: 'refunded' });
@@ -176,7 +178,7 @@ describe('a lost answer to a refund', () => {
   test.for([
     ['the gateway refunded and the connection broke', { fault: 'lose_answer' }],
     ['the gateway refunded and answered 500', { fault: 'error_500' }],
-    ['the connection broke before it refunded', { fault: 'lose_answer', effect: 'none' }],
+    ['the connection broke before the gateway refunded', { fault: 'lose_answer', effect: 'none' }],
   ] as const)('leads to one refund when %s [D-40]', async ([, what], { env, payments }) => {
     const paid = await payments.paid();
     const { ref } = await payments.refund(paid, 2_000);
@@ -189,7 +191,7 @@ describe('a lost answer to a refund', () => {
     ]);
   });
 
-  test('leads to one event when our process crashed after its record [D-40]', async ({
+  test('leads to one event when our process crashed after it recorded the refund [D-40]', async ({
     env,
     payments,
   }) => {

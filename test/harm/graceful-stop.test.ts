@@ -23,19 +23,19 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * SIGTERM to real processes under load. Each process finishes the work it has begun; other processes
- * do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair.
- * The tests run concurrently, each in its own test environment.
+ * SIGTERM to real processes under load. Each process finishes the work that it has begun, and other processes
+ * do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair. The tests
+ * run concurrently, each in its own test environment.
  */
 
 type Json = Record<string, unknown>;
 type Order = Awaited<ReturnType<typeof order>>;
 
-/** Bounds of waits, not expectations. */
+/** Upper bounds of waits, not expected durations. */
 const SOON = { timeout: 60_000, interval: 20 };
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** Runs a test in its own environment and stops every process that it registers with `keep`. */
+/** Runs a test in its own environment. Stops every process that the test passes to `keep`. */
 async function inOwnEnvironment(
   server: TemporalPlace,
   options: Parameters<typeof createEnvironment>[1],
@@ -166,7 +166,7 @@ describe.concurrent('after SIGTERM', () => {
       answer.open();
       const successor = startWorker();
       await stopped;
-      // The worker itself recorded these outcomes: its successor is not ready yet.
+      // The worker itself recorded these outcomes, because its successor is not ready yet.
       expect(await attempts(env)).toEqual({ SUCCEEDED: 5 });
 
       await successor;
@@ -305,7 +305,7 @@ const TERMS = {
   cycleCount: 12,
 };
 
-/** On its own test clock; its first month is paid and its events are delivered. */
+/** A subscription on its own test clock. Its first month is paid, and its events are delivered. */
 async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   const { testClockId } = await merchant.post<{ testClockId: string }>('/test-clock/create', {
     now: NOW,
@@ -318,7 +318,7 @@ async function paidSubscription({ merchant, expectAllDelivered }: Shop) {
   return { testClockId, subscriptionId };
 }
 
-/** Clients that charge in a loop; each charge keeps its key until its answer is definite. */
+/** Clients that charge in a loop. Each charge is repeated with its key until the answer is SUCCESS. */
 function startLoad(
   orders: readonly Order[],
   api: { apiUrl: string; keyId: string; secret: string },
@@ -353,7 +353,7 @@ async function connectTo({ url }: ApiProcess): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
-  // The stopping API resets a connection that it did not accept yet.
+  // The stopping API resets a connection that it has not accepted yet.
   socket.on('error', () => socket.destroy());
   return socket;
 }

@@ -15,8 +15,8 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at
- * the named point; then the same request with the same key goes to a second, running API.
+ * The API's rows of the crash table in docs/architecture.md. In each test an API process is killed at the
+ * named point. Then a second, running API gets the same request with the same key.
  */
 
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
@@ -54,14 +54,14 @@ async function send(api: ApiProcess, { path, body, key }: Request) {
   return { status: response.status, text, isReplayed };
 }
 
-/** Kills an API process at the point while it serves the request; the client gets no answer. */
+/** Kills an API process at the point while it serves the request. The client gets no answer. */
 async function crashAt(point: Failpoint, request: Request): Promise<void> {
   const api = await processes.start({ failpoint: point });
   await expect(send(api, request)).rejects.toThrow('fetch failed');
   expect(await api.gone).toMatchObject({ code: null, signal: 'SIGKILL' });
 }
 
-/** The running API's answer; a repeat of the request must replay it byte for byte. */
+/** Returns the running API's answer. A repeat of the request must replay this answer byte for byte. */
 async function answerOf(request: Request): Promise<{ text: string; isReplayed: boolean }> {
   const { status, ...answer } = await send(running, request);
   expect(status, answer.text).toBe(200);
@@ -73,7 +73,7 @@ async function answerOf(request: Request): Promise<{ text: string; isReplayed: b
   return answer;
 }
 
-/** The key is in use until the killed process's lease expires; this expires it. */
+/** Lets the killed process's lease on the key expire. Until then the key is in use. */
 async function expireLease(env: TestEnvironment, request: Request): Promise<void> {
   expect(await send(running, request)).toMatchObject({
     status: 409,
@@ -114,7 +114,7 @@ describe('an API that crashes while it creates a subscription', () => {
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
-  test('has no effect before its commit, and the repeat has one [D-17]', async ({
+  test('has no effect before its commit, and the repeat creates the subscription [D-17]', async ({
     env,
     payments,
   }) => {
@@ -135,7 +135,7 @@ describe('an API that crashes while it creates a subscription', () => {
     expect(await repairsOf(env)).toEqual({});
   });
 
-  test('after its commit leaves the workflow’s start to the sweep, and the repeat is answered [D-17]', async ({
+  test('leaves the workflow’s start to the sweep after its commit, and the repeat is answered [D-17]', async ({
     env,
     payments,
   }) => {
@@ -201,11 +201,11 @@ describe('an API that crashes while it charges a saved card', () => {
   }
 
   test.for([
-    ['after_claim', 'nothing is written', []],
-    ['before_hand_over', 'its intent is written', ['CREATED']],
-    ['before_answer_stored', 'it was paid', ['SUCCESS']],
+    ['after_claim', 'no intent', []],
+    ['before_hand_over', 'an unpaid intent', ['CREATED']],
+    ['before_answer_stored', 'a paid intent', ['SUCCESS']],
   ] as const)(
-    'at %s leaves the key in use for 45 s when %s, and the repeat charges once [D-17, D-40]',
+    'at %s leaves %s and the key in use for 45 s, and the repeat charges once [D-17, D-40]',
     async ([point, , left], { env, payments }) => {
       const request = await chargeRequest(env, payments);
       await crashAt(point, request);
@@ -218,7 +218,7 @@ describe('an API that crashes while it charges a saved card', () => {
     },
   );
 
-  test('after it stored the answer has the repeat answered at once [D-17]', async ({
+  test('at after_answer_stored leaves the answer, which the repeat gets at once [D-17]', async ({
     env,
     payments,
   }) => {

@@ -16,15 +16,15 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds each
- * transaction open where it writes a charge; SIGKILL hits its backend there. Postgres then drops every
- * connection and recovers from its log. POSTGRES_KILLS=50 makes the long run.
+ * Kills a backend of a separate, durable Postgres in the middle of charges. A trigger holds each transaction
+ * open while it writes a charge, and SIGKILL hits its backend then. Postgres then drops every connection and
+ * recovers from its log. With POSTGRES_KILLS=50 the test kills 50 backends.
  */
 
 /** A kill takes about 2.5 s on an idle machine, so the usual run has 8. */
 const KILLS = Number(process.env['POSTGRES_KILLS'] ?? 8);
 const SUBSCRIPTIONS = 8;
-/** A bound against endless waiting: a busy machine takes several times as long as an idle one. */
+/** An upper bound, because a busy machine takes several times as long as an idle one. */
 const KILLING_FOR_MS = 60_000 + KILLS * 20_000;
 const HELD_OPEN_MS = 60;
 const NOTICED_WITHIN_S = 60;
@@ -57,7 +57,7 @@ const test = onDevServer.extend('env', { scope: 'file' }, async ({ server }, { o
   return env;
 });
 
-/** The tables in whose writes a charge's transactions are held open. */
+/** The tables whose writes the trigger holds open. */
 const TABLES = ['payment_attempt', 'payment_intent', 'subscription', 'outbox_event'] as const;
 
 const HOLD = `
@@ -72,7 +72,7 @@ const HOLD = `
   ).join('\n')}`;
 const RELEASE = 'drop function hold_open cascade';
 
-/** Kills backends at each table in turn, where one is writing; returns the number of kills. */
+/** Kills backends while they write to each table in turn. Returns the number of kills. */
 async function killWhileCharging(env: TestEnvironment): Promise<number> {
   const until = performance.now() + KILLING_FOR_MS;
   let kills = 0;
@@ -87,8 +87,8 @@ async function killWhileCharging(env: TestEnvironment): Promise<number> {
 }
 
 /**
- * Kills a backend that is writing a row of that table, if there is one. Then waits until Postgres has
- * dropped our connection: it still serves for a moment after the kill.
+ * Kills a backend that is writing a row of this table, if there is one. Then waits until Postgres has dropped
+ * our connection, because Postgres still serves for a moment after the kill.
  */
 async function killAt(env: TestEnvironment, table: string): Promise<boolean> {
   const sql = postgres(env.databaseUrl, {
@@ -166,7 +166,8 @@ test(
     await execute(env, RELEASE);
     expect(killed).toBe(KILLS);
 
-    // Twice, Postgres refused a query after its recovery as if it still recovered; cause unknown.
+    // In two runs Postgres refused a query after its recovery, as if the recovery had not ended. The cause is
+    // unknown.
     await vi.waitFor(() => env.advance(clock, targetAt), { timeout: 120_000, interval: 250 });
     const books = await openBooks({
       databaseUrl: env.databaseUrl,

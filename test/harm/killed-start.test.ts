@@ -31,7 +31,7 @@ afterAll(async () => {
 const running = () => openProcessTable(join(dataDir, 'processes.json')).running();
 const pidOf = (name: string): number => running().find((record) => record.name === name)!.pid;
 
-/** Runs `npm start` without npm and waits until it says that it is ready. */
+/** Starts the program of `npm start` without npm, and waits until its output says that it is ready. */
 async function start() {
   const child = spawn(process.execPath, ['scripts/run.mjs', 'start'], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -128,7 +128,7 @@ it(
     expect(orphans.map((pid) => identify(pid)?.pid)).toEqual(orphans);
     const second = await start();
 
-    // Then the second start names both servers, and continues with the first one's data
+    // Then the second start names both servers, and continues with the data of the first start
     for (const [index, name] of ['postgres', 'temporal'].entries()) {
       expect(second.output()).toContain(
         `stopping ${name} (pid ${orphans[index]}), left behind by an earlier start that was killed`,

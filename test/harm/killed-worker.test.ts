@@ -10,12 +10,12 @@ import { ANSWERED_WITHIN_MS, openWorkerScenario } from '../support/worker-scenar
 import type { WorkerScenario } from '../support/worker-scenario.ts';
 
 /**
- * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a
- * request over HTTP; the worker process is killed at the named point while it executes the request;
- * another worker continues. The rows run concurrently, each in its own test environment.
+ * The worker's rows of the crash tables in docs/architecture.md. In each test a merchant sends a request over
+ * HTTP. The worker process is killed at the named point while it executes the request. Then another worker
+ * continues. The rows run concurrently, each in its own test environment.
  */
 
-/** `scenario` has no activity worker; `wholeScenario` has no worker at all. */
+/** `scenario` begins without an activity worker, `wholeScenario` without any worker. */
 const test = onDevServer
   .extend('scenario', async ({ server }, { onCleanup }) => {
     const scenario = await openWorkerScenario(server);
@@ -41,7 +41,7 @@ async function savedCard({ env, payments }: WorkerScenario) {
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
-/** A sweep after the killed worker's leases expired and its events are 1 min overdue. */
+/** Sweeps after the killed worker's claims on deliveries expired, with its deliveries 1 min overdue. */
 async function sweepAfterLease({ env }: WorkerScenario): Promise<Record<string, number>> {
   await env.db
     .update(webhookDeliveries)
@@ -66,7 +66,8 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
       const body = { ...card, currency: 'USD', amount: 2_500 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // The card's event goes first: a delivery open at the kill holds the stream's lease for 45 s.
+      // Waits for the delivery of the card's event. A delivery open at the kill would keep its claim for 45
+      // s.
       await scenario.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
       const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
@@ -84,7 +85,7 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
       expect(await payments.attempts(ref)).toEqual(['1 SUCCEEDED']);
       expect(await payments.book(ref)).toEqual(['succeeded 2500 x1']);
 
-      // Its events are delivered without a sweep.
+      // The events of the charge are delivered without a sweep.
       const events = ['1 intent.created', '2 intent.success'];
       await scenario.expectTold('intentId', intentId, events);
       expect(await repairsOf(env)).toEqual({});
@@ -94,7 +95,7 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
 
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** Kills the worker of a test clock's renewal at `point`; then another worker continues. */
+/** Kills the worker at `point` during a renewal on a test clock. Then another worker continues. */
 async function renewalOfCrashedWorker(
   scenario: WorkerScenario,
   point: string,
@@ -150,12 +151,12 @@ async function renewalOfCrashedWorker(
 describe.concurrent('a worker that crashes while it charges a renewal as a queued activity', () => {
   test.for([
     ['after_opening:2', ['1 SUCCEEDED', '1 SENDING'], 1],
-    // The failpoint's first pass is the saving of the card.
+    // The first of the three passes is the saving of the card.
     ['after_gateway:3', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
-    'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
+    'at %s leaves the attempts %j and %d charges at the gateway; the cycle is charged once [D-40]',
     ([point, attempts, charges], { scenario }) =>
       renewalOfCrashedWorker(scenario, point, { attempts, charges }),
   );
@@ -170,14 +171,14 @@ describe.concurrent('a worker that crashes while it charges a renewal inside the
     ['before_settling_commits:2', ['1 SUCCEEDED', '1 SENDING'], 2],
     ['after_settling:2', ['1 SUCCEEDED', '1 SUCCEEDED'], 2],
   ] as const)(
-    'at %s leaves the attempts %j and %d charges; the cycle is charged once [D-40]',
+    'at %s leaves the attempts %j and %d charges at the gateway; the cycle is charged once [D-40]',
     ([point, attempts, charges], { wholeScenario }) =>
       renewalOfCrashedWorker(wholeScenario, point, { attempts, charges }),
   );
 });
 
 describe('a worker that crashes in a workflow task with three renewals', () => {
-  test('charges no billing date again when the third was settled [D-05, D-60]', async ({
+  test('leads to one charge for each billing date when the third renewal was settled [D-05, D-60]', async ({
     wholeScenario: scenario,
   }) => {
     const { env, shop, merchantId } = scenario;
@@ -239,7 +240,7 @@ describe.concurrent('a worker that crashes while it saves a card', () => {
     ['after_gateway', []],
     ['after_settling', [{ status: 'LIVE' }]],
   ] as const)(
-    'at %s leaves it saved at the gateway and %j in our table; it is saved once [D-50, D-54]',
+    'at %s leaves the card at the gateway and %j in our table; the card is saved once [D-50, D-54]',
     async ([point, left], { scenario }) => {
       const { env, shop } = scenario;
       const { merchant } = shop;
@@ -281,7 +282,7 @@ describe.concurrent('a worker that crashes', () => {
     ['after_gateway', 'SENDING'],
     ['after_settling', 'SUCCEEDED'],
   ] as const)(
-    'at %s of a refund leaves the refund %s; it is refunded and emitted once [D-40, D-54]',
+    'at %s of a refund leaves the refund %s; its amount and its event are sent once [D-40, D-54]',
     async ([point, left], { scenario }) => {
       const { env, shop, payments, merchantId } = scenario;
       const ref = await payments.payment('hosted');
@@ -290,7 +291,8 @@ describe.concurrent('a worker that crashes', () => {
       const body = { xIntentId: ref.intentId, amount: 900 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // The payment's events go first: a delivery open at the kill waits until its lease expires.
+      // Waits for the delivery of the payment's events. A delivery open at the kill would keep its claim for
+      // 45 s.
       const paid = ['1 intent.created', '2 intent.success'];
       await scenario.expectTold('intentId', ref.intentId, paid);
       const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);

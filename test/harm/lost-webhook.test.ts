@@ -32,7 +32,7 @@ const received = () =>
     ({ event, answered }) => `${event.sequence} ${event.eventType} ${answered}`,
   );
 
-/** A subscription created and paid on a test clock: five events. */
+/** A subscription that is created and paid on a test clock, which causes five events. */
 async function paidSubscription(env: TestEnvironment) {
   const clock = await env.createClock(CREATED_AT);
   const terms = { cycleCount: 3 };
@@ -47,10 +47,8 @@ describe('a webhook endpoint', () => {
   }) => {
     // Given a receiver that takes the first event and closes the connection without an answer
     receiver.answerNext('close');
-    // When
     await paidSubscription(env);
     await receiver.waitFor(6);
-    // Then
     expect(received()).toEqual([
       '1 intent.created null',
       '1 intent.created 200',
@@ -86,7 +84,7 @@ describe('a webhook endpoint', () => {
 });
 
 describe('stopped workers', () => {
-  test('deliver the events of the pause when they start again', async ({ env }) => {
+  test('deliver the events of the downtime when they start again', async ({ env }) => {
     // Given a subscription created while no worker runs
     await env.stopWorkers();
     const ref = await env.create({ createdAt: Date.now() });
@@ -97,7 +95,6 @@ describe('stopped workers', () => {
     expect(received()).toEqual([]);
     // When workers start again
     await env.startWorkers();
-    // Then
     await receiver.waitFor(2);
     expect(received()).toEqual(['1 intent.created 200', '2 subscription.created 200']);
   });
@@ -128,7 +125,7 @@ describe('stopped workers', () => {
 });
 
 describe('the events of a subscription', () => {
-  test('match its charges and changes of status one for one [D-51]', async ({ env }) => {
+  test('match its charges and changes of status one to one [D-51]', async ({ env }) => {
     // Given a charge that is declined once, then paid
     const { ref, clock } = await paidSubscription(env);
     const { subscriptionId } = ref;

@@ -31,7 +31,10 @@ afterAll(async () => {
   await receiver.close();
 });
 
-/** Two subscriptions until 1 April 2027: one pays every month; the other's charges fail from 1 March. */
+/**
+ * Runs two subscriptions until 1 April 2027. One is paid every month; the charges of the other fail from 1
+ * March on.
+ */
 async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');
   const clock = await env.createClock(createdAt);
@@ -113,7 +116,7 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
-test('the verifier skips the invariant of a book that is not given', async ({ env }) => {
+test('the verifier skips the invariant whose book is not given', async ({ env }) => {
   const results = await checkAll(env);
   expect(
     results.filter(({ counted }) => counted === null).map(({ invariant }) => invariant),
@@ -260,7 +263,7 @@ const DAMAGES: Damage[] = [
     found: [/^3: charge:in_\w+:1: the gateway charged 1999 USD, but 1001 USD was owed$/],
   },
   {
-    name: 'an amount that differs from the agreed one in every book',
+    name: 'an amount in every book that differs from the agreed amount',
     damage: takes(1_999),
     undo: takes(1_001),
     found: [/^3: sub_\w+: cycle 2 is 1999 USD, agreed were 1001 USD$/],

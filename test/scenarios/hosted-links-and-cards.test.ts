@@ -14,7 +14,10 @@ import {
 } from '../support/payer-browser.ts';
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
-/** `subscribed` makes a paid subscription on its own test clock, and opens the page that changes its card. */
+/**
+ * `subscribed` makes a paid subscription on its own test clock. It returns the payer's page and the link to
+ * change the card.
+ */
 const test = onHostedPages().extend('subscribed', ({ shop, payer, subscribe }) => async () => {
   const now = Date.parse('2027-01-15T12:00:00Z');
   const clock = await shop.merchant.post<{ testClockId: string }>('/test-clock/create', { now });
@@ -63,7 +66,7 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('shows its payer their checkout, and others a 410 page, when it is used up [D-37]', async ({
+  test('shows its payer the checkout, and other payers a 410 page, when it is used up [D-37]', async ({
     shop,
     payer,
   }) => {
@@ -78,7 +81,7 @@ describe('a subscription link, in a browser,', () => {
     const checkoutUrl = page.url();
     expect(checkoutUrl).toMatch(/\/checkout\/\w+$/);
 
-    // The same browser comes back to its checkout, before and after it is paid.
+    // The same browser comes back to its checkout, before and after the payment.
     await page.goto(shortUrl);
     expect(page.url()).toBe(checkoutUrl);
     await payByCard(page);
@@ -110,7 +113,7 @@ describe('a subscription link, in a browser,', () => {
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('shows that it cannot be used when it expired, also on a page opened before [D-37]', async ({
+  test('shows that it cannot be used after it expired, also on a page that was opened before [D-37]', async ({
     shop,
     payer,
   }) => {

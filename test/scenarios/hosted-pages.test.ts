@@ -17,7 +17,7 @@ const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const test = onHostedPages();
 
 describe('the checkout, in a browser,', () => {
-  test('is paid without JavaScript, and leads to callbackUrl by a link [IF-4.3, D-44]', async ({
+  test('is paid without JavaScript, and then shows a link to callbackUrl [IF-4.3, D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -36,7 +36,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with JavaScript, and goes to callbackUrl by itself [D-44]', async ({
+  test('is paid with JavaScript, and then redirects to callbackUrl by itself [D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -53,7 +53,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('takes another card after one neutral text when a card was declined [D-§4]', async ({
+  test('shows a neutral text when a card was declined, and takes another card [D-§4]', async ({
     payer,
     subscribe,
   }) => {
@@ -64,7 +64,7 @@ describe('the checkout, in a browser,', () => {
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     await picture(page, 'checkout-declined');
     expect(page.url()).toBe(subscription.fwdUrl);
-    // The name is filled in; number and CVC go only to the gateway and are empty.
+    // The name is filled in. Number and CVC are empty, because they go to the gateway only.
     expect(await page.getByLabel('Name on card').inputValue()).toBe('Ada Example');
     expect(await page.getByLabel('Card number').inputValue()).toBe('');
 

@@ -61,7 +61,7 @@ async function subscribe(env: TestEnvironment, shop: Shop, startsAt: string, ter
 }
 
 describe('a subscription in a leap year', () => {
-  test('is charged on each due day when one charge is declined [D-05, D-30, D-51]', async ({
+  test('is charged on each due day, and one month by its second retry [D-05, D-30, D-51]', async ({
     env,
     shop,
   }) => {
@@ -82,7 +82,7 @@ describe('a subscription in a leap year', () => {
       '2028-01-24 09:30 subscription.trialing TRIALING 1999 USD, next 2028-01-31 09:30',
     ]);
 
-    // When the months pass, then each is charged on its last day
+    // When the months pass, then each month is charged on its last day
     await subscription.advance('2028-01-31T09:29:59.999Z');
     expect(await subscription.news(0)).toEqual([]);
     expect(await subscription.book()).toEqual([]);
@@ -124,7 +124,7 @@ describe('a subscription in a leap year', () => {
       nextPaymentDate: Date.parse('2028-04-30T21:30:00Z'),
     });
 
-    // Then the second retry, eight hours after the first, pays it, and May keeps its date
+    // Then the second retry, eight hours after the first, pays April, and May keeps its date
     await subscription.advance('2028-04-30T21:30:00Z');
     expect(await subscription.news(3)).toEqual([
       '2028-04-30 21:30 intent.success SUCCESS 1999 USD',
@@ -181,7 +181,7 @@ describe('a subscription in a leap year', () => {
 
 describe('an upfront amount', () => {
   test('replaces the first month’s amount only [D-§4, D-34, D-51]', async ({ env, shop }) => {
-    // Given a payer whose first card is declined on the page and whose second is not
+    // Given a payer whose first card is declined and whose second card is not
     const subscription = await subscribe(env, shop, '2027-10-31T18:00:00Z', {
       amount: 2_500,
       currency: 'EUR',
@@ -219,7 +219,8 @@ describe('an upfront amount', () => {
       '2027-11-30 18:00 subscription.cycle_charged ACTIVE 2500 EUR, cycle 2, 4 left, next 2027-12-31 18:00',
     ]);
 
-    // When the merchant cancels in the middle of a month, then it is ENDED and paid to the month's end
+    // When the merchant cancels in the middle of a period, then the subscription is ENDED and its paid period
+    // stays
     const { subscriptionId } = subscription;
     const cancel = () => shop.merchant.post('/subscription/merchant/cancel', { subscriptionId });
     expect(await cancel()).toEqual({});
