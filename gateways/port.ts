@@ -48,7 +48,9 @@ export type DecidedCharge =
       readonly gatewayChargeId: string | null;
     };
 
-/** The request may have reached the gateway. Only a look-up or a resend with the key can show this. */
+/**
+ * The gateway may have received the request. Only a look-up or a resend with the key can show its outcome.
+ */
 export interface UnknownOutcome {
   readonly kind: 'unknown';
   /** For logs and for manual review, not for payers. */
@@ -136,10 +138,10 @@ export type SaveMethodOutcome =
 
 /** What an adapter supports. */
 export interface GatewayCapabilities {
-  /** False if the gateway has no look-up. Then only a resend with the key shows an unknown outcome. */
+  /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
   readonly lookup: boolean;
   readonly refunds: boolean;
-  /** For this long after the first send, in ms, a resend with the same key never charges again. */
+  /** Time in ms after the first send during which a resend with the same key never charges again. */
   readonly keyLifetimeMs: number;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
   readonly mode: 'test' | 'live';
@@ -173,7 +175,7 @@ export interface PaymentGateway {
   charge(request: ChargeRequest): Promise<ChargeOutcome>;
   /** Looks up the outcome of a charge by its key. Never charges. */
   lookup(request: LookupRequest): Promise<LookupOutcome>;
-  /** Refunds all or part of a charge, once per key. Refuses more than the remaining amount. */
+  /** Refunds all or part of a charge, once per key. Refuses more than the amount that is not refunded yet. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */
   saveMethod(request: SaveMethodRequest): Promise<SaveMethodOutcome>;

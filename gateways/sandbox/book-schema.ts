@@ -1,13 +1,13 @@
 import postgres from 'postgres';
 import type { Sql } from 'postgres';
 
-/** Postgres schema with all data of the gateway, its book. Only the gateway reads or writes the schema. */
+/** Postgres schema with all data of the gateway (its book). No other program reads or writes this schema. */
 const BOOK_SCHEMA = 'sandbox_gateway';
 
 /** Key of the advisory lock. The number is arbitrary. */
 const ADVISORY_LOCK = 7_312_026_111;
 
-/** Longest single statement in ms; below the clients' own time limit. */
+/** Time limit of a statement in ms, shorter than the clients' time limit of a request. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
@@ -115,8 +115,8 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
 
 /**
  * Decides and stores a charge in one round trip and one transaction. A second request with the same key waits
- * on the unique index until the first has committed, then returns the first charge and uses up no forced
- * decline. A charge of an unknown payment method is declined with `payment_method_removed`.
+ * on the unique index until the first has committed. Then it returns the first charge and uses up no forced
+ * decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`.
  */
 const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge(

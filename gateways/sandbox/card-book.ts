@@ -6,7 +6,7 @@ import type { ReadCard } from './card-form.ts';
 import { keyReused, newId } from './charge-book.ts';
 import type { TestCardMoment } from './test-cards.ts';
 
-/** A token can be redeemed for ten minutes. */
+/** How long after its issue a token can be redeemed. */
 const TOKEN_LIFETIME_MS = 10 * 60_000;
 
 /** How long tokens stay stored after their expiry, for repeats of the request that redeemed them. */
@@ -43,8 +43,8 @@ export function createCardBook(sql: Sql) {
     },
 
     /**
-     * Redeems a token for a saved card. A repeat with the same key returns the same card. Another key for
-     * the same token is refused. A key that was used for another token is refused with 422.
+     * Redeems a token for a saved card. A repeat with the same key and customer returns the same card.
+     * Refuses a token that another key has redeemed. Refuses with 422 a key that has redeemed another token.
      */
     save: (order: SaveOrder, now: number): Promise<SaveResult> =>
       sql.begin((tx) => saveWithin(tx, order, now)),
@@ -98,7 +98,7 @@ function spent(why: 'unknown' | 'used' | 'expired'): SaveResult {
   return { refused: 'processing_error', reason: `token_${why}` };
 }
 
-/** Stores that the key redeems the token. False if the key has redeemed another token already. */
+/** Stores that the key redeems the token. False if the key has already redeemed another token. */
 async function claim(tx: TransactionSql, tokenHash: string, key: string): Promise<boolean> {
   const claimed = await tx`
     update sandbox_gateway.token set used_by_key = ${key} where token_hash = ${tokenHash}

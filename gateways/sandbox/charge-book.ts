@@ -41,7 +41,9 @@ export interface RefundOrder {
   readonly currency: string;
 }
 
-/** Declines the next charges of a subscription or a payment method. At least one of the two is given. */
+/**
+ * Declines the next `count` charges of a subscription or a payment method. At least one of the two is given.
+ */
 export interface DeclineOrder {
   readonly subscriptionId: string | null;
   readonly paymentMethodId: string | null;
@@ -60,8 +62,8 @@ export interface ListFilter {
 export type ChargeBook = ReturnType<typeof createChargeBook>;
 
 /**
- * Stores charges, refunds and forced declines. Every write is one transaction. If its promise rejects, the
- * write may still be committed; a look-up by its key shows this.
+ * Stores charges, refunds and forced declines. Every write is one transaction. If the promise of a write
+ * rejects, the write may still be committed.
  */
 export function createChargeBook(sql: Sql) {
   return {
@@ -85,7 +87,7 @@ export function createChargeBook(sql: Sql) {
       return { charge, isReplay: row.is_replay };
     },
 
-    /** Returns the charge of this key, and the ids by which faults match; or null. */
+    /** Returns the charge of this key, with the ids that a fault can match; null if there is no charge. */
     async find(key: string) {
       const [row] = await sql<FoundChargeRow[]>`
         select id, outcome, code, amount_minor, currency, subscription_id, payment_method_id
@@ -120,7 +122,10 @@ export function createChargeBook(sql: Sql) {
       return rows.map(fromRow);
     },
 
-    /** Declines the next `count` charges that match. Older calls apply first. Rule: D-61. */
+    /**
+     * Declines the next `count` charges of a subscription or payment method. Older orders apply first. Rule:
+     * D-61.
+     */
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`
         insert into sandbox_gateway.forced_decline (subscription_id, payment_method_id, code)

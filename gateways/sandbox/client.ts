@@ -33,7 +33,7 @@ export interface SandboxClient extends PaymentGateway {
 
 const DEFAULT_TIMEOUT_MS = 8_000;
 
-/** Most connections. A worker needs fewer. */
+/** Most connections to the gateway. A worker needs fewer. */
 const CONNECTIONS = 64;
 
 /** The sandbox keeps keys for ever, but guarantees one year. */
@@ -130,7 +130,7 @@ function chargeCall(request: ChargeRequest) {
 
 /**
  * Returns the body of a 2xx answer. Throws for a refusal in the gateway's format. Returns null if the outcome
- * is unknown, also for a 4xx in another format, because it may come from a proxy.
+ * is unknown. A 4xx in another format is unknown, too, because it may come from a proxy.
  */
 function accepted(sent: Exchange): Record<string, unknown> | null {
   if (sent.kind !== 'answered') return null;
@@ -148,7 +148,7 @@ function unknown(sent: Exchange): UnknownOutcome {
   return { kind: 'unknown', reason };
 }
 
-/** Null when the value does not have the form of the gateway's charges. */
+/** Returns null if the value is not a charge in the gateway's format. */
 function decided(value: unknown): DecidedCharge | null {
   const charge = record(value);
   const id = charge?.['id'];

@@ -30,10 +30,13 @@ export interface ExchangeOptions {
   readonly connections: number;
 }
 
-/** Time limit of a connect. Shorter than that of a request, so that an unreachable host is reported early. */
+/**
+ * Time limit of a connect. It is shorter than that of a request, so that an unreachable host is reported
+ * early.
+ */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** Longest answer that is read. A gateway's answers are much shorter. */
+/** Longest accepted answer. A gateway's answers are much shorter. */
 const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**
@@ -75,7 +78,7 @@ export function createExchange(options: ExchangeOptions) {
   return { send, close: () => pool.close() };
 }
 
-/** Settles one exchange by the first of these: an answer, an error, the time limit, the caller's signal. */
+/** Ends one exchange at the first of these: an answer, an error, the time limit, the caller's signal. */
 function receive(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -108,7 +111,7 @@ function receive(
 
   return {
     onRequestStart: (started) => {
-      // The exchange was settled as `not_sent` while it waited for a connection, so it must not be sent.
+      // The exchange ended as `not_sent` while it waited for a connection, so the request must not be sent.
       if (isSettled) started.abort(new Error('given up before it was sent'));
       else controller = started;
     },

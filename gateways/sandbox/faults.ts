@@ -38,10 +38,10 @@ export interface FaultTarget {
   readonly paymentMethodId: string | null;
 }
 
-/** The execution of one request without a fault. */
+/** How to serve one request. `work` serves it as without a fault. */
 export interface Service {
   readonly work: () => Promise<GatewayAnswer>;
-  /** Makes `work` decline. Without it the fault `decline` has no effect. */
+  /** Makes `work` decline the charge. If absent, the fault `decline` has no effect. */
   readonly decline?: () => Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export interface ServedFault extends Fault {
 }
 
 export interface Faults {
-  /** Adds a fault. A request gets the first added fault that matches. */
+  /** Adds a fault. Of several matching faults, the one that was added first applies. */
   add(fault: Fault): void;
   /** Returns the faults that are not used up, in the order in which they were added. */
   list(): ServedFault[];
@@ -62,8 +62,8 @@ export interface Faults {
 }
 
 /**
- * The faults from the control endpoint. They exist only in memory, so a restart clears them. If `closing`
- * aborts, delayed requests fail.
+ * Stores the faults that the control endpoint adds, and applies them. They exist only in memory, so a restart
+ * clears them. If `closing` aborts, delayed requests fail.
  */
 export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];

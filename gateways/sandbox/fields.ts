@@ -1,6 +1,8 @@
 import { RequestRefused } from './http.ts';
 
-/** The fields of a JSON body. A function below refuses a wrong field with 400 and the field's path. */
+/**
+ * The fields of a JSON body. The functions below refuse a wrong field with 400 and a message that names it.
+ */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Longest accepted key, id or token, in characters. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One request. The handler itself reads the body, with its own limit. */
+/** One request. Its body is not read yet: each handler reads it with its own limit. */
 export interface Call {
   readonly request: IncomingMessage;
   readonly url: URL;
@@ -15,7 +15,6 @@ export interface GatewayAnswer {
 /** Makes the server close the connection without an answer. */
 export const LOST = 'lost';
 
-/** What a handler returns. */
 export type Reply = GatewayAnswer | typeof LOST;
 
 export type Handler = (call: Call) => Promise<Reply>;
@@ -46,7 +45,10 @@ export class RequestRefused extends Error {
   }
 }
 
-/** Headers of every answer: a browser must not store it, frame it, guess its type or send a referrer. */
+/**
+ * Headers of every answer. They forbid a browser to store or frame the answer, to guess its type and to send
+ * a referrer.
+ */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -86,7 +88,7 @@ export function writeAnswer(response: ServerResponse, answer: Reply): void {
     ...SECURITY_HEADERS,
     ...answer.headers,
     'content-length': String(Buffer.byteLength(answer.body)),
-    // Close the connection, or the unread rest of a refused body would be parsed as the next request.
+    // On an open connection, the unread rest of a refused body would be parsed as the next request.
     ...(hasUnreadBody ? { connection: 'close' } : {}),
   });
   response.end(answer.body);
@@ -94,7 +96,7 @@ export function writeAnswer(response: ServerResponse, answer: Reply): void {
 
 /**
  * Returns the body as text. Refuses a body longer than `limitBytes` with 413. The server's `requestTimeout`
- * limits the duration.
+ * limits the time of the read.
  */
 export async function readText(request: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
@@ -109,7 +111,7 @@ export async function readText(request: IncomingMessage, limitBytes: number): Pr
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Refuses another content type with 415. Ignores parameters such as a charset. */
+/** Refuses a content type other than `expected` with 415. Ignores parameters such as a charset. */
 export function expectContentType(request: IncomingMessage, expected: string): void {
   const given = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (given !== expected) {

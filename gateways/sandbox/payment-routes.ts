@@ -28,7 +28,7 @@ export function paymentRoutes(options: PaymentRouteOptions): Route[] {
 }
 
 function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
-  // By key, the number of charge requests that are not answered yet.
+  // The number of unanswered charge requests, by key.
   const inFlight = new Map<string, number>();
 
   const charge: Handler = async (call) => {
@@ -59,7 +59,8 @@ function chargeHandlers({ charges, faults, now }: PaymentRouteOptions) {
 
   const lookup: Handler = async ({ url }) => {
     const key = text(Object.fromEntries(url.searchParams), 'key');
-    // Check this before the database is read. A charge that commits in between is then found there.
+    // Read `inFlight` before the database: a charge that commits between the two reads is found in the
+    // database.
     const isInFlight = inFlight.has(key);
     const found = await charges.find(key);
     const target = found?.target ?? { subscriptionId: null, paymentMethodId: null };

@@ -21,11 +21,11 @@ export interface SandboxGatewayOptions {
   readonly allowedReturnOrigins: readonly string[];
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any free port. `SandboxGateway.url` contains it. */
+  /** Default 0: any free port. `SandboxGateway.url` contains the port. */
   readonly port?: number;
   /** Clock for token and card expiry, epoch ms. Default: real time. */
   readonly now?: () => number;
-  /** Called for every error that is answered 500. The arguments contain nothing of the body. */
+  /** Called for every error that is answered 500. The error's message may contain values of the request. */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
 
@@ -39,14 +39,17 @@ export interface SandboxGateway {
 /** Time limit in ms for a client to send a request. */
 const REQUEST_TIMEOUT_MS = 15_000;
 
-/** Idle timeout of a connection, in ms. Clients have a shorter one, so they close connections first. */
+/**
+ * Idle timeout of a connection, in ms. The clients' timeout is shorter, so the clients close connections
+ * first.
+ */
 const KEEP_ALIVE_MS = 65_000;
 
 const CLOSE_GRACE_MS = 3_000;
 
 /**
  * Starts the sandbox gateway, a payment gateway that moves no money. It stores its data in the schema
- * `sandbox_gateway`. If the database or the port is not available, rejects and leaves nothing open.
+ * `sandbox_gateway`. Rejects and leaves nothing open if the database or the port is not available.
  */
 export async function createSandboxGateway(
   options: SandboxGatewayOptions,

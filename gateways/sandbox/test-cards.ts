@@ -26,8 +26,8 @@ const LABELS = {
 } satisfies Record<TestCardMoment, (code: DeclineCode) => string>;
 
 /**
- * Every number that the tokeniser accepts. All are in the public test-card lists of payment processors, and
- * no person has such a card. Each decline code has a number. Rules: D-61, D-42.
+ * Every number that the tokeniser accepts. All are in the public test-card lists of payment processors; no
+ * real card has such a number. Each decline code has a number. Rules: D-61, D-42.
  */
 export const TEST_CARDS: readonly TestCard[] = [
   pays('4242424242424242', 'visa', 'US'),
@@ -61,7 +61,7 @@ export const TEST_CARDS: readonly TestCard[] = [
 
 const byNumber = new Map(TEST_CARDS.map((card) => [card.number, card]));
 
-/** The test card with this number (digits only), or undefined. */
+/** Returns the test card with this number (digits only); undefined if there is none. */
 export function testCard(number: string): TestCard | undefined {
   return byNumber.get(number);
 }

@@ -21,11 +21,13 @@ export interface TokeniserOptions {
 }
 
 /**
- * `POST /tokenise`: the only code that handles a card number, in memory, for one request. The hosted page's
- * form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`. Redirects the browser to
- * `return_url` with 303 and `payment_token`. If the card cannot be used, stores nothing and redirects with a
- * decline code in `payment_error` and a unique `payment_error_id`. No log line and no error contains a field
- * of the form. A `return_url` of a foreign origin is answered with a 400 page. Rule: D-61.
+ * `POST /tokenise` is the only code that handles a card number: in memory, for one request. The hosted page's
+ * form has the fields `name`, `number`, `expiry`, `cvc`, `session` and `return_url`.
+ *
+ * The answer redirects the browser to `return_url` with 303 and `payment_token`. If the card cannot be used,
+ * nothing is stored, and the redirect has a decline code in `payment_error` and a unique `payment_error_id`.
+ * A `return_url` of a foreign origin is answered with a 400 page. No log line and no error contains a field
+ * of the form. Rule: D-61.
  */
 export function tokeniserRoute(options: TokeniserOptions): Route {
   return {
@@ -68,7 +70,7 @@ async function tokenise({ request }: Call, options: TokeniserOptions): Promise<G
   return sendBack(returnUrl, { payment_token: await options.cards.issueToken(read, session, now) });
 }
 
-/** Refuses a URL that does not lead to an allowed origin. Otherwise it would be an open redirect. */
+/** Refuses a URL of an origin that is not allowed. A redirect to any URL would be an open redirect. */
 function readReturnUrl(value: string, allowedOrigins: readonly string[]): URL {
   const url = value.length <= RETURN_URL_LIMIT && URL.canParse(value) ? new URL(value) : null;
   if (
@@ -97,7 +99,7 @@ function sendBack(
   return { status: 303, headers: { location: returnUrl.href }, body: '' };
 }
 
-/** The page shows nothing of the request, which may contain card data. */
+/** The page shows no part of the request, which may contain card data. */
 function refusalPage(error: RequestRefused): GatewayAnswer {
   return {
     status: error.status,
