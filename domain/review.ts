@@ -20,7 +20,7 @@ export type LateChargeOutcome =
   | { kind: 'pending' }
   /** The gateway made no charge. No look-up follows. */
   | { kind: 'absent' }
-  /** The gateway made the charge, which is recorded and pays no cycle. Its refund has begun. */
+  /** The gateway has made the charge. It is recorded, pays no cycle, and its refund has begun. */
   | { kind: 'found'; refundId: string; gatewayChargeId: string };
 
 const HOUR = 3_600_000;

@@ -9,10 +9,10 @@ interface Call<Options, Input, Output> {
 }
 
 /**
- * Returns a function that runs an activity as a local activity first, so that one workflow task does the
- * whole step. If the local activity fails (after 3 s, or without a database), the function schedules the
- * same activity on its task queue, with retries and more time. So every activity must be safe to run twice.
- * Runs that began before local activities have no `local` and use only the task queue.
+ * Returns a function that first runs an activity as a local activity, so that one workflow task does the
+ * whole step. If the local activity fails (for example after 3 s, or without a database), the function
+ * schedules the same activity on its task queue, with retries and more time. The activity must therefore be
+ * safe to run twice. In runs from before local activities, `local` is null and only the task queue is used.
  */
 export function localFirst<Input, Output>(
   local: Call<LocalActivityOptions, Input, Output> | null,
@@ -35,7 +35,7 @@ export function localFirst<Input, Output>(
   };
 }
 
-/** Returns the activities that move money outside a billing cycle, each by {@link localFirst}. */
+/** Returns the activities that move money outside a billing cycle, each wrapped in {@link localFirst}. */
 export function moneyMovement(input: { merchantId: string; isLocalFirst?: true }) {
   const local = input.isLocalFirst ? proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK) : null;
   const queued = proxyActivities<Activities>({

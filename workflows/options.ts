@@ -1,14 +1,14 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
 /**
- * Without a heartbeat for this long, an activity's process is dead or frozen, and Temporal retries the
+ * If an activity sends no heartbeat for this long, its process is dead or frozen, and Temporal retries the
  * activity. Workers send a heartbeat every second.
  */
 const HEARTBEAT_TIMEOUT = '5 seconds';
 
 /**
- * Local activities. The worker's interceptor ends each call after 3 s; this timeout is for a worker that
- * fails to do so. One attempt only, because `localFirst` repeats the activity on the task queue.
+ * Local activities. The worker's interceptor ends each call after 3 s; this timeout applies only if the
+ * interceptor fails. There is one attempt, because `localFirst` repeats the activity on the task queue.
  */
 export const INSIDE_WORKFLOW_TASK = {
   startToCloseTimeout: '4 seconds',
@@ -34,9 +34,9 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * Delivery to merchants' servers. The activity begins no request after about 20 s; the endpoint's queue
- * sends the remaining events. The second attempt is for an activity that never began, because its worker
- * stopped just after it got the activity.
+ * Delivery to merchants' servers. The activity begins no request after about 20 s; the endpoint queue sends
+ * the remaining events. The second attempt covers a worker that stopped after it got the activity and before
+ * it ran it.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',

@@ -1,7 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 
 /**
- * Task queues are `<prefix>checkout`, `<prefix>billing`, `<prefix>charges`, `<prefix>webhooks`.
+ * The task queues are `<prefix>checkout`, `<prefix>billing`, `<prefix>charges` and `<prefix>webhooks`.
  * Workflows run on the first two.
  */
 const WORKFLOW_QUEUES = ['billing', 'checkout'] as const;

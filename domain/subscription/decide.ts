@@ -12,7 +12,7 @@ export type Step =
   | { do: 'liftCooldown' }
   /** End the subscription that was cancelled at the end of its period. */
   | { do: 'endPeriod' }
-  /** End the pause and charge at `at`. */
+  /** End the pause. The next charge is due at `at`. */
   | { do: 'endPause'; at: number }
   /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }

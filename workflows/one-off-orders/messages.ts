@@ -27,8 +27,8 @@ export function lateChargeWorkflowId(attemptId: string): string {
 }
 
 /**
- * The recheck: ends the workflow's sleep, because manual review has decided about the attempt or the refund,
- * the gateway is back, or an operator asks for it.
+ * The recheck: ends the workflow's sleep. It is sent when manual review has decided about the attempt or the
+ * refund, when the gateway answers again, and by operators.
  */
 export const poke = defineSignal('poke');
 
@@ -38,7 +38,7 @@ interface Poll {
   lookups: number;
 }
 
-/** The argument of an order that moves money: ids and a one-time token, no personal data. */
+/** The common part of the arguments. They contain ids and a one-time token, but no personal data. */
 interface Order extends Poll {
   /** The run tries each activity as a local activity first. Absent in runs from before local activities. */
   isLocalFirst?: true;
@@ -54,7 +54,10 @@ export interface SetupMethodInput extends SetupOrder, Order {}
 
 export interface LateChargeInput extends AttemptRef, Poll {}
 
-/** A caller that joined a running workflow compares `paymentToken` to know if the run was for its order. */
+/**
+ * The result of a run. A caller that joined a running workflow compares `paymentToken`, to know whether the
+ * run was for its order.
+ */
 export interface PaymentResult {
   paymentToken: string | null;
   outcome: Exclude<PaymentOutcome, { kind: 'pending' }>;
@@ -64,7 +67,10 @@ export interface RefundResult {
   outcome: Exclude<RefundOutcome, { kind: 'pending' }>;
 }
 
-/** `paymentToken` tells a caller that joined a running workflow whether the run was for its order. */
+/**
+ * The result of a run. A caller that joined a running workflow compares `paymentToken`, to know whether the
+ * run was for its order.
+ */
 export interface SetupMethodResult {
   paymentToken: string;
   outcome: Exclude<SetupOutcome, { kind: 'pending' }>;

@@ -17,7 +17,7 @@ const EVENTS_PER_RUN = 400;
 
 /** An order or a look-up that is repeated until it has an outcome. */
 export interface Poll<Outcome> {
-  /** The subject in words, for the Web UI: `payment in_…`. */
+  /** The name of the order in the Web UI: `payment in_…`. */
   subject: string;
   /** Runs the activity that sends the order or looks up its outcome. A repeat is safe. */
   ask(nowAt: number, lookups: number): Promise<Outcome>;
@@ -28,18 +28,19 @@ export interface Poll<Outcome> {
   delayMs?(lookups: number): number;
 }
 
-/** The result of `ask` without an outcome. */
+/** The result of `ask` if there is no outcome yet. */
 interface Undecided {
   kind: 'pending';
-  /** The subject is in REVIEW: it waits for a manual decision, and `ask` is called once a day. */
+  /** The attempt or refund is in REVIEW: it waits for a manual decision, and `ask` is called once a day. */
   needsPerson?: true;
 }
 
 /**
- * Calls `ask` until its result is not `pending`, and returns that result. Sleeps for a backoff between two
- * calls; after an activity that used up its retries, for `backoffMs`. A recheck ends the sleep. The call after
- * it is additional: it changes neither the number of calls nor the date of the next one. A cancellation
- * request does not end the poll, because a request may be at the gateway and its outcome must be found out.
+ * Calls `ask` until its result is not `pending`, and returns that result. Between two calls it sleeps for a
+ * backoff; if the activity used up its retries, for `backoffMs`. A recheck ends the sleep and causes an
+ * additional call, which changes neither the number of calls nor the date of the next regular call. A
+ * cancellation request does not end the poll, because the gateway may have received a request whose outcome
+ * must be found out.
  */
 export function pollUntilSettled<Outcome extends { kind: string }>(
   poll: Poll<Outcome>,
@@ -48,7 +49,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
   setHandler(poke, () => void (isRechecked = true), { description: 'Do the next step now.' });
   return CancellationScope.nonCancellable(async () => {
     let { lookups } = poll;
-    /** The next call is due at this time. A call before it is additional. */
+    /** Time at which the next regular call is due. A call before this time is additional. */
     let dueAt = 0;
     let failures = 0;
     for (;;) {
@@ -98,7 +99,10 @@ function delayAfter<Outcome extends { kind: string }>(
   return poll.delayMs ? poll.delayMs(lookups) : lookupDelayMs(lookups);
 }
 
-/** Null if the activity has used up its retries. Any other error is a bug and fails the workflow task. */
+/**
+ * Calls `ask`. Returns null if the activity has used up its retries. Any other error is a bug and fails the
+ * workflow task.
+ */
 async function askOnce<Outcome>(poll: Poll<Outcome>, lookups: number): Promise<Outcome | null> {
   try {
     return await poll.ask(now(), lookups);

@@ -18,7 +18,7 @@ import { pollUntilSettled } from './poll-until-settled.ts';
 
 /**
  * Executes one order for a payment outside the billing cycles: repeats one activity until the order has an
- * outcome. The activity decides by the intent's row whether to charge. Rules: D-35, D-36, D-40.
+ * outcome. The activity reads the intent's row to decide whether to charge. Rules: D-35, D-36, D-40.
  */
 export async function payment(input: PaymentInput): Promise<PaymentResult> {
   const { merchantId, intentId, token, lookups } = input;
@@ -41,8 +41,8 @@ export async function payment(input: PaymentInput): Promise<PaymentResult> {
 }
 
 /**
- * Executes one refund: repeats one activity until the refund has an outcome. The activity decides by the
- * refund's row whether to send the refund. Rule: D-§7.
+ * Executes one refund: repeats one activity until the refund has an outcome. The activity reads the refund's
+ * row to decide whether to send the refund. Rule: D-§7.
  */
 export async function refund(input: RefundInput): Promise<RefundResult> {
   const { merchantId, refundId, lookups } = input;
@@ -59,8 +59,8 @@ export async function refund(input: RefundInput): Promise<RefundResult> {
 }
 
 /**
- * Saves one card for a setup session: repeats one activity until the card is saved, declined or refused.
- * The activity decides by the session's row whether to accept the card. Rules: IF-4.13, D-§7.
+ * Saves one card for a setup session: repeats one activity until the card is saved, declined or refused. The
+ * activity reads the session's row to decide whether to accept the card. Rules: IF-4.13, D-§7.
  */
 export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodResult> {
   const { lookups, isLocalFirst: _, ...order } = input;
@@ -77,8 +77,8 @@ export async function setupMethod(input: SetupMethodInput): Promise<SetupMethodR
 }
 
 /**
- * Watches for a late charge: looks up for a week whether the gateway charged an attempt that is settled as
- * not paid. If the gateway did, the activity records the charge, adds it to the timeline and refunds it.
+ * Watches for a late charge: checks for a week whether the gateway has charged an attempt that is settled as
+ * not paid. If it has, the activity records the charge, adds it to the timeline and refunds it.
  */
 export async function lateCharge(input: LateChargeInput): Promise<LateChargeResult> {
   const { merchantId, attemptId, lookups } = input;

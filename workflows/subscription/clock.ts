@@ -1,9 +1,9 @@
 import type { ClockPosition } from './messages.ts';
 
 /**
- * The subscription's own time: the time of its test clock, or, without one, the workflow's time, which
- * Temporal replays. A test clock stands still until the run moves it. No other code of the workflow reads a
- * clock. Rule: D-60.
+ * The subscription's own time: that of its test clock or, without one, the workflow's time, which Temporal
+ * replays. A test clock stands still until the run moves it. No other code of the workflow reads a clock.
+ * Rule: D-60.
  */
 export class Clock {
   private position: ClockPosition | null;
@@ -30,7 +30,7 @@ export class Clock {
     return this.position && { ...this.position };
   }
 
-  /** True for a test clock that has not reached its target. */
+  /** True if a test clock has not reached its target. */
   get isBehind(): boolean {
     return this.position !== null && this.position.nowAt < this.position.targetAt;
   }
@@ -41,7 +41,7 @@ export class Clock {
     return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
   }
 
-  /** Notes that the database has recorded that the test clock reached `reachedAt`. */
+  /** Call this after the database has recorded that the test clock reached `reachedAt`. */
   reported(reachedAt: number): void {
     if (this.position) this.position.reachedAt = reachedAt;
   }

@@ -19,9 +19,9 @@ const PENDING: Answer = {
 };
 
 /**
- * Validates the oldest command of the inbox again (an earlier command may have changed the state), executes
- * it and answers its caller. In two cases the command stays in the inbox and is tried again: the row held a
- * later state than the run, or the activity used up its retries and no caller waits.
+ * Validates the oldest command of the inbox again, because an earlier command may have changed the state.
+ * Then executes it and answers its caller. In two cases the command stays in the inbox and is tried again:
+ * the row held a later state than the run, or the activity used up its retries and no caller waits.
  */
 export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const command = run.inbox.first;

@@ -2,9 +2,10 @@ import { ActivityFailure, log } from '@temporalio/workflow';
 import type { Run } from './run.ts';
 
 /**
- * Starts the first delivery of events. Usually the activity that records an event also passes the event to
- * the dispatcher of its process. So the workflow only wakes the delivery of events from before its start. A
- * run from before local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
+ * Starts the first delivery of events. The activity that records an event passes it to the dispatcher of its
+ * process. The workflow therefore starts only the delivery of events that are older than the run.
+ *
+ * A run from before local activities (`isLocalFirst` is absent) calls `deliverPending` after every change. At
  * most one such call is in flight; a request during a call causes another call after it.
  */
 export class Deliveries {
@@ -16,7 +17,7 @@ export class Deliveries {
     this.run = run;
   }
 
-  /** Wakes the delivery of events that were recorded before the workflow started. */
+  /** Starts the delivery of events that were recorded before the workflow started. */
   async begin(): Promise<void> {
     const { merchantId, subscriptionId: streamId } = this.run.state;
     if (!this.run.isLocalFirst) {
@@ -56,7 +57,10 @@ export class Deliveries {
   }
 }
 
-/** Logs an activity's failure; the sweep delivers the events later. Any other error is a bug: throws it. */
+/**
+ * Logs the failure of an activity; the sweep delivers the events later. Throws any other error, which is a
+ * bug.
+ */
 function noteFailure(error: unknown): void {
   if (!(error instanceof ActivityFailure)) throw error;
   log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });

@@ -20,7 +20,7 @@ import type { Run } from './run.ts';
 
 /**
  * The messages of one kind of command, with the descriptions that the Web UI shows. Every kind has an update
- * of its name. Some kinds also have a signal, for operators, which reads only `fields` of its argument.
+ * with its name. Some kinds also have a signal for operators. A signal reads only `fields` of its argument.
  */
 interface CommandMessages {
   readonly kind: Command['kind'];
@@ -78,9 +78,9 @@ const COMMANDS: readonly CommandMessages[] = [
 ];
 
 /**
- * Registers a handler for every message. The workflow must call this before its first await, or messages
- * that arrive with the start are refused. An update's handler puts a command in the inbox, waits for the
- * answer, and throws only if the command is refused.
+ * Registers a handler for every message. The workflow must call this before its first await; otherwise
+ * messages that arrive with the start are refused. An update's handler puts a command in the inbox, waits for
+ * the answer, and throws only if the command is refused.
  */
 export function registerHandlers(run: Run): void {
   for (const { kind, update } of COMMANDS) onUpdate(run, kind, update);
@@ -90,7 +90,7 @@ export function registerHandlers(run: Run): void {
 }
 
 function onUpdate(run: Run, kind: Command['kind'], description: string): void {
-  // An operator's update has no `commandId`: the id of the update takes its place.
+  // An operator's update has no `commandId`; the id of the update is used instead.
   const isOperators = (fields: unknown) => (asObject(fields)['commandId'] ?? null) === null;
   const idOf = (fields: unknown) =>
     asObject(fields)['commandId'] ?? currentUpdateInfo()?.id ?? uuid4();
@@ -124,8 +124,8 @@ function onUpdate(run: Run, kind: Command['kind'], description: string): void {
 }
 
 /**
- * Accepts a command as a signal from the Web UI. The sender gets no answer; the run shows and logs the reason
- * of a refusal. Rule: D-32.
+ * Accepts a command as a signal from the Web UI. Its sender gets no answer, so the run logs the reason of a
+ * refusal and shows it in the Web UI. Rule: D-32.
  */
 function onSignal(
   run: Run,
@@ -138,7 +138,7 @@ function onSignal(
     const read = readCommand(kind, given, commandId);
     if (read.ok) run.inbox.post(byOperator(read.command));
     else if (patched('signal-arguments-are-checked')) run.refuseSignal(kind, read.message);
-    // A run of an earlier release has acted on this signal. It must do so again in a replay.
+    // A run of an earlier release has accepted this signal, so a replay must accept it, too.
     else run.inbox.post(uncheckedCommand(kind, { ...asObject(given), commandId }));
   };
   setHandler(defineSignal<[unknown]>(kind), post, { description });
@@ -148,14 +148,14 @@ function byOperator(command: Command): Command {
   return { ...command, actor: 'operator' };
 }
 
-/** Other fields are ignored, and so is an argument that is not an object. */
+/** Returns the fields with these names; none if the argument is not an object. */
 function fieldsOf(argument: unknown, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(asObject(argument)).filter(([name]) => names.includes(name)),
   );
 }
 
-/** A command whose fields an earlier release did not check. */
+/** Makes a command from fields that an earlier release did not check. */
 function uncheckedCommand(kind: Command['kind'], fields: object): Command {
   return { ...fields, kind } as Command;
 }
@@ -183,7 +183,10 @@ function registerWakeUps(run: Run): void {
   });
 }
 
-/** An argument may be any JSON value. One that is not an object has no fields. */
+/**
+ * Returns the fields of an argument, which may be any JSON value. A value that is not an object has no
+ * fields.
+ */
 function asObject(input: unknown): Record<string, unknown> {
   return typeof input === 'object' && input !== null ? { ...input } : {};
 }
@@ -198,7 +201,9 @@ function registerQueries(run: Run): void {
   });
 }
 
-/** The workflow's time stands still between its tasks, so the caller may give a later present time. */
+/**
+ * Between two workflow tasks the workflow's time does not advance, so the caller may pass the present time.
+ */
 function upcoming(run: Run, input: messages.UpcomingInput | undefined): UpcomingCharge[] {
   const { clock, state } = run;
   const now = clock.isTestClock ? clock.now : Math.max(clock.now, input?.nowAt ?? 0);

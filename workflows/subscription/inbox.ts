@@ -8,14 +8,15 @@ export type Answer =
 
 interface Item {
   readonly command: Command;
-  /** A caller waits for the answer. Such a caller can send the command again. */
+  /** True if a caller waits for the answer. The caller can send the command again. */
   readonly isAwaited: boolean;
   answer: Answer | null;
 }
 
 /**
- * The commands that wait, in the order of their arrival. Handlers only add a command and wait for its
- * answer. Only the main loop removes commands, so one command at a time changes a subscription. Rule: D-32.
+ * The commands that are not executed yet, in the order of arrival. Handlers only add a command and wait for
+ * its answer. Only the main loop removes commands, so one command at a time changes a subscription. Rule:
+ * D-32.
  */
 export class Inbox {
   private items: Item[] = [];
@@ -37,7 +38,7 @@ export class Inbox {
   async submit(command: Command): Promise<Answer> {
     const item: Item = { command, isAwaited: true, answer: null };
     this.items.push(item);
-    // A cancellation request must not end this wait, because the request becomes a command in this inbox.
+    // A cancellation request must not end this wait: it becomes a command in this inbox.
     await CancellationScope.nonCancellable(() => condition(() => item.answer !== null));
     if (item.answer === null) throw new Error('the answer was taken back');
     return item.answer;

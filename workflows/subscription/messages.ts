@@ -20,33 +20,34 @@ export interface ClockPosition {
   reachedAt: number;
 }
 
-/** The argument of a run, from the run before (continue-as-new) or built from the subscription's row. */
+/** The argument of a run. The previous run passes it (continue-as-new), or it is built from the row. */
 export interface SubscriptionInput {
   state: SubscriptionState;
   /** Null for a subscription without a test clock. */
   clock: ClockPosition | null;
-  /** True if the outbox may hold undelivered events from before the run. */
+  /** True if the outbox may contain undelivered events from before the run. */
   deliver: boolean;
-  /** True if the row may hold a later state than `state`: the run reads the row first. */
+  /** True if the row may hold a later state than `state`. Then the run first reads the row. */
   isInDoubt: boolean;
   /**
-   * The run uses local activities, and does not continue as new after every change. Absent in older runs,
-   * which must replay as recorded. Their successors have the field.
+   * True if the run uses local activities, and does not continue as new after every change. Absent in older
+   * runs, which must replay as recorded. Their successors have the field.
    */
   isLocalFirst?: true;
   /**
-   * The run writes no search attribute after a renewal, and leaves the checkout queue within 30 s. Absent
-   * in older runs, which replay as recorded: they write after every renewal and leave the queue hours later.
+   * 2 if the run writes no search attribute after a renewal, and leaves the checkout queue within 30 s.
+   * Absent in older runs, which replay as recorded: they write after every renewal and leave the queue hours
+   * later.
    */
   shape?: 2;
-  /** An earlier run has moved to the billing queue. A subscription moves only once. */
+  /** True if an earlier run has moved to the billing queue. A subscription moves only once. */
   hasLeftCheckout?: true;
 }
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
 /**
- * The recheck: makes the run read its row again and look up an unknown outcome now. The sweep sends this to a
+ * The recheck: makes the run read its row again and look up an unknown outcome now. The sweep sends it to a
  * subscription that seems late, and after an outage of the gateway. An operator may send it at any time.
  */
 export const poke = defineSignal('poke');
@@ -67,9 +68,9 @@ const searchAttributes = {
 };
 
 /**
- * Returns the search attributes, by which operators filter subscriptions. They hold no personal data,
- * because Temporal does not encrypt them. They hold nothing that every renewal changes, because one write
- * of attributes costs the server as much as the rest of a renewal.
+ * Returns the search attributes, by which operators filter subscriptions. They contain no personal data,
+ * because Temporal does not encrypt them. None of them changes at every renewal, because one write of
+ * attributes costs the server as much as the rest of a renewal.
  */
 export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
   return [

@@ -1,10 +1,10 @@
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 
-/** Everything that decides what a run does next. */
+/** The facts from which `plan` decides what a run does next. */
 export interface Facts {
   /** The database may hold a later state than the run. */
   readonly needsResync: boolean;
-  /** An activity used up its retries, and the backoff after it is not over. */
+  /** An activity has used up its retries, and the backoff after it is not over. */
   readonly isBackingOff: boolean;
   readonly hasCommand: boolean;
   /** A caller waits for the answer of a command. */
@@ -15,9 +15,9 @@ export interface Facts {
   readonly testClock: 'behind its target' | 'at its target' | 'reported' | null;
   /** False if the history is so long that the run must continue as new before it sleeps. */
   readonly hasRoom: boolean;
-  /** No handler and no delivery is under way. */
+  /** True if no handler and no delivery is in progress. */
   readonly isDrained: boolean;
-  /** The run should continue as new now, if it is idle. */
+  /** The run should continue as new now if it is idle. */
   readonly isSuccessorDue: boolean;
 }
 
@@ -70,7 +70,10 @@ export function interruptionOf(facts: Facts): Plan | null {
   return null;
 }
 
-/** True if the test clock may move: no resync, no backoff, and no look-up at the gateway is waiting. */
+/**
+ * True if the test clock may move: the history has room, no resync is needed, no backoff lasts, and the next
+ * step waits for the subscription's own time, not for a look-up at the gateway.
+ */
 function isClockMovable(facts: Facts, step: Step): step is Wait {
   const mayMove =
     facts.testClock !== null && facts.hasRoom && !facts.needsResync && !facts.isBackingOff;

@@ -27,14 +27,16 @@ import type { Answer } from './inbox.ts';
 import { attributesOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 
-/** The command may or may not be recorded. The caller finds out by a repeat with the same `commandId`. */
+/**
+ * The answer if the command may or may not be recorded. A repeat with the same `commandId` gets the result.
+ */
 const UNAVAILABLE: Answer = {
   ok: false,
   code: 'service_unavailable',
   message: ERRORS.service_unavailable.message,
 };
 
-/** Backoff in ms of runs that failed before the backoff grew. They replay as recorded. */
+/** Backoff in ms of runs from before the patch `growing-backoff`, which replay as recorded. */
 const FORMER_BACKOFF_MS = 10_000;
 
 /** Backoff in ms of a run whose row cannot be read. Only an operator can repair the row. */
@@ -55,22 +57,23 @@ export class Run {
   backoffUntilAt = 0;
   /** The row may hold a later state, so the run must read the row before it does anything else. */
   needsResync: boolean;
-  /** A recheck was requested. After the next read of the row, the run asks the gateway, if that may help. */
+  /** True if a recheck was requested: after the next read of the row, an open attempt is looked up. */
   isRecheckWanted = false;
-  /** The outcome of the open attempt is looked up now, before the scheduled look-up. */
+  /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
   /**
-   * The run answered a caller `service_unavailable`. Temporal keeps that answer for the update's id as long
-   * as the run lasts, so the run continues as new: the caller's retry then executes the command.
+   * True if the run answered a caller `service_unavailable`. Temporal keeps that answer for the update's id
+   * as long as the run lasts. The run therefore continues as new, so that the caller's retry executes the
+   * command.
    */
   hasAnsweredUnavailable = false;
-  /** The run has executed a command or a step. Only runs from before local activities use this. */
+  /** True if the run has executed a command or a step. Only runs from before local activities use this. */
   isChanged = false;
   /** Real time at which this run, if it is idle, continues as new. See `successorDueAt`. */
   quietAt: number | null = null;
-  /** An activity is writing the row, so the row may already differ from `state`. */
+  /** True while an activity writes the row. The row may then already differ from `state`. */
   isWriting = false;
-  /** Activities in a row that used up their retries. */
+  /** Number of activities in a row that used up their retries. */
   private failures = 0;
   private current: SubscriptionState;
   /** The latest signal that this run refused. */
@@ -109,7 +112,7 @@ export class Run {
     this.showDetails();
   }
 
-  /** Logs why a signal is refused, and shows it in the Web UI, because its sender gets no answer. */
+  /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
   refuseSignal(signal: string, reason: string): void {
     log.warn('a signal was refused', { signal, reason });
     this.refusedSignal = { signal, reason, at: this.clock.now };
@@ -117,8 +120,8 @@ export class Run {
   }
 
   /**
-   * Makes the run read its row again and look up an unknown outcome now, because a step seems late, manual
-   * review has decided, the gateway is back, or an operator asks for it.
+   * Makes the run read its row again and look up an unknown outcome now. Called if a step seems late, if
+   * manual review has decided, if the gateway answers again, or if an operator requests it.
    */
   recheck(): void {
     this.needsResync = true;
@@ -151,7 +154,7 @@ export class Run {
     this.backoffUntilAt = this.clock.realNow + delayMs;
   }
 
-  /** Makes the next backoff a short one again, because an activity has changed something. */
+  /** Makes the next backoff short again, because an activity has succeeded. */
   noteProgress(): void {
     this.failures = 0;
   }
@@ -178,7 +181,7 @@ export class Run {
   private attributesAsText(): string {
     const { current } = this;
     const attributes = attributesOf(current);
-    // An older run wrote two more attributes. It must write after the same changes, so that it replays.
+    // A run without `shape` had two more attributes. In a replay it must write after the same changes.
     return JSON.stringify(
       this.isOfSecondShape
         ? attributes
@@ -194,7 +197,7 @@ function activitiesOf(isLocalFirst: boolean) {
   const records = proxyActivities<Activities>({ ...DATABASE_WRITE, taskQueue });
   const deliveries = proxyActivities<Activities>({
     ...WEBHOOK_DELIVERY,
-    // The run waits for this activity before it sleeps. Without workers the timeout ends the wait.
+    // The run waits for this activity before it sleeps. If there are no workers, the timeout ends the wait.
     scheduleToStartTimeout: '30 seconds',
     taskQueue: siblingTaskQueue('webhooks'),
     summary: 'deliver webhooks',

@@ -5,7 +5,9 @@ import type { Facts } from './plan.ts';
 import type { Run } from './run.ts';
 import { successorDueAt } from './successor.ts';
 
-/** Sleeps until `step` is due, the backoff is over, a message brings work, or the run should end. */
+/**
+ * Sleeps until `step` is due, the backoff is over, a message brings work, or the run must continue as new.
+ */
 export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
   const { clock } = run;
   const isOver = (): boolean => interruptionOf(facts) !== null || isFull(run, facts);
@@ -22,8 +24,8 @@ export async function sleep(run: Run, facts: Facts, step: Step): Promise<void> {
 
 /**
  * True if messages have made the history too long during the sleep: the run then wakes to continue as new.
- * False during a backoff, because a command in the inbox would prevent continue-as-new and the loop would
- * spin.
+ * False during a backoff: a command in the inbox would prevent continue-as-new, and the loop would never
+ * sleep.
  */
 function isFull(run: Run, facts: Facts): boolean {
   return !facts.hasRoom && !facts.isBackingOff && (run.isLocalFirst || patched('full-runs-wake'));

@@ -26,7 +26,9 @@ export type Outcome =
   | { kind: 'done'; result: CommandResult | null }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
-  /** The activity failed, so the change may or may not be recorded. A repeat of the command finds out. */
+  /**
+   * The activity failed, so the change may or may not be recorded. A repeat of the command gets the result.
+   */
   | { kind: 'unavailable' };
 
 /** The operations of a run. Each runs an activity and adopts the state that the activity recorded. */
@@ -47,7 +49,8 @@ export class Steps {
         await this.charge(run.state, null);
         return;
       case 'liftCooldown':
-        // The row may keep a past cooldown, because `validateCommand` compares its end with the present.
+        // The row may keep a cooldown that is over, because `validateCommand` compares its end with the
+        // present.
         run.adopt(applyCooldownEnd(run.state));
         return;
       case 'expireCheckout':
@@ -185,9 +188,9 @@ export class Steps {
   }
 
   /**
-   * Reads the row and adopts its state if it has a higher version. A resync that is requested during the
-   * read causes another read. If the row cannot be read, waiting callers get `service_unavailable`. After a
-   * recheck, the outcome of an open attempt is then looked up at once.
+   * Reads the row and adopts its state if it has a higher version. After a recheck, then looks up an open
+   * attempt at once. If a resync is requested during the read, another read follows. If the row cannot be
+   * read, waiting callers get `service_unavailable`.
    */
   async resync(): Promise<void> {
     const { run } = this;
@@ -221,7 +224,7 @@ export class Steps {
     }
   }
 
-  /** Requests a look-up of the open attempt's outcome, unless it is due anyway. */
+  /** Requests a look-up of the open attempt, unless a look-up is due anyway. */
   private lookUpNow(): void {
     const { openAttempt } = this.run.state;
     if (!openAttempt || !isEarlyLookup(openAttempt, this.run.clock.realNow)) return;
@@ -234,7 +237,10 @@ export class Steps {
     this.run.needsResync = true;
   }
 
-  /** Begins a backoff, or holds the run. An error other than an activity's is a bug: it fails the workflow task. */
+  /**
+   * Backs off after an activity's failure, or holds the run if its row cannot be read. Any other error is a
+   * bug and fails the workflow task.
+   */
   backOffAfter(error: unknown): void {
     if (!(error instanceof ActivityFailure)) throw error;
     if (error.cause instanceof ApplicationFailure && error.cause.type === UNREADABLE_STATE) {
@@ -265,7 +271,10 @@ export class Steps {
   }
 }
 
-/** A replay returns the same id, because the instant and the random bytes come from the workflow. */
+/**
+ * Returns a new id. A replay returns the same one, because the instant and the random bytes come from the
+ * SDK.
+ */
 function newIntentId(atMs: number): string {
   const bytes = uuid4()
     .replaceAll('-', '')

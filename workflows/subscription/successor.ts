@@ -11,18 +11,18 @@ import type { Run } from './run.ts';
 /** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
 /**
- * A run with this many events, about a year of monthly renewals, continues as new when it is idle. A worker
- * without a cached run replays the whole history, so the history must stay short.
+ * An idle run with this many events (about a year of monthly renewals) continues as new. A worker that has
+ * not cached the run replays the whole history, so the history must stay short.
  */
 const HISTORY_EVENTS_LONG = 100;
-/** A long run continues as new 30 min to 6.5 h after its last work, to avoid the peak of the renewals. */
+/** A run that has become long continues as new 30 min to 6.5 h later, to avoid the peak of the renewals. */
 const QUIET_AFTER_MS = 30 * 60_000;
 const QUIET_WINDOW_MS = 6 * 3_600_000;
-/** After the checkout, a run leaves the checkout queue 5 to 30 s later, when the payer waits no longer. */
+/** A run leaves the checkout queue 5 to 30 s after the checkout, when the payer no longer waits. */
 const MOVE_AFTER_MS = 5_000;
 const MOVE_WINDOW_MS = 25_000;
 
-/** Temporal delays the successor of a run that lasted less than this. */
+/** If a run lasted less than this, Temporal delays its successor. */
 const RUN_AGE_MS_MIN = 1_000;
 
 export function hasRoom(): boolean {
@@ -38,7 +38,8 @@ export function successorDueAt(run: Run): number | null {
   const isLong = workflowInfo().historyLength >= HISTORY_EVENTS_LONG;
   const isMisplaced = isOnCheckoutQueue() && run.state.status !== 'CREATED' && !run.hasLeftCheckout;
   if (!isLong && !isMisplaced) return null;
-  // On a test clock the run does not delay this: there is no peak, and the clock's caller waits.
+  // On a test clock a long run continues as new at once: there is no peak, and the caller that advanced the
+  // clock waits.
   if (run.clock.isTestClock) return isLong ? run.clock.realNow : null;
   const [afterMs, windowMs] =
     isMisplaced && run.isOfSecondShape
@@ -50,7 +51,7 @@ export function successorDueAt(run: Run): number | null {
 
 /**
  * Continues as new. A run younger than 1 s waits first, because Temporal would delay its successor, and a
- * delayed run handles no messages. Returns, without a new run, if a message brings work during the wait.
+ * delayed run handles no messages. If a message brings work during the wait, returns without a new run.
  */
 export async function handOver(run: Run, facts: Facts): Promise<void> {
   const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();

@@ -12,7 +12,8 @@ import { Steps } from './steps.ts';
 import { handOver } from './successor.ts';
 
 /**
- * One subscription, from its creation to its end. `plan` decides what the run does next; this loop does it.
+ * Runs one subscription from its creation to its end. `plan` decides what the run does next, and this loop
+ * does it.
  *
  * Handlers only put commands into an inbox. Only this loop changes the subscription, one change at a time. A
  * renewal is one workflow task: the timer fires, the charge runs as a local activity, the next timer starts.

@@ -19,7 +19,7 @@ import type { WebhookEndpointInput } from './messages.ts';
 /** A run whose history has this many events, about a hundred drains, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Backoff in ms after failed drains: the database or every delivery worker is away. */
+/** Backoff in ms after failed drains, as when the database or every worker of `webhooks` is unreachable. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -27,11 +27,11 @@ const LONGEST_PAUSE_MS = 60_000;
  * The delivery queue of one endpoint. Sends the deliveries that the dispatcher did not send, until the
  * endpoint accepts them or the schedule is used up. Rule: D-54.
  *
- * 1. Drain: one activity sends the due deliveries. It returns how many remain and when the next is due.
+ * 1. Drain: one activity sends the due deliveries. It returns how many remain and when the next one is due.
  * 2. If none remains and no signal came during the drain, end. The next `wake` starts a new run.
  * 3. If the history is long, continue as new. The new run begins with a drain.
- * 4. Sleep until the next attempt is due or `wake` arrives. While the breaker pauses the endpoint, `wake`
- *    does not end the sleep, only `breakerClosed` does.
+ * 4. Sleep until the next attempt is due or `wake` arrives. While the breaker is open, only `breakerClosed`
+ *    ends the pause before the next probe.
  */
 export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
   let isWoken = false;

@@ -18,16 +18,17 @@ import type { WebhookStreamInput } from './messages.ts';
 /** A run whose history has this many events, about a hundred rounds, continues as new. */
 const EVENTS_PER_RUN = 400;
 
-/** Backoff in ms after failed rounds: the database or every delivery worker is away. */
+/** Backoff in ms after failed rounds, as when the database or every worker of `webhooks` is unreachable. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * A workflow of an earlier release; this release starts no new one. Delivers the events of one stream to
- * every configuration, until each is accepted or its schedule is used up. Rule: D-54.
+ * Delivers the events of one stream. No release starts this workflow any more; the code is kept for open
+ * runs. `deliverPending` now always returns `remaining: 0`, so a run ends after its next round unless a
+ * signal came. Rule: D-54.
  *
- * 1. Round: one activity sends the due deliveries. It returns how many remain and when the next is due.
- * 2. If none remains and no signal came during the round, end. The next event starts a new run.
+ * 1. Round: one activity sends the due deliveries. It returns how many remain and when the next one is due.
+ * 2. If none remains and no signal came during the round, end.
  * 3. If the history is long, continue as new. The new run begins with a round.
  * 4. Sleep until the next attempt is due or `wake` arrives. Then begin another round.
  */
