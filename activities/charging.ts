@@ -63,11 +63,13 @@ export interface ChargingDeps extends SendBudgetDeps {
 export interface ChargeAttemptInput {
   /** The state with the open attempt, as `openAttempt` or an accepted command returned it. */
   state: SubscriptionState;
-  /** The transition that opened the attempt, to be recorded before the send; null if it is recorded. */
+  /**
+   * The transition that opened the attempt; the activity records it before the send. Null if it is recorded.
+   */
   opening: Opening | null;
   /** The subscription's own time. */
   nowAt: number;
-  /** The workflow's real time. The backoff before the next look-up starts at this instant. */
+  /** The workflow's real time. The delay before the next look-up starts at this instant. */
   realNowAt: number;
 }
 
@@ -87,8 +89,8 @@ export type ChargeAttemptResult =
  * Charges an attempt exactly once. The attempt's row and key are committed before the charge is sent, and a
  * repeated call finds this row. If the row is settled, the call returns the row's outcome. If the charge may
  * have been sent, a look-up by key precedes a resend. A decline and an unknown outcome are results, not
- * errors. Throws only if the database does not answer; then the same call is safe and finds the outcome.
- * Rules: D-32, D-40.
+ * errors. Throws only if the database does not answer; a repeat is then safe and finds the outcome. Rules:
+ * D-32, D-40.
  */
 export function createChargingActivities(deps: ChargingDeps) {
   return {
@@ -110,7 +112,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         return { kind: 'adopt', state: opened.state, result };
       }
       const { openAttempt } = input.state;
-      // An early look-up repeats the last one. It must not send the attempt to REVIEW before its 24 h.
+      // An early look-up counts as a repeat of the last one, so that it cannot lead to REVIEW before 24 h.
       const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
       const lookups = isEarly ? openAttempt.lookups - 1 : openAttempt.lookups;
       const isVoided = status === 'ENDED' || status === 'PAUSED';
@@ -139,7 +141,7 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
-/** True if the attempt was UNKNOWN or in REVIEW before and the look-up did not change this. */
+/** True if the attempt was already UNKNOWN or in REVIEW and the look-up did not change this. */
 function isUnchanged({ state }: Attempt, { kind }: Settlement): boolean {
   return (kind === 'unknown' && state === 'UNKNOWN') || (kind === 'review' && state === 'REVIEW');
 }
@@ -172,7 +174,9 @@ async function settleFresh(
   return isSettled ? { kind: 'settled', outcome, intentId } : null;
 }
 
-/** Records the outcome in the rows of attempt, intent, subscription, events and command, at once. */
+/**
+ * Records the outcome in the rows of attempt, intent, subscription, events and command, in one transaction.
+ */
 async function settle(
   { db, links }: ChargingDeps,
   input: ChargeAttemptInput,
@@ -210,12 +214,14 @@ async function settle(
   });
 }
 
-/** Adds to the events of dunning the link to replace the payment method, where the page would take one. */
+/**
+ * Adds the link to replace the payment method to the events of dunning, if the status allows a replacement.
+ */
 function linked(links: LinkSettings, change: Change): Change {
   const { state, events } = change;
   const isDunning = events.some(({ dunning }) => dunning !== undefined);
   if (!isDunning || !takesNewMethod(state.status)) return change;
-  // Links live in real time, also on a test clock.
+  // A link expires in real time, also on a test clock.
   return { ...change, events: withUpdateLink(events, updateMethodLink(links, state, Date.now())) };
 }
 

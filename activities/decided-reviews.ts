@@ -15,8 +15,8 @@ export interface DecidedReview {
 
 /**
  * Makes the workflow of the attempt or the refund record the decision. If an attempt is already recorded as
- * not paid, starts its late-charge watch instead. False if the watch runs already. A repeat is safe. Throws
- * if Temporal is unreachable; a later sweep repeats the call.
+ * not paid, starts its late-charge watch instead. Returns false if that watch already runs. A repeat is safe.
+ * Throws if Temporal is unreachable; a later sweep then repeats the call.
  */
 export async function followUp(
   review: DecidedReview,

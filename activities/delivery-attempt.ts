@@ -16,9 +16,11 @@ export interface AttemptDeps {
   send: (webhook: WebhookRequest) => Promise<SendResult>;
 }
 
-/** A request begins at most this long after its claim. It takes at most 15 s. */
+/** Longest time from a claim to the begin of a request, in ms. A request takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
-/** Length of a claim, in ms: 20 s + 15 s, and time for statements. So only a dead process's claim expires. */
+/**
+ * Length of a claim, in ms: 20 s + 15 s, and time for statements. Only the claim of a dead process expires.
+ */
 export const CLAIM_MS = 45_000;
 
 /** `now` decides which deliveries are due. `maySend` says whether another request may begin. */
@@ -72,7 +74,7 @@ function openSecrets({ sealing }: AttemptDeps, endpoint: Endpoint): Secrets {
   };
 }
 
-/** One signed POST. Rules: D-53, D-54. */
+/** Sends one delivery as a signed POST. Rules: D-53, D-54. */
 async function makeAttempt(
   { send }: AttemptDeps,
   { configId, url }: Endpoint,

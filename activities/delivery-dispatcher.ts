@@ -11,12 +11,15 @@ export interface StreamToDeliver extends StreamRef {
 
 /**
  * Makes the first delivery attempt of events in the background, in the process that committed them. The
- * endpoint's queue sends the deliveries that the dispatcher cannot send at once.
+ * endpoint queue sends the deliveries that the dispatcher cannot send at once.
  */
 export interface DeliveryDispatcher {
   /** Sends the pending events of the stream soon. Returns at once and never throws. */
   submit(stream: StreamToDeliver): void;
-  /** Submits the stream. Resolves when its round has ended, at the latest after `withinMs`. */
+  /**
+   * Submits the stream. Resolves when its events are sent or left to the queue, at the latest after
+   * `withinMs`.
+   */
   deliver(stream: StreamToDeliver, withinMs: number): Promise<void>;
   /**
    * Stops the dispatcher: no further request begins. Resolves when the requests in flight are recorded and
@@ -27,13 +30,15 @@ export interface DeliveryDispatcher {
 
 export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
-/** Streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
+/** Most streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
-/** Of these, streams of one merchant. The endpoints of one merchant cannot delay other merchants' events. */
+/** Most of these streams that belong to one merchant, so that slow endpoints do not delay other merchants. */
 const MERCHANT_STREAMS_AT_ONCE = 16;
-/** Most streams that wait to be processed. Further streams are dropped; the sweep wakes their queues. */
+/**
+ * Most streams that wait to be processed. Further ones are dropped; the sweep wakes their endpoint queues.
+ */
 const MOST_WAITING = 5_000;
-/** Of these, streams of one merchant. */
+/** Most of these streams that belong to one merchant. */
 const MERCHANT_MOST_WAITING = 4_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };

@@ -1,10 +1,11 @@
 import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 
 /**
- * Semaphores that limit the requests in flight from this process to each endpoint, and to all endpoints of one
- * merchant, so that a merchant with many endpoints leaves time for the others. The dispatcher takes one
- * slot for each batch. While this process drains the endpoint's queue, only the drain gets new slots,
- * because a drain sends many events with few statements and a busy dispatcher would take all slots.
+ * Semaphores that limit the requests in flight from this process: to each endpoint, and to all endpoints of
+ * one merchant, so that a merchant with many endpoints does not delay the others.
+ *
+ * The dispatcher takes one slot for each batch. While this process drains the endpoint queue, only the drain
+ * gets new slots: it sends many events with few statements, and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
   /** Takes a slot. The returned function frees the slot. Null if no slot is free or a drain runs. */
@@ -14,7 +15,7 @@ export interface DeliveryWindows {
    * in the order of their calls.
    */
   takeSoon(endpoint: EndpointRef): Promise<FreeSlot | null>;
-  /** Begins a drain of the endpoint's queue. */
+  /** Begins a drain of the endpoint queue. Callers that wait in {@link takeSoon} get null. */
   beginDrain(endpoint: EndpointRef): DrainSlots;
 }
 
@@ -108,7 +109,7 @@ export function createDeliveryWindows(
   };
 }
 
-/** The windows that have a request in flight, a drain or a caller that waits. */
+/** The windows that have a request in flight, a drain or a waiting caller. */
 class Windows {
   private readonly sizes: WindowSizes;
   private readonly merchants = new Map<string, MerchantWindows>();
@@ -143,7 +144,7 @@ class Windows {
       window.inFlight -= 1;
       merchant.inFlight -= 1;
       window.changedAt = performance.now();
-      // Callers that wait for this endpoint come before those that wait for the merchant's other endpoints.
+      // Callers that wait for this endpoint get the slot before callers that wait for the merchant's others.
       const next = [window, ...merchant.windows.values()].find(
         (one) => one.waiting.size > 0 && this.isFree(one),
       );

@@ -35,7 +35,7 @@ const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pau
 const RECORD_AFTER_MS = 200;
 /** Interval between claims of new deliveries while requests are in flight. */
 const LOOK_AGAIN_MS = 1_000;
-/** Longest wait for a slot that the dispatcher of this process still uses. */
+/** Longest wait, in ms, for a slot that the dispatcher of this process still uses. */
 const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
 /** Streams claimed in one statement, for each request that may be in flight. */
@@ -60,7 +60,8 @@ export async function drainEndpoint(
     const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
     if (drain.isDeactivated) return NOTHING_LEFT;
     const backlog = await endpointBacklog(deps.db, ref, drain.now());
-    // Deliveries became due after the last claim. The loop sends them too, which saves another activity.
+    // Deliveries have become due since the last claim. The loop also sends these, which saves another
+    // activity.
     if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
     return drain.resultOf(backlog);
   }
@@ -77,7 +78,7 @@ class Drain {
   private recordedAt = performance.now();
   private sent = 0;
   private window: number;
-  /** The breaker is open and no probe has ended yet, so only one request, the probe, may be sent. */
+  /** True while the breaker is open and no probe has ended. Then only one request, the probe, may be sent. */
   private isProbing: boolean;
   /** Successes in a row since the window was last widened. */
   private successes = 0;
@@ -134,7 +135,8 @@ class Drain {
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
-    // Due deliveries that this drain had time to send: another process claimed them, or no slot was free.
+    // True if deliveries are due that this drain had time to send: another process has claimed them, or no
+    // slot was free.
     const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
     const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
@@ -220,7 +222,7 @@ class Drain {
     this.successes = 0;
   }
 
-  /** Waits until a request or the interval ends. Then records, if the last record is 200 ms old. */
+  /** Waits until a request ends, at most 1 s (200 ms with unrecorded attempts). Records every 200 ms. */
   private async endOrTick(): Promise<void> {
     const timeout = new AbortController();
     const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;

@@ -18,7 +18,7 @@ export interface RecordDeps {
 /** Maximum number of tries to write a breaker's row while other processes change it. */
 const BREAKER_TRIES = 5;
 
-/** Attempts and released claims at one endpoint that are not recorded yet, and the resulting breaker. */
+/** The unrecorded attempts and released claims at one endpoint, and the breaker that results from them. */
 export class EndpointProgress {
   readonly endpoint: Endpoint;
   private readonly attempts: RecordedAttempt[] = [];
@@ -91,7 +91,7 @@ export class EndpointProgress {
     return taken;
   }
 
-  /** After another process changed the breaker: applies the unrecorded outcomes to the stored breaker. */
+  /** Applies the unrecorded outcomes to `stored`, the breaker that another process has changed. */
   adopt(stored: Breaker): void {
     this.recordedBreaker = stored;
     this.currentBreaker = this.outcomes.reduce(afterAttempt, stored);
@@ -99,10 +99,10 @@ export class EndpointProgress {
 }
 
 /**
- * Records the progress at endpoints of one merchant in one statement. Two rare cases take further
- * statements: another process changed the breaker, or an endpoint must be deactivated. True if `streamId`
- * has more deliveries to send; see `recordDeliveries`. Throws if the database fails. Then the claims expire,
- * and the unrecorded deliveries are sent again.
+ * Records the progress at endpoints of one merchant in one statement. Two rare cases take further statements:
+ * another process has changed the breaker, or an endpoint must be deactivated. Returns true if `streamId` has
+ * more deliveries to send; see `recordDeliveries`. Throws if the database fails. Then the claims expire, and
+ * the unrecorded deliveries are sent again.
  */
 export async function recordProgress(
   { db, logger }: RecordDeps,
@@ -136,7 +136,7 @@ export async function recordProgress(
   return hasMore;
 }
 
-/** Applies outcomes to the stored breaker and returns the result. Null if the endpoint was deleted. */
+/** Applies outcomes to the stored breaker and returns the result; null if the endpoint was deleted. */
 async function changeBreaker(
   db: Db,
   { merchantId, configId }: Endpoint,
@@ -152,7 +152,7 @@ async function changeBreaker(
     const record = { attempts: [], released: [], breakers };
     const { changedBreakers } = await recordDeliveries(db, merchantId, record);
     if (changedBreakers.length > 0) return to;
-    // Other processes count failures of the same endpoint, so these outcomes may be dropped.
+    // Other processes also count the failures of this endpoint, so these outcomes may be dropped.
     if (tries === BREAKER_TRIES) return from;
   }
 }

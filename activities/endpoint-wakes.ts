@@ -1,13 +1,13 @@
 import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
 
-/** Shortest time between two wake-ups of one endpoint's queue by one process. */
+/** Shortest time, in ms, between two wake-ups of one endpoint queue by this process. */
 const WAKE_EVERY_MS = 500;
 
 /** Wakes endpoint queues, each at most once per 500 ms from this process. */
 export interface EndpointWakes {
   /**
-   * Wakes the queue, at the earliest 500 ms after the last wake-up. The drain that follows finds every
-   * delivery that was committed before this call.
+   * Wakes the endpoint queue, at the earliest 500 ms after its last wake-up. The drain that follows finds
+   * every delivery that was committed before this call.
    */
   request(endpoint: EndpointRef): void;
   /** Sends delayed wake-ups at once. Resolves when all wake-ups are sent. */

@@ -1,11 +1,11 @@
-/** A semaphore whose slots are shared by merchants. */
+/** A semaphore that shares its slots fairly among merchants. */
 export interface FairSlots {
   /**
-   * Resolves when the merchant has a slot, with the function that frees it. Merchants that wait get free
-   * slots in turn, and each merchant's callers get them in the order of their calls.
+   * Resolves when the merchant has a slot, with the function that frees the slot. Waiting merchants get free
+   * slots in turn. The callers of one merchant get its slots in the order of their calls.
    */
   take(merchantId: string): Promise<() => void>;
-  /** The number of callers that wait: of all merchants, and of this one. */
+  /** The number of waiting callers: of all merchants, and of this one. */
   waiting(merchantId: string): { readonly all: number; readonly own: number };
 }
 
@@ -22,7 +22,7 @@ export function createFairSlots({
   most: number;
   mostOfOne: number;
 }): FairSlots {
-  /** The merchants with slots or callers. The merchant that got a slot last is the last one. */
+  /** The merchants that use or wait for slots, in the order in which each last got a slot. */
   const shares = new Map<string, Share>();
   let inUse = 0;
   let waiting = 0;

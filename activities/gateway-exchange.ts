@@ -13,11 +13,11 @@ import type {
   PaymentGateway,
 } from '../gateways/port.ts';
 
-/** How long one activity may send requests to the gateway for one charge or refund. */
+/** Time limits of one activity for its requests to the gateway about one charge or refund. */
 export interface SendBudget {
   /**
-   * Within this time after the activity's start, in ms, a send or a look-up may begin. The time plus the
-   * gateway client's timeout must stay below the activity's timeout of 15 s.
+   * Time after the activity's start, in ms, within which a send or a look-up may begin. This time plus the
+   * gateway client's timeout must be shorter than the activity's timeout of 15 s.
    */
   readonly newSendsForMs: number;
   /** Pause between two requests, in ms. */
@@ -38,7 +38,7 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateway: PaymentGateway;
 }
 
-/** A charge or refund is not sent again when its key is older than this share of the key's lifetime. */
+/** If a key is older than this share of its lifetime, its charge or refund is not sent again. */
 const KEY_LIFETIME_SHARE = 0.8;
 
 /** Returns the latest `performance.now()` at which an activity that starts now may begin a request. */
@@ -46,7 +46,7 @@ export function sendDeadline({ sendBudget = DEFAULT_SEND_BUDGET }: SendBudgetDep
   return performance.now() + sendBudget.newSendsForMs;
 }
 
-/** Waits before the next request. False, without a wait, if `stopAt` leaves no time for a request. */
+/** Waits before the next request. Returns false at once if no request may begin after the wait. */
 export async function pauseIfTimeLeft(
   { sendBudget: { pauseMs } = DEFAULT_SEND_BUDGET }: SendBudgetDeps,
   stopAt: number,
@@ -56,7 +56,7 @@ export async function pauseIfTimeLeft(
   return true;
 }
 
-/** True if a resend is no longer safe, because the gateway may have dropped the key of the first send. */
+/** True if a resend is no longer safe, because the gateway may have deleted the key of the first send. */
 export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway): boolean {
   return (
     firstSentAt !== null &&
@@ -65,8 +65,8 @@ export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway)
 }
 
 /**
- * Turns a {@link GatewayRejectedRequest} into a result. The cause is a bug or a wrong setting on our side, so
- * a repeat does not help, and the outcome of the charge or refund stays unknown until manual review.
+ * Calls the gateway and turns a {@link GatewayRejectedRequest} into a result. Its cause is a bug or a wrong
+ * setting on our side. A repeat does not help, so the outcome stays unknown until manual review.
  */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
@@ -80,8 +80,8 @@ export async function unlessRejected<T>(
 }
 
 /**
- * Returns the result of a look-up that found no outcome: `unknown`, or `review` if the backoffs of the
- * earlier look-ups add up to 24 h. `lookups`: the number of earlier look-ups. `unansweredAt`: null if the
+ * Returns the result of a look-up that found no outcome: `unknown`, or `review` if the delays of the earlier
+ * look-ups add up to at least 24 h. `lookups`: the number of earlier look-ups. `unansweredAt`: null if the
  * gateway answered.
  */
 export function unknownOrReview(lookups: number, reason: string, unansweredAt: number | null) {
@@ -98,13 +98,16 @@ export interface SendLimits {
   lookups: number;
   /** Real time of the call, from the workflow. */
   realNowAt: number;
-  /** The caller has just opened the attempt in state SENDING, and has not sent it yet. */
+  /** True if the caller has just opened the attempt in state SENDING and has not sent it yet. */
   isFresh?: boolean;
-  /** The subscription is ENDED or PAUSED, so the charge must not be sent any more. Rule: D-§4. */
+  /** True if the subscription is ENDED or PAUSED: the charge must not be sent any more. Rule: D-§4. */
   isVoided?: boolean;
 }
 
-/** The gateway has no charge, and none will be sent. The late-charge watch covers a request in transit. */
+/**
+ * The outcome of a voided attempt: the gateway has no charge, and no charge will be sent. The late-charge
+ * watch covers a request that is still in transit.
+ */
 const VOIDED = {
   kind: 'declined',
   code: 'processing_error',
@@ -162,7 +165,7 @@ export async function collect(
       case 'rejected':
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
-        // Another process settled the attempt or put it in review.
+        // Another process has settled the attempt or put it in review.
         return collect(deps, outcome.attempt, subscriptionId, limits);
       case 'not_sent':
       case 'in_progress':
@@ -180,8 +183,8 @@ export async function collect(
 
 /**
  * Returns the outcome of an attempt in REVIEW, which is never sent again. If the manual decision is *paid*,
- * no look-up is made: the operator found a charge that a look-up by key does not find. Otherwise a definite
- * answer of the gateway overrides the decision.
+ * no look-up is made, because the operator has found a charge that a look-up by key does not find. Otherwise
+ * a definite answer of the gateway overrides the decision.
  */
 async function outcomeInReview(
   { db, gateway }: ExchangeDeps,
@@ -209,11 +212,14 @@ async function outcomeInReview(
 interface ChargeExchange extends ExchangeDeps {
   attempt: Attempt;
   subscriptionId: string | null;
-  /** The attempt's row is in state SENDING already. */
+  /** True if the attempt's row is already in state SENDING. */
   isMarked: boolean;
 }
 
-/** Makes one request to the gateway. A gateway without look-ups gets the charge again, with its key. */
+/**
+ * Makes one request: a look-up if the gateway may have the charge, else a send. Without look-ups, returns
+ * `absent`, so that the charge is sent again with its key.
+ */
 async function sendOrLookUp(
   exchange: ChargeExchange,
   mayBeAtGateway: boolean,

@@ -2,21 +2,21 @@ import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 
-/** Interval of heartbeats, in ms. Well below the heartbeat timeout of every activity, 5 s. */
+/** Interval of heartbeats, in ms. It is shorter than the heartbeat timeout of every activity, 5 s. */
 const HEARTBEAT_EVERY_MS = 1_000;
 
-/** Longest time of a local activity, in ms. It is below the timeout of a workflow task, 6 s. */
+/** Time limit of a local activity, in ms. It is shorter than the timeout of a workflow task, 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
 /**
  * Intercepts the activities of a worker.
  *
- * An activity of a task queue sends a heartbeat every second. So Temporal retries an activity of a dead
- * process after 5 s, not after the activity's start-to-close timeout.
+ * An activity of a task queue sends a heartbeat every second. Temporal therefore retries an activity of a
+ * dead process after 5 s, not after the activity's start-to-close timeout.
  *
  * A local activity that takes longer than 3 s fails with `local_budget_over`, and the workflow schedules the
- * activity on the task queue. The local activity is not stopped and may still record its outcome. So every
- * activity must be safe to run beside its retry.
+ * activity on the task queue. The local activity is not stopped and may still record its outcome. Every
+ * activity must therefore be safe to run at the same time as its retry.
  */
 export const activityInterceptor: ActivityInterceptorsFactory = (context) => ({
   inbound: {

@@ -19,14 +19,17 @@ export interface LateChargeDeps {
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
 
-/** A late charge is a charge that the gateway made although its attempt was settled as not paid. */
+/**
+ * Creates the activity that looks for late charges. A late charge is a charge that the gateway made although
+ * its attempt was settled as not paid.
+ */
 export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
      * Looks up an attempt that is settled as not paid. If the gateway has made a charge, records this late
-     * charge, adds an entry to the timeline and starts the refund, all once. Throws, retryably, if the
-     * database or Temporal does not answer. `nowAt` is real time. `looks` is the number of earlier
-     * look-ups.
+     * charge, adds an entry to the timeline and starts the refund; a repeat does none of these again. Throws
+     * a retryable error if the database or Temporal does not answer. `nowAt` is real time. `looks` is the
+     * number of earlier look-ups.
      */
     async lookForLateCharge(
       input: AttemptRef & { nowAt: number; looks: number },
@@ -54,7 +57,7 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
 }
 
 /**
- * Starts the late-charge watch if the attempt is settled as not paid but the gateway did not say so. If the
+ * Starts the late-charge watch if the attempt is settled as not paid without an answer of the gateway. If the
  * attempt was never sent, the watch ends at once. Never throws: the sweep starts a missing watch.
  */
 export async function watchUnproven(
@@ -81,7 +84,7 @@ async function book(
 ): Promise<LateChargeOutcome> {
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
-  // The subscription's row has a new timeline entry, so its workflow must read the row again.
+  // The transaction has added an entry to the timeline in the row, so the workflow must read the row again.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
   await payments.resumeRefund({ merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };

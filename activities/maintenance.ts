@@ -49,8 +49,8 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
 }
 
 /**
- * How many cases a sweep repaired, by kind. `failed` counts the cases that it could not repair. In a
- * healthy system every count is 0. The table `sweep_count` adds them up, without `rechecked`.
+ * The number of cases that a sweep repaired, by kind. `failed` counts the cases that it could not repair. In
+ * a healthy system every count is 0. The table `sweep_count` has the sums, except that of `rechecked`.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -63,13 +63,13 @@ export type SweepReport = Record<
   | 'decidedReviews'
   /** Stalled endpoint queues. The name comes from an earlier design and stays, because rows contain it. */
   | 'stalledStreams'
-  /** Unknown outcomes about which the workflow asks the gateway now, because the gateway is back. */
+  /** Unknown outcomes that a workflow was told to look up, because the gateway answers again. */
   | 'rechecked'
   | 'failed',
   number
 >;
 
-/** Most cases of one kind in one sweep. The next sweep repairs further ones. */
+/** Most cases of one kind in one sweep. The next sweep repairs the others. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
 /** Most records of one kind that one sweep deletes. */
@@ -80,8 +80,9 @@ const AT_ONCE = 10;
 
 /**
  * Finds and repairs stuck or lost work: starts, signals and replaces workflows, and voids orders without an
- * idempotency key that were never sent. After an outage of the gateway, has unknown outcomes looked up. Does
- * not open or settle attempts, and sends the gateway at most one look-up. Two sweeps at once are safe.
+ * idempotency key that were never sent. After an outage of the gateway, makes workflows look up unknown
+ * outcomes. Deletes expired keys and records past their retention. Does not open or settle attempts, and
+ * sends the gateway at most one look-up. Two sweeps at once are safe.
  */
 export function createMaintenanceActivities(deps: MaintenanceDeps) {
   const { db, subscriptionWorkflows, payments, wakeEndpoint } = deps;
@@ -142,7 +143,8 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
-      // Last, because it takes all the remaining time after an operator terminated thousands of workflows.
+      // This kind is the last one: after thousands of workflows were terminated, it takes all the remaining
+      // time.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
         'lost',
@@ -150,7 +152,7 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
         (ref) => subscriptionWorkflows.ensureRunning(ref),
       );
       if (report.failed > 0) await countRepairs(db, 'failed', report.failed);
-      // The log gets only the first error. The next sweep queries every kind again.
+      // The workflow logs only the first error. The next sweep queries every kind again.
       if (errors.length > 0) throw errors[0];
       return report;
     },
@@ -172,7 +174,7 @@ export const NOTHING_FOUND: SweepReport = {
   failed: 0,
 };
 
-/** Deletes the records that the retention no longer keeps, and adds up how many. */
+/** Deletes the records past their retention, and adds up their number. */
 async function deleteOld(db: Db, deletion: Deletion): Promise<void> {
   const { bodies, deliveries } = await deleteOldEvents(db, deletion);
   await countDeleted(db, 'eventBodies', bodies);
@@ -200,7 +202,7 @@ function createSweep(db: Db) {
     act: (one: T) => Promise<void | boolean>,
   ): Promise<void> => {
     let repaired = 0;
-    // A case that cannot be repaired now blocks no other case. A later sweep finds it again.
+    // A case that cannot be repaired does not block the others. A later sweep finds it again.
     const repair = async (one: T) => {
       try {
         if ((await act(one)) !== false) repaired += 1;

@@ -28,17 +28,18 @@ export interface OutageRecoveryDeps {
 const RECHECKS_MAX = 200;
 /** Pause between two rechecks, in ms: at most 20 a second. */
 const PAUSE_MS = 50;
-/** No recheck begins later than this after the first, in ms. The activity's time limit is 60 s. */
+/** No recheck begins later than this after the first one, in ms. The activity's time limit is 60 s. */
 const RECHECKS_FOR_MS = 20_000;
 
 /**
- * Makes the workflows of unknown outcomes ask the gateway, when the gateway answers again after it did not
- * answer them. While outcomes are unknown for this reason, each call sends the gateway one look-up, about
- * the charge that was asked about the longest time ago. A refusal of the request does not count as an answer.
+ * Detects that the gateway answers again after an outage, and then rechecks the outcomes that the outage left
+ * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up,
+ * about the charge that was last asked about the longest time ago. If the gateway rejects the look-up as
+ * invalid, this does not count as an answer.
  *
- * All facts are rows, so a later call continues after a crash, and a repeat is safe. Rechecks the charges that
- * were sent first, at most 200 in a call and 20 in a second. `nowAt` is real time. Throws if the database does
- * not answer. Does nothing for a gateway without look-ups.
+ * All facts are rows, so a later call continues after a crash, and a repeat is safe. Rechecks the charges
+ * that were sent first, at most 200 in a call and 20 in a second. `nowAt` is real time. Throws if the
+ * database does not answer. Does nothing for a gateway without look-ups.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
@@ -58,7 +59,7 @@ export async function recheckAfterOutage(
       await recordRecheck(db, subject, nowAt);
       done.rechecked += 1;
     } catch {
-      // The next sweep finds it again. It blocks no other one.
+      // A failed recheck does not block the others. The next sweep finds it again.
       done.failed += 1;
     }
   }
@@ -66,8 +67,8 @@ export async function recheckAfterOutage(
 }
 
 /**
- * Returns the time of the gateway's last answer to a sweep, if outcomes are unknown because the gateway did
- * not answer. If one of them was asked about since then, sends a look-up first. Null if there is no answer.
+ * Returns the time at which the gateway last answered a sweep. Null if the gateway does not answer, or if it
+ * has left no request unanswered. If a request was left unanswered after that time, first sends a look-up.
  */
 async function answeredSince(
   { db, gateway }: OutageRecoveryDeps,

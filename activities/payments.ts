@@ -22,17 +22,16 @@ export interface PaymentDeps extends SendBudgetDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** The activity that charges intents outside the billing cycles. */
+/** Creates the activity that charges intents outside the billing cycles. */
 export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   return {
     /**
      * Charges an order once. Opens an attempt for the order, or continues the attempt that an earlier call
-     * opened. Sends its charge to the gateway, or asks the gateway whether it made that charge. A repeat
-     * never charges again, and a decline stays a decline. While an attempt of
-     * the intent is undecided, no other attempt is opened. `pending`: call again later. Throws, retryably,
-     * if the database does not answer, or if the gateway does not answer while the token is redeemed.
-     * `nowAt` is real time. `lookups` is the number of earlier look-ups that found no outcome. Rules: D-35,
-     * D-36, D-40, D-41.
+     * opened. Sends its charge to the gateway, or looks it up there. A repeat never charges again, and a
+     * decline stays a decline. While an attempt of the intent is undecided, no other attempt is opened.
+     * `pending`: call again later. Throws a retryable error if the database does not answer, or if the
+     * gateway does not answer while the token is redeemed. `nowAt` is real time. `lookups` is the number of
+     * earlier look-ups that found no outcome. Rules: D-35, D-36, D-40, D-41.
      */
     async chargePayment(
       input: PaymentOrder & { nowAt: number; lookups?: number },
@@ -61,7 +60,10 @@ export function createPaymentActivities(deps: PaymentDeps & ChargingDeps) {
   };
 }
 
-/** Redeems the token only after all other checks, so that a refused order does not use up its token. */
+/**
+ * Opens an attempt or finds the order's earlier one. Redeems the token only after all other checks, so that a
+ * refused order does not use up its token.
+ */
 async function openOrFindAttempt(
   deps: PaymentDeps,
   order: PaymentOrder,

@@ -22,8 +22,8 @@ export type RedeemTokenResult =
 
 /**
  * Redeems a one-time token of the card form for a payment method, which is PENDING until its first use
- * succeeds. A repeat returns the same method. Throws, retryably, if the gateway does not answer; a repeat
- * with the token is safe then.
+ * succeeds. A repeat returns the same method. Throws a retryable error if the gateway does not answer; a
+ * repeat with the token is then safe.
  */
 export async function redeemToken(
   { db, gateway }: { db: Db; gateway: PaymentGateway },
@@ -54,7 +54,7 @@ export async function redeemToken(
   return { kind: 'saved', paymentMethodId };
 }
 
-/** Returns the idempotency key. Another session or another customer has another key for the same token. */
+/** Returns the idempotency key of the redemption. For another session or customer, the key differs. */
 function saveKey({ merchantId, customerId, checkoutSessionId, paymentToken }: RedeemTokenInput) {
   const parts = [merchantId, customerId, checkoutSessionId, paymentToken];
   return `save:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;

@@ -25,9 +25,9 @@ export function createRefundActivities(deps: PaymentDeps) {
   return {
     /**
      * Sends the refund, or returns its recorded outcome. Every send uses the refund's idempotency key, so
-     * repeated or concurrent calls refund once. `pending`: call again later. Throws, retryably, when the
-     * database does not answer. `nowAt` is real time. `lookups` is the number of earlier calls that found
-     * no outcome. Rule: D-§7.
+     * repeated or concurrent calls refund once. `pending`: call again later. Throws a retryable error if the
+     * database does not answer. `nowAt` is real time. `lookups` is the number of earlier calls that found no
+     * outcome. Rule: D-§7.
      */
     async refundPayment(
       input: RefundRef & { nowAt: number; lookups?: number },
@@ -41,7 +41,8 @@ export function createRefundActivities(deps: PaymentDeps) {
         ? await settle(deps.db, refund, settlement, nowAt)
         : await earlierOutcome(deps, refund);
       if (outcome.kind !== 'refunded') return outcome;
-      // Also for a refund of an earlier call: its process may have died before it delivered the event.
+      // An earlier call may have recorded the refund, and its process may have died before it delivered the
+      // event.
       const intent = await findIntent(deps.db, merchantId, refund.intentId);
       if (intent) await deps.wakeStream(streamOf(intent));
       return outcome;
@@ -64,8 +65,8 @@ async function earlierOutcome(deps: PaymentDeps, { merchantId, id }: Refund) {
 }
 
 /**
- * Sends the refund until the gateway answers or `stopAt` is reached. Null if another process has settled the
- * refund. A refund in REVIEW is not sent again, because an operator may be refunding by hand.
+ * Sends the refund until the gateway answers or `stopAt` is reached. Returns null if another process has
+ * settled the refund. A refund in REVIEW is not sent again, because an operator may be refunding by hand.
  */
 async function sendRefund(
   deps: PaymentDeps,
@@ -104,7 +105,10 @@ async function sendRefund(
   }
 }
 
-/** A late charge that cannot be refunded needs manual review. Any other refund is refused. */
+/**
+ * Returns `review` for the refund of a late charge, because that charge must be refunded. Any other is
+ * refused.
+ */
 function refusedOrReview(refund: Refund, reason: string): RefundSettlement {
   return { kind: refund.lateAttemptId === null ? 'refused' : 'review', reason };
 }

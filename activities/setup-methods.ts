@@ -9,13 +9,13 @@ import { failpoint } from '../runtime/failpoints.ts';
 import type { PaymentDeps } from './payments.ts';
 import { redeemToken } from './redeem-token.ts';
 
-/** The activity that saves a card without a charge. */
+/** Creates the activity that saves a card without a charge. */
 export function createSetupMethodActivities(deps: PaymentDeps) {
   return {
     /**
      * Redeems the token, lets the gateway verify the card, and completes the session with the card. A
-     * declined card leaves the session open. A repeat returns the same method. Throws, retryably, if the
-     * database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13, D-50, D-§7.
+     * declined card leaves the session open. A repeat returns the same method. Throws a retryable error if
+     * the database or the gateway does not answer. `nowAt` is real time. Rules: IF-4.13, D-50, D-§7.
      */
     async saveSetupMethod(input: SetupOrder & { nowAt: number }): Promise<SetupOutcome> {
       const { merchantId, setupMethodId, nowAt, ...token } = input;
@@ -25,8 +25,8 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // Continue if the session is completed: this call may repeat the order that completed it. Only the
-      // redeemed card shows whether it does.
+      // Continue if the session is completed, because this call may repeat the order that completed it. Only
+      // the redeemed card shows whether it does.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

@@ -15,7 +15,7 @@ import type { EndpointWakes } from './endpoint-wakes.ts';
 export interface RoundDeps extends AttemptDeps, RecordDeps {
   windows: DeliveryWindows;
   wakes: EndpointWakes;
-  /** True after the process began to stop. Then no request begins. */
+  /** True once the process is shutting down. Then no request begins. */
   isDraining: () => boolean;
   /** By merchant id, the ids of configurations that had deliveries recently. */
   knownEndpoints: Map<string, Set<string>>;
@@ -25,7 +25,7 @@ export interface RoundDeps extends AttemptDeps, RecordDeps {
 export interface SubmittedStream {
   ref: StreamRef;
   now: () => number;
-  /** Events may have been committed since the last claim began. */
+  /** True if events may have been committed since the last claim began. */
   isWanted: boolean;
   /** Ends the round's wait for its requests in flight. */
   notify: () => void;
@@ -35,23 +35,23 @@ export interface SubmittedStream {
 const RECORD_TOGETHER_MS = 25;
 /** Interval between records of attempts. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** Most merchants in `knownEndpoints`. */
+/** If `knownEndpoints` has more merchants, it is cleared. */
 const MOST_MERCHANTS = 1_000;
-/** Most endpoints of one merchant in `knownEndpoints`. */
+/** If `knownEndpoints` has more endpoints of one merchant, they are cleared. */
 const MOST_ENDPOINTS = 50;
 
 /** A batch in flight. */
 interface Sending {
   progress: EndpointProgress;
   isOver: boolean;
-  /** True if a delivery of the batch stays pending, so that the endpoint's queue must send it. */
+  /** True if a delivery of the batch stays pending, so that the endpoint queue must send it. */
   isLeft: boolean;
 }
 
 /**
  * Sends the due events of one stream: in sequence order to each endpoint, and to all endpoints in parallel.
- * Events that are committed during the round are sent, too. For a delivery that cannot be sent at once, the
- * round wakes the endpoint's queue.
+ * Also sends events that are committed during the round. If a delivery cannot be sent at once, the round
+ * wakes the endpoint queue.
  */
 export class StreamRound {
   private readonly deps: RoundDeps;
@@ -157,7 +157,7 @@ export class StreamRound {
     this.requests.add(request);
   }
 
-  /** Wakes the endpoint's queue, if that must send the deliveries that this round does not send. */
+  /** Handles deliveries that this round does not send. Wakes the endpoint queue if it must send them. */
   private async leave(endpoint: Endpoint, reason: LeftReason): Promise<void> {
     switch (reason) {
       case 'inactive':
@@ -175,7 +175,7 @@ export class StreamRound {
         this.wake(endpoint);
         return;
       case 'not_due':
-        // The deliveries wait for a failed delivery, and its failure woke the queue.
+        // An earlier delivery has failed and blocks these. Its failure has woken the endpoint queue.
         return;
     }
   }
@@ -204,7 +204,10 @@ export class StreamRound {
     }
   }
 
-  /** Waits until a request ends. If none ends within 200 ms, records the attempts so far. */
+  /**
+   * Waits until a request ends. If none ends within 200 ms (25 ms after the end of a batch), records the
+   * attempts so far.
+   */
   private async endOrTick(): Promise<void> {
     const waitMs = this.ended().length > 0 ? RECORD_TOGETHER_MS : RECORD_AFTER_MS;
     const timeout = new AbortController();

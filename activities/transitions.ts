@@ -23,14 +23,15 @@ export interface TransitionDeps {
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }
 
-/** The activities of a subscription besides the charge. A repeat of each is safe. */
+/** Creates the activities of a subscription other than the charge. A repeat of each is safe. */
 export function createTransitionActivities(deps: TransitionDeps) {
   return {
     /** Records one transition once. The repository's `recordTransition` describes the result. */
     async record(transition: Transition): Promise<Recorded> {
       const recorded = await recordTransition(deps.db, transition);
       failpoint('after_transition');
-      // Also for a repeat: the process of the first call may have died before it delivered the events.
+      // A repeat wakes the stream, too: the process of the first call may have died before it delivered the
+      // events.
       if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
@@ -43,7 +44,10 @@ export function createTransitionActivities(deps: TransitionDeps) {
       await deps.wakeStream(stream);
     },
 
-    /** Records that no step of a subscription on a test clock is due up to `reachedAt`. Rule: D-60. */
+    /**
+     * Records that a test clock has reached `reachedAt`: no step of the subscription is due until then. Rule:
+     * D-60.
+     */
     async clockReached(input: {
       merchantId: string;
       subscriptionId: string;

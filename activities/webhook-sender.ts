@@ -20,8 +20,8 @@ const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /**
  * Returns a function that posts one webhook. A post takes at most 3 s to connect and 15 s in all, follows no
- * redirect and reads at most 64 kB of the answer. The function never throws: a failure is a result. The
- * posts reuse connections. Rules: D-54, D-55.
+ * redirect and reads at most 64 kB of the answer. The function never throws: a failure is a result. Posts
+ * reuse connections. Rules: D-54, D-55.
  */
 export function createWebhookSender(
   rules: AddressRules,

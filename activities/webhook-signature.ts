@@ -8,7 +8,7 @@ export interface WebhookToSign {
   /** The exact bytes that are sent. */
   body: Buffer;
   signer: string;
-  /** The secret before the last change, for 24 h after the change; else null. */
+  /** The secret before its last change, for 24 h after the change; else null. */
   previousSigner: string | null;
 }
 
@@ -28,12 +28,12 @@ export function signatureHeaders(webhook: WebhookToSign): Record<string, string>
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
     'webhook-signature': signers.map((secret) => `v1,${standardMac(secret, signed)}`).join(' '),
-    // Its key is the text of the secret, so that one `whsec_…` secret serves both signatures.
+    // The key is the secret as text, with `whsec_`, so that one secret serves both signatures.
     'xpay-signature': createHmac('sha512', signer).update(body).digest('base64'),
   };
 }
 
-/** The key is the Base64 after `whsec_`, decoded, or without that prefix the text of the secret. */
+/** The key is the decoded Base64 after `whsec_`. A secret without this prefix is itself the key. */
 function standardMac(secret: string, signed: Buffer): string {
   const key = secret.startsWith(BASE64_SECRET_PREFIX)
     ? Buffer.from(secret.slice(BASE64_SECRET_PREFIX.length), 'base64')

@@ -39,17 +39,17 @@ export interface WebhookActivities {
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * For `webhookStream` workflows of an earlier release. Submits the stream to the dispatcher and waits at
-   * most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that the calling workflow
-   * ends. The endpoint queues deliver the remaining events.
+   * For `webhookStream` workflows and older subscription runs, of earlier releases. Submits the stream to the
+   * dispatcher and waits at most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that
+   * a `webhookStream` workflow ends. The endpoint queues deliver the remaining events.
    */
   deliverPending(input: DeliverPendingInput): Promise<DeliverPendingResult>;
 }
 
-/** How long a caller of `deliverPending` waits for endpoints that answer slowly. */
+/** Longest wait, in ms, of a caller of `deliverPending` for endpoints that answer slowly. */
 const FIRST_ROUND_MS = 3_000;
 
-/** Creates a process's webhook delivery. Its parts share connections and delivery windows. */
+/** Creates the webhook delivery of a process. Dispatcher and activities share connections and limits. */
 export function createWebhookDelivery(deps: WebhookDeps): {
   dispatcher: DeliveryDispatcher;
   activities: WebhookActivities;
