@@ -27,7 +27,9 @@ import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
 /** Most connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
-/** Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, 1 s to record it. */
+/**
+ * Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, and 1 s to record its result.
+ */
 const DRAIN_MS = 16_000;
 
 const config = loadWorkerConfig();
@@ -92,7 +94,7 @@ const activities = createActivities({
 });
 
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-// Connect now, because a signal that wakes an endpoint queue has a time limit of 1 s.
+// Connect now: a signal to an endpoint queue has a time limit of 1 s, which must not include the connect.
 await temporal.client.connection.ensureConnected();
 const workers = await Promise.all(
   taskQueuesOf(config.queues).map((queue) =>

@@ -1,5 +1,5 @@
-// node --import tsx runtime/bundle-workflows.ts <file>: bundles the workflows into one file. If
-// WORKFLOW_BUNDLE names the file, a starting worker need not bundle the workflows itself.
+// Usage: `node --import tsx runtime/bundle-workflows.ts <file>`. Bundles the workflows into one file. If
+// WORKFLOW_BUNDLE names this file, a worker does not bundle the workflows at its start.
 
 import { writeWorkflowBundle } from './workflow-bundle.ts';
 

@@ -10,8 +10,8 @@ import { FAILPOINTS } from './failpoints.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Wrong or missing settings at the start of a process. The message names every wrong variable with its
- * expected form, one per line, and contains no values.
+ * Thrown for wrong or missing settings at the start of a process. The message names every wrong variable with
+ * its expected form, one per line, and contains no values.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -110,20 +110,20 @@ export const VARIABLE_NAMES = Object.keys(variables) as readonly VariableName[];
 type Read<Name extends VariableName> = { [Key in Name]: z.output<(typeof variables)[Key]> };
 
 /**
- * Returns the variables of the process. A variable that is absent there comes from `.env` in the working
- * directory. Only this file reads `process.env`.
+ * Returns the variables of the process. `.env` in the working directory supplies variables that the process
+ * does not have. Only this file reads `process.env`.
  */
 function processEnvironment(): Environment {
   const dotEnv = existsSync('.env') ? parseEnv(readFileSync('.env', 'utf8')) : {};
   return { ...dotEnv, ...process.env };
 }
 
-/** Returns the variables for a child process: this process's variables, replaced by `overrides`. */
+/** Returns the variables for a child process: those of this process, replaced or extended by `overrides`. */
 export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...overrides };
 }
 
-/** True if this process must end when its parent ends. Its stdin is a pipe from the parent then. */
+/** True if this process must end when its parent ends. Then its stdin is a pipe from the parent. */
 export function exitsWithParent(environment: Environment = processEnvironment()): boolean {
   return read(['PERENNIAL_EXIT_WITH_PARENT'], environment).PERENNIAL_EXIT_WITH_PARENT;
 }
@@ -148,11 +148,11 @@ export const SECRETS = [
 ] as const;
 
 /**
- * Settings of the API process. URLs have no trailing slash.
+ * Returns the settings of the API process. URLs have no trailing slash.
  * - `host`, `port`: the listening address.
  * - `publicUrl`: base URL of the hosted pages in a payer's browser.
- * - `gatewayUrl`: the sandbox gateway, for this process.
- * - `gatewayPublicUrl`: the tokeniser's origin, for a browser.
+ * - `gatewayUrl`: base URL of the sandbox gateway for this process.
+ * - `gatewayPublicUrl`: the tokeniser's origin for a browser.
  * - `requestsPerSecond`: the rate limit of one merchant in this process.
  * - `trustedProxies`: number of our own proxies that add to `X-Forwarded-For`.
  * - `currencies`: the currency table with the limits of `CURRENCY_LIMITS_FILE`.
@@ -197,9 +197,9 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
 }
 
 /**
- * Settings of a worker process.
+ * Returns the settings of a worker process.
  * - `queues`: the task queues that it serves.
- * - `links`: what makes the links in events, the same as in the API's processes.
+ * - `links`: key and base URL of the links in events; they must equal those of the API.
  * - `workflowBundle`: the file of the bundled workflows; without it the worker bundles them itself.
  * - `isMaintenanceOn`: false disables the sweeps, for example on the time-skipping test server.
  * - `retentionMs`: how long the sweeps keep deliveries, bodies of events and closed sessions.
@@ -240,8 +240,8 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
 }
 
 /**
- * Settings of the sandbox gateway's process. `publicUrl` is the tokeniser's origin in a browser. The
- * tokeniser may redirect the browser only to `apiPublicUrl`.
+ * Returns the settings of the sandbox gateway's process. `publicUrl` is the tokeniser's origin in a browser.
+ * The tokeniser redirects the browser only to `apiPublicUrl`.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -262,8 +262,8 @@ export function loadGatewayConfig(environment: Environment = processEnvironment(
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /**
- * Settings of `npm start` and of the tests' servers. If `databaseUrl` or `temporalAddress` is set, the
- * embedded Postgres or Temporal server is not started. Paths are absolute.
+ * Returns the settings of `npm start` and of the tests' servers. If `databaseUrl` or `temporalAddress` is
+ * set, the embedded Postgres or Temporal server is not started. Paths are absolute.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -326,8 +326,8 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
 }
 
 /**
- * Settings of the operator's commands. If `databaseUrl` is undefined, the commands use the servers that
- * `npm start` runs with the data in `dataDir`.
+ * Returns the settings of the operator's commands. If `databaseUrl` is undefined, the commands use the
+ * servers that `npm start` runs with the data in `dataDir`.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -348,12 +348,15 @@ function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
-/** Base URL of the hosted pages in a payer's browser. */
+/** Returns the base URL of the hosted pages in a payer's browser. */
 function publicUrlOf(env: Read<'PUBLIC_URL' | 'HOST' | 'API_PORT'>): string {
   return env.PUBLIC_URL ?? `http://${urlHost(env.HOST)}:${env.API_PORT}`;
 }
 
-/** Returns the host part of a URL. Clients cannot connect to a wildcard address, so it becomes loopback. */
+/**
+ * Returns the host part of a URL. Replaces a wildcard address by loopback, because clients cannot connect to
+ * it.
+ */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
@@ -373,7 +376,7 @@ const refuseFailpointInProduction: Check = (environment) =>
     ? 'FAILPOINT: must not be set when NODE_ENV is production'
     : undefined;
 
-/** Also the worker refuses a wrong file, although only the API checks amounts against the limits. */
+/** The worker refuses a wrong file, too, although only the API checks amounts against the limits. */
 const refuseWrongCurrencyLimits: Check = (environment) => {
   try {
     readCurrencyLimits(present(environment['CURRENCY_LIMITS_FILE']));

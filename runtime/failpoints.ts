@@ -1,6 +1,6 @@
 /**
- * Points in the code at which a process kills itself if the variable FAILPOINT names the point, in the order
- * in which a request and an attempt pass them. The crash tables in docs/architecture.md have a row for each.
+ * Points in the code at which a process can kill itself, in the order in which a request and an attempt pass
+ * them. The variable FAILPOINT names one point. The crash tables in docs/architecture.md have a row for each.
  */
 export const FAILPOINTS = [
   /** API: the work and the answer are written under the key; nothing is committed. */
@@ -9,7 +9,7 @@ export const FAILPOINTS = [
   'after_commit',
   /** API: the key is claimed; the work has not begun. */
   'after_claim',
-  /** API and sweeps: the row is committed; Temporal has not received it. */
+  /** API and sweeps: the row is committed; Temporal does not know of it. */
   'before_hand_over',
   /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',
@@ -43,7 +43,7 @@ export interface ArmedFailpoint {
 let armed: ArmedFailpoint | undefined;
 let timesSeen = 0;
 
-/** Activates a failpoint. An entry point calls this once. In production `config.ts` refuses FAILPOINT. */
+/** Activates a failpoint. Each entry point calls this once. In production `config.ts` refuses FAILPOINT. */
 export function armFailpoint(failpoint: ArmedFailpoint | undefined): void {
   armed = failpoint;
   timesSeen = 0;

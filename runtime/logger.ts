@@ -6,8 +6,8 @@ export type { Logger } from 'pino';
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /**
- * Fields whose values the logger replaces, at any depth. A second protection: code must not log card numbers
- * and secrets in the first place.
+ * Fields whose values the logger replaces, at any depth. This is only a second protection: code must not log
+ * card numbers and secrets at all.
  */
 export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -32,7 +32,7 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'billingDetails',
 ]);
 
-/** Deeper parts of a record are cut off, because the record may be cyclic. */
+/** Greatest depth of a logged record. Deeper parts are cut off, because a record may be cyclic. */
 const DEEPEST = 5;
 
 /**
@@ -48,9 +48,9 @@ export function createLogger(
     level: options.level ?? 'info',
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
-    // `redact` is for the fields of child loggers, because the formatters do not get them.
+    // `redact` covers the fields of child loggers, which the formatters do not get.
     redact: { paths: [...SECRET_FIELDS].map(asPath), censor: '[redacted]' },
-    // Our own code, because pino's redaction of wildcard paths takes 70 µs per line and this takes 2 µs.
+    // Our own code redacts nested fields in 2 µs per line; pino's redaction of wildcard paths takes 70 µs.
     formatters: {
       level: (label: string) => ({ level: label }),
       log: (record: object) => withoutSecrets(record, 0),

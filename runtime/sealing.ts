@@ -1,6 +1,9 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
-/** Encrypts secrets for the database that must be decrypted later, such as a webhook's signing secret. */
+/**
+ * Encrypts secrets that the database stores and that must be decrypted later, such as a webhook's signing
+ * secret.
+ */
 export interface Sealing {
   /**
    * Encrypts a text. `boundTo` is the id of the text's row; with another id the result cannot be decrypted.
@@ -11,7 +14,7 @@ export interface Sealing {
   open(sealed: Uint8Array, boundTo: string): string;
 }
 
-/** A sealed secret cannot be decrypted. The error never contains the secret. */
+/** Thrown if a sealed secret cannot be decrypted. The error never contains the secret. */
 export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
@@ -25,8 +28,9 @@ const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /**
- * Returns a {@link Sealing} by AES-256-GCM with a 32-byte key. The result contains the id of the key, a hash
- * that does not reveal the key. By this id `open` tells a wrong key from changed bytes. Rule: D-55.
+ * Returns a {@link Sealing} that uses AES-256-GCM with a 32-byte key. Every sealed record contains an id of
+ * the key: a hash that does not reveal the key. By this id `open` distinguishes a wrong key from changed
+ * bytes. Rule: D-55.
  */
 export function createSealing(key: Buffer): Sealing {
   if (key.length !== 32) throw new SealingError('the sealing key must have 32 bytes');

@@ -5,7 +5,7 @@ import type { Logger } from './logger.ts';
 export interface Closer {
   readonly name: string;
   readonly close: () => unknown;
-  /** Time limit of `close` in ms; then the next closer runs. Default 5,000. */
+  /** Time limit of `close` in ms. After it, the next closer runs. Default 5,000. */
   readonly timeoutMs?: number;
 }
 
@@ -31,12 +31,12 @@ const DEFAULT_CLOSER_TIMEOUT_MS = 5_000;
 const REPEATED_SIGNAL_GRACE_MS = 2_000;
 
 /**
- * On SIGTERM, SIGINT or SIGHUP, closes the given resources in order and exits. With
- * `PERENNIAL_EXIT_WITH_PARENT=1` also when stdin ends, because then the parent has ended. The exit code is
- * 0, or 1 if a closer threw or exceeded its time limit.
+ * On SIGTERM, SIGINT or SIGHUP, closes the given resources in order and exits. If
+ * `PERENNIAL_EXIT_WITH_PARENT` is on, the end of stdin has the same effect, because it shows that the parent
+ * has ended. The exit code is 0, or 1 if a closer threw or exceeded its time limit.
  *
- * Each closer has a time limit, and all closers together have one, so the process always ends. A second
- * signal more than 2 s after the first exits at once with code 1.
+ * Each closer has a time limit, and so have all closers together, so the process always ends. A second signal
+ * more than 2 s after the first exits at once with code 1.
  *
  * Returns a function that starts the same shutdown. A repeat during a shutdown changes nothing.
  */
@@ -108,7 +108,7 @@ async function closeInOrder(
   return allClosed;
 }
 
-/** Closes a resource. Returns the error's text if that failed or took too long, else undefined. */
+/** Closes a resource. Returns the reason as text if `close` failed or took too long, else undefined. */
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {

@@ -1,4 +1,6 @@
-/** Links to the page where a payer replaces a payment method. The token in the path is the only credential. */
+/**
+ * Links to the page where a payer replaces a payment method. The token in the path is the only credential.
+ */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { base62, isId } from '../domain/ids.ts';
@@ -9,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Shortest lifetime of a link in ms. Real time, also for a subscription on a test clock. Rule: D-33. */
 const LINK_LIFETIME_MS = 30 * DAY_MS;
 
-/** The data in a link, which the link's signature protects. */
+/** The data in a link. The link's signature protects it. */
 export interface UpdateLink extends SubscriptionRef {
   readonly expiresAt: number;
 }
@@ -18,7 +20,7 @@ interface Signer {
   readonly sessionKey: string;
 }
 
-/** What makes a link: the key that signs it and the base URL of the hosted pages, without trailing slash. */
+/** The key that signs links, and the base URL of the hosted pages without trailing slash. */
 export interface LinkSettings extends Signer {
   readonly publicUrl: string;
 }
@@ -27,9 +29,9 @@ export interface LinkSettings extends Signer {
 export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
 
 /**
- * Returns the URL of the page where a payer replaces a subscription's payment method. The URL is valid until
- * 30 days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
- * subscription's id and a signature, so nothing is stored. On one day the URL stays the same until the
+ * Returns the URL of the page where a payer replaces a subscription's payment method. It expires 30 days, and
+ * up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
+ * subscription's id and a signature, so nothing is stored. Within one day the URL stays the same until the
  * payment method is replaced. Rule: D-33.
  */
 export function updateMethodLink(
@@ -38,8 +40,8 @@ export function updateMethodLink(
   nowAt: number,
 ): string {
   const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
-  // The page shows the outcome of its own link, so a new payment method needs a different link. So the hash
-  // of the payment method's id delays `expiresAt` by less than an hour.
+  // The page of a link shows the outcome of that link, so a new payment method needs a different link. To
+  // make the link differ, a hash of the payment method's id delays `expiresAt` by less than an hour.
   const digest = createHash('sha256')
     .update(subscription.paymentMethodId ?? '')
     .digest();
@@ -51,14 +53,14 @@ export function updateMethodPath(token: string): string {
   return `/update-method/${token}`;
 }
 
-/** `<merchant>.<subscription>.<expiry>.<signature>`, ids without their prefixes. */
+/** Returns `<merchant>.<subscription>.<expiry>.<signature>`. The ids have no prefixes. */
 function updateToken(deps: Signer, ref: SubscriptionRef, expiresAt: number): string {
   const body = [ref.merchantId.slice(4), ref.subscriptionId.slice(4), expiresAt.toString(36)];
   const signed = body.join('.');
   return `${signed}.${signature(deps, signed).toString('base64url')}`;
 }
 
-/** Decodes a token, also an expired one. Null if the signature does not match. */
+/** Decodes a token, even if it has expired. Returns null if the signature does not match. */
 export function readUpdateToken(deps: Signer, token: string): UpdateLink | null {
   const [, signed, merchant, subscription, expiry, given] =
     /^(([0-9A-Za-z]{22})\.([0-9A-Za-z]{22})\.([0-9a-z]{1,9}))\.([\w-]{22})$/.exec(token) ?? [];
@@ -72,7 +74,10 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
   return isOurs && isWhole ? { ...ref, expiresAt: parseInt(expiry ?? '', 36) } : null;
 }
 
-/** Returns the id of a link's checkout session: a hash of the token, because no row exists at first. */
+/**
+ * Returns the id of a link's checkout session. It is a hash of the token, because at first the session has no
+ * row.
+ */
 export function sessionIdOf(token: string): string {
   return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
 }

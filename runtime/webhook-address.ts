@@ -12,20 +12,20 @@ export interface AddressRules {
 const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** Addresses in a public range that belong to the host of a cloud machine (Azure). */
+/** Addresses in a public range that reach the host of a cloud machine (Azure). */
 const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 
 /** The IPv6 range of public unicast addresses. */
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Returns why the URL of a webhook endpoint is refused; undefined if it is accepted. The text continues the
- * field's name: "must be an absolute https URL". Does not resolve a host name, because
- * {@link createGuardedConnector} checks its addresses at connect time. Rule: D-55.
+ * Returns why the URL of a webhook endpoint is refused; undefined if it is accepted. The text continues a
+ * sentence that begins with the field's name: "must be an absolute https URL". Does not resolve host names:
+ * {@link createGuardedConnector} checks their addresses at connect time. Rule: D-55.
  */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (endpoint.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`;
-  // Refuse white space here, because the URL parser silently drops line breaks and outer blanks.
+  // Refuse white space here, because the URL parser silently removes line breaks and outer blanks.
   if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);
   const isLoopback = isLoopbackHost(url.hostname);
@@ -51,9 +51,9 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks the very
+ * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks exactly the
  * addresses to which it connects, so a DNS change after the check has no effect. If one address of a name is
- * refused, the name is refused, with an error of code `EBLOCKED`. TLS still checks the certificate against
+ * not allowed, the connect fails with an error of code `EBLOCKED`. TLS still checks the certificate against
  * the name.
  */
 export function createGuardedConnector(rules: AddressRules): buildConnector.connector {

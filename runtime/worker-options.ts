@@ -6,14 +6,16 @@ import type { QueueName } from './config.ts';
 export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
 export type TaskQueueName = QueueName | (typeof WORKFLOW_QUEUES)[number];
 
-/** The task queues that a process with these settings serves. */
+/** Returns the task queues that a process with these settings serves. */
 export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
   return queues.flatMap((queue): readonly TaskQueueName[] =>
     queue === 'billing' ? WORKFLOW_QUEUES : [queue],
   );
 }
 
-/** Time in ms that running activities have to end after a stop. Enough for the drain of an endpoint. */
+/**
+ * Time in ms that running activities get to end after a stop. It is enough for a `drainEndpoint` activity.
+ */
 export const GRACE_MS = 40_000;
 
 /**
@@ -23,27 +25,30 @@ export const GRACE_MS = 40_000;
 const WORKFLOW_TASKS = {
   maxConcurrentWorkflowTaskExecutions: 40,
   maxConcurrentWorkflowTaskPolls: 10,
-  /** The other 70 % of the polls are for the sticky queue: tasks of runs that this worker has cached. */
+  /**
+   * The other 70 % of the polls are for the sticky queue, which has the tasks of this worker's cached runs.
+   */
   nonStickyToStickyPollRatio: 0.3,
 } as const;
 
 /**
- * How long a task of a cached run waits for the worker with the cache. After that, any worker may replay the
- * run. A longer time delays the tasks of a killed worker; a shorter time causes replays under load.
+ * How long a task of a cached run waits for the worker that has cached it. After that, any worker may replay
+ * the run. A longer time would delay the tasks of a killed worker. A shorter time would cause replays under
+ * load.
  */
 const STICKY_QUEUE_TIMEOUT = '5s';
 
 /**
- * A cached run takes about 450 kB of a workflow thread's heap, measured with 5,000 runs. A run that is not
- * cached is replayed for each task, so a worker caches as many runs as the heap can hold, with a reserve.
- * The SDK's default is a third of that number.
+ * Heap of a workflow thread that is reserved for each cached run. A cached run takes about 450 kB, measured
+ * with 5,000 runs; the rest is a reserve. A worker caches as many runs as fit, because a run that is not
+ * cached is replayed for each task. The SDK's default caches a third of that number.
  */
 const HEAP_BYTES_PER_CACHED_RUN = 750_000;
 
 /** Settings of a process for its workers. */
 export interface QueueSettings {
   taskQueuePrefix: string;
-  /** The activities. Workers of workflow task queues run them as local activities. */
+  /** All activities. The workers of workflow task queues run them as local activities. */
   activities: object;
   /** Intercepts every activity. */
   activityInterceptor: ActivityInterceptorsFactory;

@@ -10,9 +10,8 @@ import v8 from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 
 if (!isMainThread) {
-  // The SDK supports runtimes without promise hooks, so an error here is safe. It uses `createHook`
-  // only for the stack traces. Node's own hooks, which carry the SDK's context from await to await, do
-  // not use it.
+  // The SDK supports runtimes without promise hooks, so an error here is safe. The SDK uses `createHook` only
+  // for the stack traces. Node's own hooks, which carry the SDK's context across awaits, do not use it.
   Object.assign(v8, {
     promiseHooks: {
       ...v8.promiseHooks,

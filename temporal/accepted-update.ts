@@ -3,7 +3,9 @@ import type { Client, WorkflowUpdateHandle } from '@temporalio/client';
 import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './client.ts';
 import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
 
-/** An update of a subscription's workflow. Temporal executes updates with the same `updateId` once. */
+/**
+ * An update of a subscription's workflow. Temporal executes several updates with one `updateId` only once.
+ */
 interface UpdateRequest {
   workflowId: string;
   name: string;
@@ -12,8 +14,8 @@ interface UpdateRequest {
 }
 
 /**
- * Sends an update and returns its handle when a worker has accepted it. The limit is 4.5 s, or 17 s if
- * workers poll the task queue: then the update only waits behind other tasks.
+ * Sends an update and returns its handle when a worker has accepted it. The time limit is 4.5 s. If workers
+ * poll the task queue, the update only waits behind other tasks, and the limit is 12 s more.
  *
  * @throws WorkflowUpdateRPCTimeoutOrCancelledError if no worker accepted the update in time. The update may
  * still be executed, once. A repeat with the same `updateId` returns its outcome.

@@ -6,11 +6,13 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 
-/** Time limit in ms for Temporal to accept a call. Below 5 s, because the API must refuse within 5 s. */
+/**
+ * Time limit in ms for Temporal to accept a call. It is below 5 s, because the API must refuse within 5 s.
+ */
 export const ACCEPT_WITHIN_MS = 4_500;
-/** Extra time in ms if workers poll the task queue, because the call only waits behind other tasks. */
+/** Additional time in ms if workers poll the task queue: then the call only waits behind other tasks. */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
-/** Time limit in ms from the start of a call to its outcome. After this the caller gets `pending`. */
+/** Time limit in ms from the start of a call to its outcome. After that, the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
 
 export interface TemporalSettings {
@@ -32,7 +34,7 @@ export interface TemporalClient {
   close(): Promise<void>;
 }
 
-/** Begins no call with an effect for a request that was answered at its deadline. */
+/** Refuses calls with an effect for a request that was answered at its deadline. */
 const NOTHING_BEHIND_AN_ANSWER: WorkflowClientInterceptor = {
   async start(input, next) {
     checkUnanswered();
@@ -67,7 +69,7 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
   return { client, close: () => connection.close() };
 }
 
-/** True if the workflow runs. False if it is closed or unknown. Throws without an answer within 4.5 s. */
+/** True if the workflow runs, false if it is closed or unknown. Throws if there is no answer within 4.5 s. */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';
 }
@@ -93,7 +95,7 @@ export async function describeWorkflow(
   }
 }
 
-/** A task queue counts as moving if a worker polled it within this time, also with a long backlog. */
+/** If a worker polled a task queue within this time, the queue counts as moving, even with a long backlog. */
 const POLLED_WITHIN_MS = 3_000;
 
 /** True if a worker polled this queue for workflow tasks within the last 3 s. */

@@ -2,13 +2,13 @@ import type { Client } from '@temporalio/client';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import { SUBSCRIPTION_WORKFLOW } from '../workflows/subscription/messages.ts';
 
-/** Time limit for all pages of the list together. */
+/** Time limit in ms for all pages of the list together. */
 const LIST_WITHIN_MS = 10_000;
 
 /**
  * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as failed, terminated, timed
- * out or cancelled, latest first. If Temporal fails or 10 s are over, returns those found so far. Throws if
- * none was found before the error.
+ * out or cancelled, latest first. If Temporal fails or does not finish within 10 s, returns the subscriptions
+ * found so far. Throws if none was found before the error.
  */
 export async function closedSince(
   client: Client,
@@ -34,7 +34,7 @@ export async function closedSince(
   try {
     await client.withDeadline(Date.now() + LIST_WITHIN_MS, readAll);
   } catch (error) {
-    // By the next sweep these subscriptions run again, so that sweep finds further ones.
+    // The subscriptions found so far can be started. The next sweep lists again.
     if (found.size === 0) throw error;
   }
   return [...found.values()];

@@ -16,9 +16,9 @@ export interface MaintenanceChecksDeps {
 }
 
 /**
- * Starts the maintenance workflow, which runs the sweeps. Every minute checks that the workflow runs, and
- * starts it again if it was terminated. If several processes call this, still only one workflow runs. Never
- * throws: a failed start is logged, and the next check tries again.
+ * Starts the maintenance workflow, which runs the sweeps. Checks every minute that the workflow runs, and
+ * starts it again if it does not. If several processes call this, still only one workflow runs. Never throws:
+ * a failed start is logged, and the next check tries again.
  *
  * Returns a function that ends the checks but not the workflow. It resolves when no check is running, within
  * 4.5 s. The caller must not close the connection before that.

@@ -32,18 +32,18 @@ import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { ACCEPT_WITHIN_MS, ANSWER_WITHIN_MS, isRunning } from './client.ts';
 
-/** The rows that this module reads. Both functions return null if the rows have no outcome yet. */
+/** Reads the rows of orders. Both functions return null if the rows have no outcome yet. */
 export interface PaymentRows {
-  /** Returns the outcome of an order at `nowAt`, also if the order is refused. */
+  /** Returns the outcome of an order at `nowAt`. The refusal of an order is an outcome, too. */
   paymentOutcome(order: PaymentOrder, nowAt: number): Promise<PaymentOutcome | null>;
   refundOutcome(ref: RefundRef): Promise<RefundOutcome | null>;
 }
 
 /**
- * Runs the workflows of payments outside the billing cycles. The caller has committed the rows before. A call
- * without an outcome after 25 s returns `pending`. A repeat of the call later returns the outcome.
+ * Runs the workflows of payments outside the billing cycles. The caller has committed the rows before. If
+ * there is no outcome after 25 s, a call returns `pending`. A later repeat of the call returns the outcome.
  *
- * If Temporal does not accept an order within 5 s, the call throws `DomainError('service_unavailable')`.
+ * If Temporal does not accept an order within 4.5 s, the call throws `DomainError('service_unavailable')`.
  * The order may still be executed, once. A repeat of the call returns its outcome.
  */
 export interface PaymentWorkflows {
@@ -56,8 +56,8 @@ export interface PaymentWorkflows {
 }
 
 /**
- * Operations for the sweeps. A `resume…` function returns true if it started a workflow, false if one runs.
- * All throw like {@link PaymentWorkflows}.
+ * Operations for the sweeps. A `resume…` function returns true if it started a workflow, false if one already
+ * runs. All operations throw if Temporal does not accept a call within 4.5 s.
  */
 export interface PaymentResumption {
   resumePayment(ref: IntentRef): Promise<boolean>;
@@ -66,11 +66,14 @@ export interface PaymentResumption {
   isRefundRunning(ref: RefundRef): Promise<boolean>;
   /**
    * Makes the payment's workflow call its activity now, and starts a workflow if none runs. For use after a
-   * decision of manual review.
+   * decision of manual review, and after an outage of the gateway.
    */
   wakePayment(ref: IntentRef): Promise<void>;
   wakeRefund(ref: RefundRef): Promise<void>;
-  /** Starts the late-charge watch of an attempt that is settled as not paid. False if the watch runs. */
+  /**
+   * Starts the late-charge watch of an attempt that is settled as not paid. Returns false if the watch
+   * already runs.
+   */
   watchLateCharge(ref: AttemptRef): Promise<boolean>;
 }
 
@@ -98,7 +101,7 @@ interface Start {
   input: PaymentInput | RefundInput | SetupMethodInput | LateChargeInput;
 }
 
-/** The result of each of these workflows. `paymentToken` identifies the order that the run executed. */
+/** The result of a workflow. `paymentToken` identifies the order that the run executed. */
 interface Result<Outcome> {
   outcome: Outcome;
   paymentToken?: string | null;
@@ -193,8 +196,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Returns the outcome of an order; null after 25 s. If the rows have no outcome yet, starts a workflow or
-   * joins the running one. If the joined run was for another order, starts again.
+   * Returns the outcome of an order; null if there is none after 25 s. If the rows have no outcome yet,
+   * starts a workflow or joins the running one. If the joined run was for another order, starts again.
    */
   private async resultForOrder<Outcome>(
     start: Start,
@@ -262,7 +265,10 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
     }
   }
 
-  /** Returns null if there is no result by `answerBy` or the workflow failed. Then the rows decide. */
+  /**
+   * Returns the run's result. Null if there is none by `answerBy`, or if the workflow failed: then the rows
+   * decide.
+   */
   private async resultOf<Outcome>(
     workflowId: string,
     answerBy: number,

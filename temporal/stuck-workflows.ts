@@ -6,13 +6,16 @@ import { ACCEPT_WITHIN_MS } from './client.ts';
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
   proto.temporal.api.enums.v1.EventType;
 
-/** Number of latest history events to search for a completed task. A failed task and its retry make 4. */
+/**
+ * Number of latest history events that are searched for a completed task. A failed task and its retry make 4
+ * events.
+ */
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without one that completed. True if
- * the run was terminated or has closed. The history of such a run does not fit the code, so no replay can
- * succeed. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal is unreachable.
+ * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without one that completed. Returns
+ * true if the run was terminated or has closed. Such a run may never recover, because its history may not fit
+ * the code. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
@@ -29,13 +32,16 @@ export async function terminateIfStuck(
         .terminate('its workflow tasks keep failing; a new run starts from the row'),
     );
   } catch (error) {
-    // The run closed by itself before it could be terminated.
+    // The run closed before it could be terminated.
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }
   return true;
 }
 
-/** Returns when the first task after the last completed task failed, epoch ms; null if none failed. */
+/**
+ * Returns the instant (epoch ms) of the first task failure after the last completed task; null if there is
+ * none.
+ */
 async function failingSince(
   client: Client,
   execution: { workflowId: string; runId: string },

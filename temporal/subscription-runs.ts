@@ -22,9 +22,9 @@ import type { Snapshot } from './subscription-start.ts';
 
 /** Access to the rows of subscriptions. */
 export interface RunRows {
-  /** Returns what a workflow starts from; null for an unknown subscription. */
+  /** Returns the part of a workflow's argument that the row determines; null for an unknown subscription. */
   loadSnapshot(ref: SubscriptionRef): Promise<Snapshot | null>;
-  /** Returns how many subscriptions the merchant had before this one, at most `most`. */
+  /** Returns the number of subscriptions that the merchant had before this one, at most `most`. */
   countEarlier(ref: SubscriptionRef, most: number): Promise<number>;
   /** Records that Temporal has confirmed the start of the workflow. */
   markWorkflowStarted(ref: SubscriptionRef): Promise<void>;
@@ -33,20 +33,20 @@ export interface RunRows {
 /** Starts, rechecks and replaces the runs of subscriptions, for the API and the sweeps. */
 export interface SubscriptionRuns {
   /**
-   * Starts the workflow of a new row. False, after about 1 s, if Temporal is unreachable; the sweep then
-   * starts the workflow later. Never throws. A repeat changes nothing.
+   * Starts the workflow of a new row. Returns false, after about 1 s, if Temporal is unreachable; the sweep
+   * then starts the workflow later. Never throws. A repeat changes nothing.
    */
   start(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Makes the workflow read its row again, and starts a workflow if none runs and the subscription is not
-   * over. Throws if Temporal is unreachable.
+   * Makes the workflow read its row again. Starts a workflow if none runs and the subscription is not over.
+   * Throws if Temporal is unreachable.
    */
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
    * Rechecks a subscription that seems late, or replaces its stuck run, and returns true. Does nothing and
    * returns false in two cases: a workflow task or an activity of the workflow is scheduled or running, or
-   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable, and if the recorded
-   * state cannot be read: no message and no new run could help then.
+   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable. Throws also if the
+   * recorded state cannot be read, because neither a message nor a new run could help.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,
@@ -54,20 +54,20 @@ export interface SubscriptionRuns {
   ): Promise<boolean>;
   /**
    * If the workflow tasks of the run have failed for a minute, terminates the run and starts a new one from
-   * the row. True if the run was replaced. Throws if Temporal is unreachable, and if the recorded state cannot
-   * be read, because no new run could start.
+   * the row. Returns true if the run was replaced. Throws if Temporal is unreachable. Throws also if the
+   * recorded state cannot be read, because no new run could start.
    */
   replaceIfStuck(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Starts a workflow from the subscription's row if none runs and the subscription is not over. True if a
-   * workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
+   * Starts a workflow from the subscription's row if none runs and the subscription is not over. Returns true
+   * if a workflow was started. Unlike `recheck`, does not signal a running workflow. Throws if Temporal is
    * unreachable.
    */
   ensureRunning(subscription: SubscriptionRef): Promise<boolean>;
   /**
-   * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed,
-   * timed out or cancelled, latest first. Some may have a new run. If Temporal fails or 10 s are over,
-   * returns those found so far. Throws if none was found before the error.
+   * Returns the subscriptions whose workflow closed since `sinceAt` (real time) as terminated, failed, timed
+   * out or cancelled, latest first. Some may have a new run. If Temporal fails or does not finish within 10
+   * s, returns the subscriptions found so far. Throws if none was found before the error.
    */
   closedSince(sinceAt: number): Promise<SubscriptionRef[]>;
   /** Sends the test clock's target to the subscription's workflow. Starts the workflow if none runs. */
@@ -75,7 +75,7 @@ export interface SubscriptionRuns {
 }
 
 const START_WITHIN_MS = 1_000;
-/** A run whose tasks fail for a shorter time, for example during a deploy, is not replaced. */
+/** A run whose tasks have failed for a shorter time (in ms), for example during a deploy, is not replaced. */
 const STUCK_AFTER_MS = 60_000;
 
 export interface RunDeps<Rows extends RunRows> {
@@ -84,7 +84,9 @@ export interface RunDeps<Rows extends RunRows> {
   /** Workflows run on `<prefix>billing` and `<prefix>checkout`. */
   taskQueuePrefix: string;
   logger: Logger;
-  /** A run is replaced after its workflow tasks have failed for this long, in ms. Default: 60,000. */
+  /**
+   * Time in ms for which the workflow tasks of a run must fail before the run is replaced. Default: 60,000.
+   */
   stuckAfterMs?: number;
 }
 
@@ -134,7 +136,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     await this.snapshotOf(ref);
     const description = await this.describe(ref);
     if (description && hasWorkPending(description)) {
-      // A task at its first attempt only waits in its queue. Reading the history would not help.
+      // A task at its first attempt has not failed, so the history need not be read.
       const hasFailed = (description.raw.pendingWorkflowTask?.attempt ?? 0) > 1;
       return hasFailed && this.replace(ref, description);
     }
@@ -157,7 +159,9 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     return this.signalOrStart(ref, (handle) => handle.signal(advanceClock, { targetAt }));
   }
 
-  /** Throws {@link UnreadableStateError}, after logging it, if the recorded state cannot be read. */
+  /**
+   * Loads the row. If the recorded state cannot be read, logs this and throws {@link UnreadableStateError}.
+   */
   private async snapshotOf(ref: SubscriptionRef): Promise<Snapshot | null> {
     try {
       return await this.rows.loadSnapshot(ref);
@@ -172,7 +176,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
     }
   }
 
-  /** Starts a workflow from the subscription's row. False if the subscription is over or unknown. */
+  /** Starts a workflow from the subscription's row. Returns false if the subscription is over or unknown. */
   protected async startFromRow(ref: SubscriptionRef): Promise<boolean> {
     const snapshot = await this.snapshotOf(ref);
     if (!snapshot || isOver(snapshot)) return false;
@@ -197,7 +201,7 @@ export class TemporalSubscriptionRuns<Rows extends RunRows> implements Subscript
         this.client.workflow.start(SUBSCRIPTION_WORKFLOW, options),
       );
     } catch (error) {
-      // The workflow ran before and is closed. The sweep starts it again if necessary.
+      // The workflow has run before and is closed. If necessary, the sweep starts it again.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
     await this.rows.markWorkflowStarted(ref);

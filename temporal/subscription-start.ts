@@ -11,13 +11,13 @@ export type Snapshot = Pick<SubscriptionInput, 'state' | 'clock'>;
  */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 
-/** Beyond this number of earlier subscriptions the priority key no longer changes. */
+/** From this number of earlier subscriptions on, the priority key no longer changes. */
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
- * Returns the priority key, 1 to 4, of a subscription's workflow, by the number of subscriptions that its
- * merchant had before it. So on a billing day the renewals of a merchant with 50 subscriptions wait for at
- * most 50 renewals of each other merchant (ADR 0015).
+ * Returns the priority key, 1 to 4, of a subscription's workflow. It depends on the number of subscriptions
+ * that the merchant had before this one. If a merchant has 50 subscriptions, its renewals therefore wait for
+ * at most 50 renewals of each other merchant (ADR 0015).
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);

@@ -26,7 +26,7 @@ import { TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
 
 export interface SubscriptionRows extends RunRows {
-  /** Returns an executed command; null if it was not executed. `result` is null until it is known. */
+  /** Returns a recorded command; null if there is none. `result` is null until it is known. */
   findCommand(
     ref: SubscriptionRef,
     commandId: string,
@@ -36,32 +36,34 @@ export interface SubscriptionRows extends RunRows {
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Accepted, without an outcome after 25 s. A repeat with the same `commandId` returns the outcome. */
+  /**
+   * The command was accepted and has no outcome after 25 s. A repeat with the same `commandId` returns it.
+   */
   | { kind: 'pending' };
 
 /** Subscription workflows for the API and the sweeps. */
 export interface SubscriptionWorkflows extends SubscriptionRuns {
   /**
    * Executes a command once per `commandId`; a repeat returns the first result. Throws
-   * `DomainError('service_unavailable')` if no worker accepts the command within 5 s, or within 17 s if
-   * workers poll the task queue. The command may still be executed; a repeat returns its outcome.
+   * `DomainError('service_unavailable')` if no worker accepts the command within 4.5 s. If workers poll the
+   * task queue, the limit is 12 s more. The command may still be executed; a repeat returns its outcome.
    */
   execute(subscription: SubscriptionRef, command: Command): Promise<CommandAnswer>;
   /**
-   * Returns the next charges after `nowAt` (epoch ms; a test clock has its own), at most `limit`, from the
-   * workflow; null if there is no workflow. Throws
-   * `DomainError('service_unavailable')` if the workflow does not answer within 4.5 s.
+   * Returns the next charges after `nowAt` from the workflow, at most `limit`; null if there is no workflow.
+   * `nowAt` is epoch ms; on a test clock it is ignored. Throws `DomainError('service_unavailable')` if the
+   * workflow does not answer within 4.5 s.
    */
   upcoming(
     subscription: SubscriptionRef,
     limit: number,
     nowAt: number,
   ): Promise<UpcomingCharge[] | null>;
-  /** Returns the latest log entries, oldest first. Null and errors as for `upcoming`. */
+  /** Returns the latest log entries, oldest first; null if there is no workflow. Throws like `upcoming`. */
   timeline(subscription: SubscriptionRef): Promise<LogEntry[] | null>;
 }
 
-/** How long a repeat waits for the first call's outcome: the longest time of a local activity. */
+/** How long a repeat waits for the first call's outcome, in ms: the time limit of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 100;
 
@@ -135,7 +137,9 @@ class TemporalSubscriptionWorkflows
     return { kind: 'refused', code: decision.code, message: decision.message };
   }
 
-  /** Waits up to 3 s for the result of a command that another call executes. After that, `pending`. */
+  /**
+   * Waits at most 3 s for the result of a command that another call executes. After that, returns `pending`.
+   */
   private async answerUnderWay(ref: SubscriptionRef, commandId: string): Promise<CommandAnswer> {
     const waitUntil = performance.now() + UNDER_WAY_MS;
     let answer = await this.knownAnswer(ref, commandId);
@@ -174,7 +178,7 @@ async function query<T, Args extends unknown[]>(
   }
 }
 
-/** Returns the workflow's refusal. Throws `service_unavailable` if the outcome is unknown. */
+/** Returns the workflow's refusal. If the outcome is unknown, throws `service_unavailable`. */
 function answerOf(error: unknown): CommandAnswer {
   if (error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure) {
     const { type, message } = error.cause;

@@ -12,9 +12,11 @@ import type { Logger } from '../runtime/logger.ts';
 
 /** Signals to the endpoint queues: the workflows that deliver an endpoint's events. */
 export interface WebhookQueues {
-  /** Wakes the endpoint's queue, or starts it. Never throws: if the call fails, the sweep wakes it later. */
+  /**
+   * Wakes the endpoint queue, or starts it. Never throws: if the call fails, the sweep wakes the queue later.
+   */
   wakeEndpoint: (endpoint: WebhookEndpointInput) => Promise<void>;
-  /** Tells the queue that a configuration change closed the circuit breaker. Never throws. */
+  /** Signals the queue that a change of the configuration has closed the circuit breaker. Never throws. */
   breakerClosed(endpoint: WebhookEndpointInput): Promise<void>;
   /** Wakes the queue of each endpoint that has pending events of the stream. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;

@@ -5,12 +5,12 @@ import { outsideRequest } from '../runtime/request-scope.ts';
 /** Most concurrent starts. A higher number would slow down the API's other calls. */
 const AT_ONCE = 4;
 /**
- * Most starts that wait. The sweep starts a workflow that did not start within 10 s, so the queue must be
+ * Most starts that wait. If a workflow has not started within 10 s, the sweep starts it. The queue must be
  * short enough to start every workflow before that.
  */
 const MAX_WAITING = 200;
 
-/** Starts the workflows of new subscriptions after the API has answered the callers. */
+/** Starts the workflows of new subscriptions after the API has answered the requests. */
 export interface WorkflowStarts {
   /**
    * Queues the start of the workflow of a committed row. Resolves when fewer than 200 starts wait. Never
@@ -36,7 +36,7 @@ export function createWorkflowStarts(
   return {
     begin: async (subscription) => {
       await queue.onSizeLessThan(MAX_WAITING);
-      // The row is committed, so the workflow starts also if the request was answered at its deadline.
+      // The row is committed, so the workflow must start even if the request was answered at its deadline.
       void queue.add(() => outsideRequest(() => startNext(subscription)));
     },
     stop: () => {
