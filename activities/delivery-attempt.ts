@@ -16,7 +16,7 @@ export interface AttemptDeps {
   send: (webhook: WebhookRequest) => Promise<SendResult>;
 }
 
-/** Longest time from a claim to the begin of a request, in ms. A request takes at most 15 s. */
+/** Longest time from a claim to the start of a request, in ms. A request takes at most 15 s. */
 export const SEND_WITHIN_MS = 20_000;
 /**
  * Length of a claim, in ms: 20 s + 15 s, and time for statements. Only the claim of a dead process expires.

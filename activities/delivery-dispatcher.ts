@@ -32,13 +32,16 @@ export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
 /** Most streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
 const STREAMS_AT_ONCE = 64;
-/** Most of these streams that belong to one merchant, so that slow endpoints do not delay other merchants. */
+/**
+ * Most streams of one merchant processed at the same time, so that slow endpoints do not delay other
+ * merchants.
+ */
 const MERCHANT_STREAMS_AT_ONCE = 16;
 /**
  * Most streams that wait to be processed. Further ones are dropped; the sweep wakes their endpoint queues.
  */
 const MOST_WAITING = 5_000;
-/** Most of these streams that belong to one merchant. */
+/** Most streams of one merchant that wait to be processed. */
 const MERCHANT_MOST_WAITING = 4_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };

@@ -144,7 +144,7 @@ class Windows {
       window.inFlight -= 1;
       merchant.inFlight -= 1;
       window.changedAt = performance.now();
-      // Callers that wait for this endpoint get the slot before callers that wait for the merchant's others.
+      // Callers that wait for this endpoint get the slot before callers for other endpoints of the merchant.
       const next = [window, ...merchant.windows.values()].find(
         (one) => one.waiting.size > 0 && this.isFree(one),
       );

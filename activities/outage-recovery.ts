@@ -67,8 +67,9 @@ export async function recheckAfterOutage(
 }
 
 /**
- * Returns the time at which the gateway last answered a sweep. Null if the gateway does not answer, or if it
- * has left no request unanswered. If a request was left unanswered after that time, first sends a look-up.
+ * Returns the time at which the gateway last answered a sweep. If a request was left unanswered after that
+ * time, first sends a look-up to test the gateway. Returns null if the gateway does not answer, or if no
+ * undecided row has an unanswered request.
  */
 async function answeredSince(
   { db, gateway }: OutageRecoveryDeps,

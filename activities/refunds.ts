@@ -106,8 +106,7 @@ async function sendRefund(
 }
 
 /**
- * Returns `review` for the refund of a late charge, because that charge must be refunded. Any other is
- * refused.
+ * Returns `review` for the refund of a late charge, because a late charge must be refunded; else `refused`.
  */
 function refusedOrReview(refund: Refund, reason: string): RefundSettlement {
   return { kind: refund.lateAttemptId === null ? 'refused' : 'review', reason };

@@ -21,7 +21,7 @@ export interface RoundDeps extends AttemptDeps, RecordDeps {
   knownEndpoints: Map<string, Set<string>>;
 }
 
-/** A submitted stream, until its round ends. */
+/** A stream that was submitted to the dispatcher. The object exists until its round ends. */
 export interface SubmittedStream {
   ref: StreamRef;
   now: () => number;
@@ -168,7 +168,8 @@ export class StreamRound {
         if (!isPaused(endpoint.breaker, this.stream.now())) this.wake(endpoint);
         return;
       case 'claimed':
-        // The other process may have made its last claim before these deliveries were committed.
+        // Another process has claimed these deliveries' stream. Its last claim may precede the commit of
+        // these.
         if (!this.isSendingTo(endpoint.configId)) this.wake(endpoint);
         return;
       case 'excepted':
@@ -196,7 +197,7 @@ export class StreamRound {
     const hasMore = await recordProgress(this.deps, merchantId, progress, { streamId, nowAt });
     if (hasMore) this.stream.isWanted = true;
     for (const sending of sendings) {
-      // A batch that ended during this record needs another record.
+      // Keep a batch that is still being sent, or that ended during this record: it needs another record.
       if (!sending.isOver || !sending.progress.isRecorded) continue;
       this.sendings.delete(sending);
       const { endpoint, deactivation } = sending.progress;

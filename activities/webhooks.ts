@@ -9,7 +9,7 @@ import { createEndpointWakes } from './endpoint-wakes.ts';
 import { createWebhookSender } from './webhook-sender.ts';
 
 export interface WebhookDeps extends Omit<DrainDeps, 'send' | 'windows'> {
-  /** Wakes the endpoint's queue. Never throws. */
+  /** Wakes the endpoint queue. Never throws. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
   allowLoopback: boolean;
 }
@@ -39,7 +39,7 @@ export interface WebhookActivities {
    */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
   /**
-   * For `webhookStream` workflows and older subscription runs, of earlier releases. Submits the stream to the
+   * For `webhookStream` workflows and subscription runs of earlier releases. Submits the stream to the
    * dispatcher and waits at most 3 s for the first delivery attempts. Always returns `remaining: 0`, so that
    * a `webhookStream` workflow ends. The endpoint queues deliver the remaining events.
    */

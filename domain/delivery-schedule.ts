@@ -74,7 +74,10 @@ export function parseRetryAfter(header: string | null, nowAt: number): number | 
   return waitMs > 0 ? waitMs : null;
 }
 
-/** Returns epoch ms. NaN if the text does not start with a day of the week, as every HTTP date does. */
+/**
+ * Returns the date in epoch ms; NaN if the text does not start with a day of the week, as every HTTP date
+ * does.
+ */
 function parseHttpDate(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }

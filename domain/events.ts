@@ -42,7 +42,7 @@ export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 
 export interface IntentEventDraft {
   type: IntentEventType;
-  /** Business instant. */
+  /** Time of the event. For a subscription on a test clock: the clock's time. */
   at: number;
   intentId: string;
   status: IntentStatus;
@@ -55,7 +55,7 @@ export interface IntentEventDraft {
 
 export interface SubscriptionEventDraft {
   type: SubscriptionEventType;
-  /** Business instant. */
+  /** Time of the event. For a subscription on a test clock: the clock's time. */
   at: number;
   status: SubscriptionStatus;
   /** The recurring amount; for `cycle_charged` the charged amount. */
@@ -89,8 +89,8 @@ export function isIntentEvent(draft: EventDraft): draft is IntentEventDraft {
 export interface EventEnvelope {
   eventId: string;
   /**
-   * Counts from 1 in each stream. The events of a subscription are one stream, and so are those of an intent
-   * or a setup session without a subscription.
+   * Counts from 1 in each stream. A stream has the events of one subscription, or of one intent or setup
+   * session without a subscription.
    */
   sequence: number;
 }
@@ -217,7 +217,7 @@ function head(
   };
 }
 
-/** Returns the drafts with `link` in every draft that has `dunning`. Rules: D-33, D-50. */
+/** Returns the drafts, with `link` added to each draft that has `dunning`. Rules: D-33, D-50. */
 export function withUpdateLink(drafts: readonly EventDraft[], link: string): EventDraft[] {
   const add = <Facts extends DunningFacts>(dunning: Facts): Facts => ({
     ...dunning,

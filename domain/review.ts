@@ -42,7 +42,9 @@ export function lateLookDelayMs(looks: number): number {
   return LATE_LOOK_DELAYS_MS[looks] ?? 24 * HOUR;
 }
 
-/** True if no look-up follows one that finds no charge. `looks` is the number of look-ups before that one. */
+/**
+ * Called after a look-up that found no charge. True if no look-up follows. `looks` counts the earlier ones.
+ */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;
 }

@@ -147,7 +147,7 @@ export interface GatewayCapabilities {
   readonly mode: 'test' | 'live';
 }
 
-/** A test card that pages in test mode and documents show. Rule: D-61. */
+/** A test card, which is shown on pages in test mode and in documents. Rule: D-61. */
 export interface PublishedTestCard {
   readonly number: string;
   readonly label: string;

@@ -11,7 +11,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Thrown for wrong or missing settings at the start of a process. The message names every wrong variable with
- * its expected form, one per line, and contains no values.
+ * its expected form, one per line. It contains no secret.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -34,7 +34,7 @@ const flag = z
   .enum(['true', 'false', '1', '0', 'on', 'off'])
   .transform((value) => value === 'true' || value === '1' || value === 'on');
 const secret = z.string().min(32);
-/** For example `after_gateway`, or `after_gateway:3` to kill the process at the third pass. */
+/** Reads a failpoint: `after_gateway`, or `after_gateway:3` to kill the process at the third pass. */
 const failpoint = z
   .preprocess(
     (value) => (typeof value === 'string' ? value.split(':') : value),

@@ -4,7 +4,7 @@ import { ACCEPT_QUEUED_WITHIN_MS, ACCEPT_WITHIN_MS, isQueueMoving } from './clie
 import { WORKFLOW_QUEUES } from '../runtime/worker-options.ts';
 
 /**
- * An update of a subscription's workflow. Temporal executes several updates with one `updateId` only once.
+ * An update of a subscription's workflow. Of several updates with the same `updateId`, Temporal executes one.
  */
 interface UpdateRequest {
   workflowId: string;

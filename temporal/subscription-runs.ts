@@ -44,9 +44,9 @@ export interface SubscriptionRuns {
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
    * Rechecks a subscription that seems late, or replaces its stuck run, and returns true. Does nothing and
-   * returns false in two cases: a workflow task or an activity of the workflow is scheduled or running, or
-   * `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable. Throws also if the
-   * recorded state cannot be read, because neither a message nor a new run could help.
+   * returns false in two cases: the run is not stuck, and a workflow task or an activity of it is scheduled
+   * or running; or `isStillLate`, which is called last, returns false. Throws if Temporal is unreachable.
+   * Throws also if the recorded state cannot be read, because neither a message nor a new run could help.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,

@@ -17,8 +17,8 @@ import { cancelAt, chargesNewMethod, earliestAttemptAt } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
- * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure.
- * `validateCommand` has allowed the command before. Rules: D-§4, D-15, D-30, D-31.
+ * The transitions for commands and for the ends of checkout, period, pause and cooldown. All are pure. The
+ * caller has checked the command with `validateCommand`. Rules: D-§4, D-15, D-30, D-31.
  */
 
 export function applyEdit(state: SubscriptionState, command: EditCommand, now: number): Change {
@@ -142,8 +142,8 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
 }
 
 /**
- * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or, if no cycle
- * is owed, the next cycle.
+ * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged; if no cycle is
+ * owed, the next cycle is.
  */
 export function applyUnpause(
   state: SubscriptionState,

@@ -19,8 +19,8 @@ export function editsNothing(edit: EditFields): boolean {
 }
 
 /**
- * Returns the problems of an edit that do not depend on the subscription. Each field must have its type.
- * `validateCommand` checks the rules that depend on the subscription. Rules: IF-4.6, D-06, D-15.
+ * Returns the problems of an edit that do not depend on the subscription. The caller has checked the types of
+ * the fields. `validateCommand` checks the rules that depend on the subscription. Rules: IF-4.6, D-06, D-15.
  */
 export function editProblems(edit: EditFields): FieldProblem<keyof EditFields>[] {
   const { newAmountMinor, newCycleCount } = edit;

@@ -25,7 +25,10 @@ export interface SandboxClientOptions {
 }
 
 export interface SandboxClient extends PaymentGateway {
-  /** Throws `service_unavailable` if the gateway does not confirm the order. Rule: D-61. */
+  /**
+   * Makes the gateway decline the next charges. Throws `service_unavailable` if it does not confirm. Rule:
+   * D-61.
+   */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
   close(): Promise<void>;

@@ -41,7 +41,7 @@ const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**
  * Sends JSON over kept-alive connections. `send` never rejects, resolves within `timeoutMs`, and never sends
- * a request twice. Undici calls `onRequestStart` before it writes the first byte. By this call, and not by
+ * a request twice. Undici calls `onRequestStart` before it writes the first byte. From this call, not from
  * error codes, `send` knows whether a request left this process.
  */
 export function createExchange(options: ExchangeOptions) {

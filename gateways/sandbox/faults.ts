@@ -38,7 +38,7 @@ export interface FaultTarget {
   readonly paymentMethodId: string | null;
 }
 
-/** How to serve one request. `work` serves it as without a fault. */
+/** How a request is served. `work` executes it as if there were no fault. */
 export interface Service {
   readonly work: () => Promise<GatewayAnswer>;
   /** Makes `work` decline the charge. If absent, the fault `decline` has no effect. */

@@ -2,12 +2,12 @@ import type { Step, Wait } from '../../domain/subscription/decide.ts';
 
 /** The facts from which `plan` decides what a run does next. */
 export interface Facts {
-  /** The database may hold a later state than the run. */
+  /** True if the database may hold a later state than the run. */
   readonly needsResync: boolean;
-  /** An activity has used up its retries, and the backoff after it is not over. */
+  /** True if an activity has used up its retries, and the backoff after it is not over. */
   readonly isBackingOff: boolean;
   readonly hasCommand: boolean;
-  /** A caller waits for the answer of a command. */
+  /** True if a caller waits for the answer of a command. */
   readonly isCommandAwaited: boolean;
   /** The next step of the billing schedule, from `decide`. */
   readonly step: Step;
@@ -17,7 +17,7 @@ export interface Facts {
   readonly hasRoom: boolean;
   /** True if no handler and no delivery is in progress. */
   readonly isDrained: boolean;
-  /** The run should continue as new now if it is idle. */
+  /** True if the run should continue as new now, provided that it is idle. */
   readonly isSuccessorDue: boolean;
 }
 
@@ -35,7 +35,7 @@ export type Plan =
  * 3. `advanceClock`: move the test clock to the next due instant, or to its target.
  * 4. `step`: execute the step of the billing schedule that is due now. Not during a backoff.
  * 5. `reportClock`: record that the test clock is at its target.
- * 6. `drain`: wait until no handler and no delivery is under way.
+ * 6. `drain`: wait until no handler and no delivery is in progress.
  * 7. `finish`: complete the workflow of an ENDED subscription.
  * 8. `continueAsNew`: start a new run with a short history.
  * 9. `sleep`: until a step is due or a message arrives.

@@ -42,7 +42,7 @@ const FORMER_BACKOFF_MS = 10_000;
 /** Backoff in ms of a run whose row cannot be read. Only an operator can repair the row. */
 const HELD_MS = 3_600_000;
 
-/** The memory of one run of the workflow. */
+/** The state of one workflow run, in memory. */
 export class Run {
   readonly inbox = new Inbox();
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export class Run {
   readonly hasLeftCheckout: boolean;
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
   backoffUntilAt = 0;
-  /** The row may hold a later state, so the run must read the row before it does anything else. */
+  /** True if the row may hold a later state. The run must read the row before it does anything else. */
   needsResync: boolean;
   /** True if a recheck was requested: after the next read of the row, an open attempt is looked up. */
   isRecheckWanted = false;

@@ -188,8 +188,8 @@ export class Steps {
   }
 
   /**
-   * Reads the row and adopts its state if it has a higher version. After a recheck, then looks up an open
-   * attempt at once. If a resync is requested during the read, another read follows. If the row cannot be
+   * Reads the row and adopts its state if it has a higher version. After a recheck, also requests a look-up
+   * of the open attempt. If a resync is requested during the read, another read follows. If the row cannot be
    * read, waiting callers get `service_unavailable`.
    */
   async resync(): Promise<void> {
