@@ -1,6 +1,6 @@
 // Loaded first (`node --import`) into a process that runs workflows, and into each of its workflow
 // threads. In those threads the SDK takes a stack trace for every promise of workflow code, which costs
-// a third to a half of the thread's CPU. Only the "Call Stack" tab of the Web UI uses these traces.
+// about a third of the thread's CPU time. Only the "Call Stack" tab of the Web UI uses these traces.
 // With this file the tab answers that stack traces are not enabled. Without this file a process works,
 // only slower.
 //
