@@ -75,8 +75,8 @@ export interface Execution {
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
   /**
-   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because a caller
-   * without a key cannot repeat the command to learn the outcome. Null for a call with a key.
+   * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because a
+   * caller without a key cannot repeat the command to learn the outcome. Null for a call with a key.
    */
   readonly giveUp: AbortSignal | null;
 }
@@ -165,8 +165,8 @@ function replayOf({ httpStatus, body }: StoredAnswer): Answer<never> {
 }
 
 /**
- * Returns the answer to store for a definite refusal: status 400, and a repeat cannot succeed. Returns null for
- * any other error, and for invalid fields, which are never stored.
+ * Returns the answer to store for a definite refusal: status 400, and a repeat cannot succeed. Returns null
+ * for any other error, and for invalid fields, which are never stored.
  */
 function definiteRefusal(thrown: unknown): Answer | null {
   if (thrown instanceof FieldsError) return null;

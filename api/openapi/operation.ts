@@ -41,8 +41,8 @@ export interface Operation {
   /** Not part of interface 1.0.0. Rule: D-§7. */
   readonly isExtension?: true;
   /**
-   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but the
-   * interface does not list it. Rules: IF-4, D-17.
+   * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but
+   * the interface does not list it. Rules: IF-4, D-17.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
   /** True if the route needs no credentials. */

@@ -63,7 +63,8 @@ async function pay(
     case 'succeeded':
       return { kind: 'decided' };
     case 'refused':
-      // `payment_outcome_pending`: another card is being charged. Any other refusal: the page shows the status.
+      // `payment_outcome_pending`: another card is being charged. Any other refusal: the page shows the
+      // status.
       return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

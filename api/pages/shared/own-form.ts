@@ -17,8 +17,8 @@ export function formToken(sessionKey: string, sessionId: string): string {
 
 /**
  * True if our own page sent the form: the token matches, and no header names another site. Because of
- * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. These browsers all send
- * `Sec-Fetch-Site`, which then decides.
+ * `Referrer-Policy: no-referrer`, browsers send `Origin: null` also with our own forms. These browsers all
+ * send `Sec-Fetch-Site`, which then decides.
  */
 export function isOwnForm(
   ctx: Context,

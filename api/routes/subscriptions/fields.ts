@@ -32,8 +32,8 @@ export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.D
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
 /**
- * The fields of a request for a subscription. A link has the same fields, but its `callbackUrl` is optional and
- * its `metadata` is refused. Rules: IF-4.3, IF-4.4.
+ * The fields of a request for a subscription. A link has the same fields, but its `callbackUrl` is optional
+ * and its `metadata` is refused. Rules: IF-4.3, IF-4.4.
  */
 export const termsFields = {
   amount: amount.describe(

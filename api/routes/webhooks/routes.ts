@@ -222,7 +222,9 @@ export const deleteWebhook = route({
   },
 });
 
-/** Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret. */
+/**
+ * Decrypts the stored secret. Null if its encryption key is lost; the merchant must then send a new secret.
+ */
 function openIfPossible(sealing: Sealing, stored: Buffer, configId: string): string | null {
   try {
     return sealing.open(stored, configId);
