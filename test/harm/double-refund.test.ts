@@ -92,7 +92,7 @@ describe('a refund', () => {
     expect(await env.payments.refund(rest.ref)).toEqual({ kind: 'refunded' });
     expect(await payments.refundRow(rest.ref)).toMatchObject({ amountMinor: 2_000 });
     expect(await payments.refund(paid, 1)).toMatchObject(
-      refused('All of this payment is refunded, or on its way back.'),
+      refused('The whole payment is already refunded, or its refund is not finished yet.'),
     );
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     const events = (await payments.told(paid.intentId)).slice(2);
@@ -122,7 +122,7 @@ describe('a refund', () => {
   }) => {
     const unpaid = await payments.payment('hosted');
     expect(await payments.refund(unpaid)).toMatchObject(
-      refused('Only a payment that was made is refunded.'),
+      refused('Only a successful payment can be refunded.'),
     );
     const unknown = { merchantId: env.merchantId, intentId: 'in_0000000000000000000000' };
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });

@@ -185,7 +185,7 @@ describe('a hosted payment', () => {
     });
     expect(await env.payments.pay(second)).toEqual({ kind: 'succeeded' });
     expect(await env.payments.pay(third)).toEqual(
-      refused('operation_not_allowed', 'The payment was made already.'),
+      refused('operation_not_allowed', 'The payment has already succeeded.'),
     );
     expect(await payments.book(ref)).toEqual(['declined 5000 x1', 'succeeded 5000 x1']);
     expect(await payments.attempts(ref)).toEqual(['1 DECLINED', '2 SUCCEEDED']);
@@ -239,7 +239,7 @@ describe('the cancellation of a hosted payment', () => {
     payments,
   }) => {
     const paid = await payments.paid();
-    expect(await cancel(env, paid)).toEqual({ ok: false, message: 'The payment was made.' });
+    expect(await cancel(env, paid)).toEqual({ ok: false, message: 'The payment has succeeded.' });
     const expired = await payments.payment('hosted');
     expect(await cancel(env, expired, Date.now() + 3_600_000)).toEqual({
       ok: false,

@@ -29,7 +29,7 @@ export type PaymentTurn =
   | { kind: 'goOn'; intent: Intent; attempt: Attempt }
   | { kind: 'open'; intent: Intent };
 
-/** Returns what to do with an order, without a change or a lock. `nowAt` is real time. */
+/** Returns what the caller must do with an order. Changes and locks nothing. `nowAt` is real time. */
 export async function lookAtPayment(
   db: Db,
   order: PaymentOrder,
@@ -75,8 +75,9 @@ export async function openPaymentAttempt(
 }
 
 /**
- * Records the outcome of an attempt in the rows of attempt, intent and payment method, and its event.
- * If the attempt was settled before, changes nothing and returns the first outcome. `nowAt` is real time.
+ * Records the outcome of an attempt: in the rows of the attempt, its intent and its payment method, and as an
+ * event. If the attempt was settled before, changes nothing and returns the first outcome. `nowAt` is real
+ * time.
  */
 export async function settlePayment(
   db: Db,
@@ -169,7 +170,7 @@ function turnOf(
     case 'SUCCESS':
     case 'REFUNDED':
     case 'PARTIALLY_REFUNDED':
-      return refused('operation_not_allowed', 'The payment was made already.');
+      return refused('operation_not_allowed', 'The payment has already succeeded.');
   }
 }
 

@@ -50,8 +50,8 @@ type OptionalTerms = Pick<
 
 /**
  * Writes a payment inside the caller's transaction: its intent, `intent.created` and, for a hosted
- * payment, its checkout session. False if the intent exists already: then nothing is written. The
- * caller wakes the stream after the transaction. Rules: D-40, D-51.
+ * payment, its checkout session. Writes nothing and returns false if the intent exists already. The
+ * caller must wake the stream after the transaction. Rules: D-40, D-51.
  */
 export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolean> {
   const { nowAt, checkout, ...terms } = payment;
@@ -91,11 +91,11 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
 export interface IntentView extends Intent {
   /** Oldest first. */
   attempts: Attempt[];
-  /** The method of the latest attempt; for a one-time or tokenised charge set from the beginning. */
+  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
   method: Method | null;
 }
 
-/** Returns the merchant's intent; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findIntent(
   db: Db,
   merchantId: string,
@@ -134,8 +134,8 @@ export async function lockIntent(tx: Db, ref: IntentRef): Promise<Intent | null>
 }
 
 /**
- * Voids a charge whose workflow could not be started, unless an attempt was opened. True if the intent will
- * never be charged. A repeat is safe.
+ * Voids a charge that has no attempt, so that it cannot be charged any more. Returns false, without a change,
+ * for a charge with an attempt and for a hosted payment. A repeat is safe.
  */
 export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> {
   return db.transaction(async (tx) => {
@@ -173,11 +173,11 @@ export async function cancelHostedPayment(
     case 'CANCELLED':
       return refused('The payment is cancelled, or its page has expired.');
     case 'PENDING':
-      return refused('A charge is on its way; its outcome is not known yet.');
+      return refused('A charge was sent, and its outcome is not known yet.');
     case 'SUCCESS':
     case 'REFUNDED':
     case 'PARTIALLY_REFUNDED':
-      return refused('The payment was made.');
+      return refused('The payment has succeeded.');
   }
 }
 

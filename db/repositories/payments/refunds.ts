@@ -48,9 +48,10 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
     code: 'operation_not_allowed',
     message,
   });
-  if (!PAID.includes(intent.status)) return refused('Only a payment that was made is refunded.');
+  if (!PAID.includes(intent.status)) return refused('Only a successful payment can be refunded.');
   const leftMinor = intent.amountMinor - (await claimedMinor(tx, merchantId, intentId));
-  if (leftMinor <= 0) return refused('All of this payment is refunded, or on its way back.');
+  if (leftMinor <= 0)
+    return refused('The whole payment is already refunded, or its refund is not finished yet.');
   const amountMinor = order.amountMinor ?? leftMinor;
   if (amountMinor > leftMinor) {
     return refused(`No more than ${formatAmount(leftMinor, intent.currency)} is left to refund.`);
@@ -106,7 +107,7 @@ async function chargeIdOf(tx: Db, merchantId: string, intentId: string): Promise
   return paid.gatewayChargeId;
 }
 
-/** Returns the merchant's refund; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's refund; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findRefund(
   db: Db,
   merchantId: string,
@@ -117,8 +118,8 @@ export async function findRefund(
 }
 
 /**
- * Voids a refund whose workflow could not be started, unless the refund was sent. True if the refund will
- * never be sent. A repeat is safe.
+ * Voids a refund, unless its sending has begun. Returns true if the refund will never be sent. A repeat is
+ * safe.
  */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const reason = WITHDRAWN;
@@ -134,8 +135,9 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**
- * Marks the refund as SENDING. The caller must do this before every send: from then on the gateway may have
- * the refund. Returns the row. Null if the refund is decided: then the caller must not send it.
+ * Marks the refund as SENDING and returns the row. The caller must do this before every send, because from
+ * then on the gateway may have the refund. Returns null if the refund is settled or in REVIEW; the caller
+ * must then not send it.
  */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
   const [sending] = await db
@@ -156,8 +158,9 @@ export type RefundSettlement =
   | { kind: 'refused' | 'review'; reason: string };
 
 /**
- * Records the outcome of a refund in the rows of refund and intent, and its event, in one transaction. If
- * the refund was settled before, changes nothing and returns the first outcome. `nowAt` is real time.
+ * Records the outcome of a refund in one transaction: in the rows of the refund and its intent, and as an
+ * event. If the refund was settled before, changes nothing and returns the first outcome. `nowAt` is real
+ * time.
  */
 export async function settleRefund(
   db: Db,

@@ -145,8 +145,8 @@ test('a cancellation is refused for a paid, declined or unknown charge [D-41]', 
 });
 
 test.for<[string, string, string]>([
-  ['tok-good', 'SUCCESS', 'The payment was made.'],
-  ['tok-unknown', 'PENDING', 'A charge is on its way; its outcome is not known yet.'],
+  ['tok-good', 'SUCCESS', 'The payment has succeeded.'],
+  ['tok-unknown', 'PENDING', 'A charge was sent, and its outcome is not known yet.'],
 ])(
   'a hosted payment charged with %s is %s and cannot be cancelled [D-41]',
   async ([card, status, message], { api }) => {

@@ -55,7 +55,7 @@ test('partial refunds, as number or text, never exceed the payment [D-§7, D-40]
   expect((await refund(api, intentId, { amount: null })).json).toMatchObject({ amount: 1_000 });
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED' });
   expect(outcome(await refund(api, intentId))).toEqual(
-    refusal('All of this payment is refunded, or on its way back.'),
+    refusal('The whole payment is already refunded, or its refund is not finished yet.'),
   );
 
   expect(await eventTypes(api, intentId)).toEqual([
@@ -88,7 +88,7 @@ test('the payment of a cycle can be refunded, and the subscription stays ACTIVE 
   expect(subscription.json).toMatchObject({ status: 'ACTIVE' });
 });
 
-const NOT_PAID = 'Only a payment that was made is refunded.';
+const NOT_PAID = 'Only a successful payment can be refunded.';
 
 test('a refund is refused for an intent that is not paid [D-§7]', async ({ api }) => {
   const charge = async (card: string) => {
@@ -136,7 +136,7 @@ test('a refund of unknown outcome is pending until its key returns the refund [D
   ]);
   // The open refund reserves the whole amount.
   expect(outcome(await refund(api, intentId))).toEqual(
-    refusal('All of this payment is refunded, or on its way back.'),
+    refusal('The whole payment is already refunded, or its refund is not finished yet.'),
   );
   api.payments.faults.refund = null;
   const second = await refund(api, intentId, {}, { key: 'pending' });
