@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
  * time after the error.
  */
 const LINGER_MS = 100;
-/** Longest time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
+/** Maximum time in ms without an answer. Longer than the server's `statement_timeout` of 15 s. */
 const SILENCE_MS_MAX = 20_000;
 
 /**
@@ -44,7 +44,7 @@ export class LastingSocket extends Socket {
   }
 }
 
-/** Returns an error with the code of a lost connection, by which callers tell an outage from a bug. */
+/** Returns an error with the code of a lost connection. Callers tell an outage from a bug by this code. */
 function connectionError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }

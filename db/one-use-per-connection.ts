@@ -6,12 +6,12 @@ type Begin = (work: (transaction: ISql) => unknown) => Promise<unknown>;
 type Statement = Pick<PendingQuery<Row[]>, 'then' | 'values'>;
 
 /**
- * Returns a client that runs at most `connections` statements and transactions at once. Further ones wait in
- * order of arrival.
+ * Returns a client that runs at most `connections` statements and transactions at once. Further statements
+ * and transactions wait in order of arrival.
  *
- * Without this limit the driver sends up to 100 waiting statements on one connection. A BEGIN that is the
- * last of these fails with UNSAFE_TRANSACTION, and its transaction stays open on the connection: later
- * statements of other callers run in it, and are lost when it is rolled back.
+ * Without this limit the driver sends up to 100 waiting statements on one connection. If the last of these is
+ * a BEGIN, it fails with UNSAFE_TRANSACTION, but its transaction stays open on the connection. Later
+ * statements of other callers then run in this transaction, and are lost when it is rolled back.
  */
 export function withOneUsePerConnection<Client extends ISql>(
   client: Client,
@@ -37,7 +37,7 @@ export function withOneUsePerConnection<Client extends ISql>(
   });
 }
 
-/** Not p-queue: it adds 0.06 ms to the 0.14 ms of CPU time of a statement. */
+/** Replaces p-queue, which would add 0.06 ms to the 0.14 ms of CPU time of a statement. */
 function createTurns(atOnce: number) {
   let free = atOnce;
   const waiting: (() => void)[] = [];

@@ -12,7 +12,7 @@ import type { IntentRecord } from './payments/read.ts';
 import { selectSubscriptions } from './subscriptions/read.ts';
 import type { SubscriptionView } from './subscriptions/read.ts';
 
-/** The position of a row in a list. Lists are ordered by descending `createdAt`, and by id if it is equal. */
+/** The position of a row in a list. Lists are ordered by `createdAt` and then by id, both descending. */
 export interface ListPosition {
   createdAt: number;
   id: string;
@@ -30,7 +30,7 @@ export interface ListQuery {
   after?: ListPosition | undefined;
 }
 
-/** Only records that match every given filter. A list ignores the filters of columns it does not have. */
+/** A list contains only records that match every filter. It ignores filters of columns it does not have. */
 export interface ListFilters {
   customerId?: string | undefined;
   subscriptionId?: string | undefined;
@@ -129,7 +129,7 @@ function hasEmail(details: AnyPgColumn, email: string | undefined) {
   return email === undefined ? undefined : sql`lower(${details}->>'email') = lower(${email})`;
 }
 
-/** The same rule as `intentStatusAt`. */
+/** The rule of `intentStatusAt` as a SQL condition. */
 function hasIntentStatus(status: IntentStatus, nowAt: number) {
   const isUnpaid = inArray(paymentIntents.status, ['CREATED', 'FAILED']);
   const now = sql`${new Date(nowAt).toISOString()}::timestamptz`;

@@ -29,15 +29,15 @@ export const bytes = customType<{ data: Buffer; driverData: Buffer }>({
   dataType: () => 'bytea',
 });
 
-/** Smallest currency unit, a safe integer. Rule: D-01. */
+/** An amount in the smallest currency unit, as a safe integer. Rule: D-01. */
 export const amountMinor = (name = 'amount_minor') => bigint(name, { mode: 'number' });
 
-/** ISO 4217, upper case. Rule: D-02. */
+/** An ISO 4217 code in upper case. Rule: D-02. */
 export const currency = (name = 'currency') => char(name, { length: 3 });
 
-/** Columns of an attempt or a refund, for the recheck after an outage of the gateway. Real time. */
+/** Columns of an attempt or a refund, for the recheck after an outage of the gateway. All times are real. */
 export const recheckColumns = () => ({
-  /** The latest time at which the gateway was asked and did not answer; null if it answered. */
+  /** Time of the latest request about the row, if the gateway did not answer it; null if it answered. */
   unansweredAt: instant('unanswered_at'),
   /** How often the sweep has rechecked the row after an outage. */
   rechecks: integer('rechecks').notNull().default(0),

@@ -38,17 +38,15 @@ export const checkoutSessions = pgTable(
     subscriptionId: text('subscription_id'),
     intentId: text('intent_id'),
     setupMethodId: text('setup_method_id'),
-    /** Business time. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     expiresAt: instant('expires_at').notNull(),
     openedAt: instant('opened_at'),
-    /**
-     * Number of card attempts, refused ones included. It equals the number of rows in `checkout_try`.
-     */
+    /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */
     tries: integer('tries').notNull().default(0),
     /** Error code of the last failed try; null if no try failed. */
     lastErrorCode: text('last_error_code'),
     createdAt: instant('created_at').notNull(),
-    /** Real time. The retention reads it. */
+    /** Real time of the insert, for the retention sweep. */
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),
@@ -74,7 +72,7 @@ export const checkoutSessions = pgTable(
     ),
     uniqueIndex('checkout_session__token__uq').on(table.tokenHash),
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
-    // For the retention.
+    // For the retention sweep.
     index('checkout_session__inserted__idx').on(table.insertedAt),
     index('checkout_session__intent__idx').on(table.merchantId, table.intentId),
   ],

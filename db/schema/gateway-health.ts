@@ -7,8 +7,8 @@ import { instant } from './_columns.ts';
  */
 export const gatewayHealth = pgTable('gateway_health', {
   gateway: text('gateway').primaryKey(),
-  /** Real time at which the last answered request of a sweep began; null if none was answered. */
+  /** Real time at which the sweep's last answered request began; null if none was answered. */
   answeredAt: instant('answered_at'),
-  /** Real time of the first request of a sweep that was not answered since then; null if there is none. */
+  /** Real time of the sweep's first unanswered request since `answeredAt`; null if there is none. */
   silentSinceAt: instant('silent_since_at'),
 });

@@ -3,9 +3,9 @@ import { bytes, instant, merchantId } from './_columns.ts';
 import { subscriptionLinks } from './subscription-links.ts';
 
 /**
- * A use of a link that a payer began, with a hash of the payer's address. It limits the uses that one address
- * begins; `uses` in the link's row counts the uses themselves. Needed for 10 minutes, deleted by the retention
- * sweep. Rule: D-37. Writer: the API.
+ * One use of a link, with a hash of the client's address. The rows of the last 10 minutes limit the uses that
+ * one address can take. `uses` in the link's row counts all uses. The retention sweep deletes older rows.
+ * Rule: D-37. Writer: the API.
  */
 export const linkUses = pgTable(
   'link_use',

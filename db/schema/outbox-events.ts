@@ -16,18 +16,18 @@ export const outboxEvents = pgTable(
     sequence: bigint('sequence', { mode: 'number' }).notNull(),
     type: text('type').$type<EventType>().notNull(),
     body: text('body').notNull(),
-    /** Business time. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     occurredAt: instant('occurred_at').notNull(),
     insertedAt: instant('inserted_at')
       .notNull()
       .default(sql`now()`),
-    /** Real time when the retention shortened `body` to the intent's id and the status; null before. */
+    /** Real time when the retention sweep shortened `body` to the intent's id and the status; null before. */
     bodyDeletedAt: instant('body_deleted_at'),
   },
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     uniqueIndex('outbox_event__sequence__uq').on(table.merchantId, table.streamId, table.sequence),
-    // For the retention.
+    // For the retention sweep.
     index('outbox_event__body__idx')
       .on(table.insertedAt)
       .where(sql`${table.bodyDeletedAt} is null`),

@@ -25,9 +25,7 @@ export const paymentAttempts = pgTable(
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
-    /**
-     * For an attempt outside the billing cycles: the command that requested it. A repeat finds it by this id.
-     */
+    /** The command that requested an attempt outside the billing cycles. A repeat finds the attempt by it. */
     commandId: text('command_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
     gateway: text('gateway').notNull(),
@@ -42,7 +40,7 @@ export const paymentAttempts = pgTable(
     errorCode: text('error_code'),
     /** Why the outcome is unknown or needs manual review. */
     reason: text('reason'),
-    /** Business time. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the first and of the last send. */
     firstSentAt: instant('first_sent_at'),

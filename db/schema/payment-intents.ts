@@ -20,7 +20,8 @@ import { subscriptions } from './subscriptions.ts';
 
 /**
  * One payment with a fixed amount, which attempts try to collect. Rule: D-40. Writers: the API creates an
- * intent that a request asks for; activities create a cycle's intent and record every outcome.
+ * intent that a request asks for, fills in the payer's details, and cancels or voids an unpaid intent.
+ * Activities create a cycle's intent and record every outcome.
  */
 export const paymentIntents = pgTable(
   'payment_intent',
@@ -39,7 +40,7 @@ export const paymentIntents = pgTable(
     status: text('status').$type<IntentStatus>().notNull(),
     /** Decline code of the latest declined attempt; null again after success. */
     errorCode: text('error_code'),
-    /** The sum refunded so far. */
+    /** The amount refunded so far. */
     refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
     description: text('description'),
@@ -55,7 +56,10 @@ export const paymentIntents = pgTable(
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
-    /** Business time, like `dueAt`, `succeededAt` and `checkoutExpiresAt`. */
+    /**
+     * Business time (a test clock's time, else real time), like `dueAt`, `succeededAt` and
+     * `checkoutExpiresAt`.
+     */
     createdAt: instant('created_at').notNull(),
     dueAt: instant('due_at'),
     succeededAt: instant('succeeded_at'),
@@ -79,7 +83,7 @@ export const paymentIntents = pgTable(
       sql`${table.refundedMinor} between 0 and ${table.amountMinor}`,
     ),
     check('payment_intent__amount__ck', sql`${table.amountMinor} between 1 and 9007199254740991`),
-    // One intent per cycle, also when two transactions create it at once.
+    // A cycle has one intent, even if two transactions create one at once.
     uniqueIndex('payment_intent__subscription_cycle__uq')
       .on(table.merchantId, table.subscriptionId, table.cycleNumber)
       .where(sql`${table.cycleNumber} is not null`),

@@ -15,7 +15,8 @@ import { paymentIntents } from './payment-intents.ts';
 
 /**
  * A refund of a paid intent. The row is committed before the refund is sent. Every refund that is not REFUSED
- * reduces the amount that can still be refunded. Rule: D-§7. Writers: the API inserts, activities update.
+ * reduces the amount that can still be refunded. Rule: D-§7. Writers: the API inserts and voids; activities
+ * update.
  */
 export const refunds = pgTable(
   'refund',
@@ -36,7 +37,7 @@ export const refunds = pgTable(
     lateAttemptId: text('late_attempt_id'),
     /** Why the refund was refused or is undecided. */
     reason: text('reason'),
-    /** Business time. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     refundedAt: instant('refunded_at'),
     /** Real time. */

@@ -2,8 +2,8 @@ import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 import { instant } from './_columns.ts';
 
 /**
- * How many records the retention deleted, by kind, since the database was created. A deletion is no repair, so
- * it is not in `sweep_count`. Writer: the activity `sweep`.
+ * How many records the retention sweep deleted, by kind, since the database was created. A deletion is no
+ * repair, so `sweep_count` does not count it. Writer: the activity `sweep`.
  */
 export const retentionCounts = pgTable('retention_count', {
   kind: text('kind').primaryKey(),

@@ -22,9 +22,8 @@ export interface ProductPage {
 }
 
 /**
- * A shareable link: the template of its subscriptions, and the number of uses. To open the link counts no
- * use; the first form that the payer submits does. Rules: IF-4.4, D-37. Writers: the API; activities release
- * a use.
+ * A shareable link: the template of its subscriptions, and the number of uses. Opening the link takes no use;
+ * submitting the page's form takes one. Rules: IF-4.4, D-37. Writers: the API; activities release a use.
  */
 export const subscriptionLinks = pgTable(
   'subscription_link',

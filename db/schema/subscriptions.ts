@@ -43,7 +43,7 @@ export const subscriptions = pgTable(
     currency: currency().notNull(),
     cycleCount: integer('cycle_count').notNull(),
     cyclesCharged: integer('cycles_charged').notNull(),
-    /** When the next step that writes the row is due, in business time; for an open attempt real time. */
+    /** When the next step that writes the row is due: business time, but real time for an open attempt. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
     /** The link that created the subscription; null if the merchant created it. Rule: D-37. */
@@ -67,7 +67,7 @@ export const subscriptions = pgTable(
     updatedAt: instant('updated_at')
       .notNull()
       .default(sql`now()`),
-    /** Real time when a sweep last took the row; null if none did. Rows taken long ago come first. */
+    /** Real time when a sweep last took the row; null if none did. A sweep takes the oldest values first. */
     sweptAt: instant('swept_at'),
     /** Null until Temporal confirmed the start of the workflow. */
     workflowStartedAt: instant('workflow_started_at'),

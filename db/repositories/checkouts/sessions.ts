@@ -15,7 +15,7 @@ import type { SessionRef } from './tries.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { isRecord } from '../is-record.ts';
 
-/** The stored form of a checkout URL's token. */
+/** Returns the stored form of the token in a checkout URL. */
 export function hashCheckoutToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }

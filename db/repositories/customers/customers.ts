@@ -15,7 +15,7 @@ export async function insertCustomer(db: Db, customer: Customer): Promise<void> 
   await db.insert(customers).values(customer);
 }
 
-/** Returns the merchant's customer; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's customer; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findCustomer(
   db: Db,
   merchantId: string,

@@ -70,7 +70,7 @@ export async function listPaymentMethods(
       ),
     )
     .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id));
-  return rows as SavedMethod[]; // the query leaves PENDING methods out
+  return rows as SavedMethod[]; // the query omits PENDING methods
 }
 
 /** True if the method belongs to this customer of the merchant and can be charged. Rules: D-21, D-36. */
@@ -93,7 +93,7 @@ export async function hasLiveMethod(
   return rows.length > 0;
 }
 
-/** LIVE: the method can be charged from now on. DELETED: the method must not be charged any more. */
+/** Sets the status. LIVE: the method can be charged. DELETED: the method must not be charged any more. */
 export async function setMethodStatus(
   tx: Db,
   merchantId: string,

@@ -85,8 +85,8 @@ export async function issueCredential(db: Db, order: CredentialOrder): Promise<I
 }
 
 /**
- * Replaces a credential. The new credential is valid at once, the old one for 24 h more. Null, without a
- * change, if the credential is unknown or was revoked or replaced before. Rule: D-20.
+ * Replaces a credential. The new credential is valid at once; the old credential stays valid for 24 h. Changes
+ * nothing and returns null if the credential is unknown, revoked or already replaced. Rule: D-20.
  */
 export async function rotateCredential(
   db: Db,

@@ -26,9 +26,9 @@ export async function findSettings(db: Db, merchantId: string): Promise<Merchant
 }
 
 /**
- * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the
- * merchant does not exist. A dunning that has begun keeps its retry plan, and a subscription keeps its
- * jitter. Rule: D-30.
+ * Replaces the settings named in `changes`, in one statement, and returns all settings. Null if the merchant
+ * does not exist. A cycle whose automatic retries have begun keeps its retry plan, and a subscription keeps
+ * its jitter. Rule: D-30.
  */
 export async function changeSettings(
   db: Db,

@@ -25,7 +25,7 @@ export function streamOf(intent: IntentStreamRef) {
 
 /**
  * Writes one event of an intent outside the billing cycles to the outbox, inside the caller's transaction.
- * The event contains data of the intent's row, so the caller must change the row before. Rules: D-51, D-52.
+ * The event contains data of the intent's row, so the caller must change the row first. Rules: D-51, D-52.
  */
 export async function appendIntentEvent(
   tx: Db,

@@ -19,6 +19,7 @@ import { recordTransition } from '../subscriptions/transitions.ts';
 import { isRecord } from '../is-record.ts';
 
 /**
+ * The state of a late-charge watch, which looks for a charge after its attempt was settled as not paid.
  * `waiting`: the attempt's settlement is not recorded yet. `watched`: the watch runs. `over`: the watch has
  * ended. `found`: a late charge is recorded.
  */

@@ -24,7 +24,7 @@ export interface IntentRecord {
     callbackUrl: string | null;
     cancelUrl: string | null;
   } | null;
-  /** The method of the latest attempt; for a one-time or tokenised charge set from the beginning. */
+  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
   method: PaymentMethod | null;
   /** Oldest first. */
   attempts: Attempt[];
@@ -41,7 +41,7 @@ export function selectIntents(db: Db) {
       intent: paymentIntents,
       method: paymentMethods,
       order: {
-        // First, because drizzle takes the whole object for null if its first column is null.
+        // This column is first, because drizzle reads the whole object as null if its first column is null.
         subscriptionId: subscriptions.id,
         hasUpfrontAmount,
         description: subscriptions.description,
@@ -60,7 +60,7 @@ export function selectIntents(db: Db) {
     );
 }
 
-/** Returns the merchant's intent; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's intent; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findIntentRecord(
   db: Db,
   merchantId: string,

@@ -12,7 +12,7 @@ import { isRecord } from '../is-record.ts';
 
 export type Review = typeof paymentReviews.$inferSelect;
 
-/** The id of an attempt or of a refund. */
+/** Identifies the attempt or the refund of a review. */
 export interface SubjectRef {
   merchantId: string;
   subjectId: string;
@@ -27,8 +27,8 @@ export async function openReview(tx: Db, ref: SubjectRef, reason: string): Promi
 }
 
 /**
- * Stores, inside the caller's transaction, that a voided attempt needs a late-charge watch. The row equals a
- * review with the decision `not_charged`.
+ * Inserts a review with the decision `not_charged` for a voided attempt, inside the caller's transaction.
+ * While the review is open, a late-charge watch runs.
  */
 export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
   const reason = 'the subscription ended or was paused before the gateway had got the charge';
@@ -92,7 +92,7 @@ export interface ListedReview extends Review {
   gatewayKey: string;
 }
 
-/** Returns the reviews without a decision, oldest first. With `settled`, also those with a decision. */
+/** Returns the reviews without a decision, oldest first. With `settled`, also returns decided reviews. */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },
@@ -128,7 +128,7 @@ async function select(db: Db, which: SQL | undefined, limit: number): Promise<Li
         sql`coalesce(${paymentAttempts.intentId}, ${refunds.intentId})`,
       ),
     )
-    // Omit a review without a decision whose attempt or refund has left REVIEW by an answer of the gateway.
+    // A review without a decision is listed only while its attempt or refund is in REVIEW.
     .where(and(which, or(inReview(), sql`${paymentReviews.outcome} is not null`)))
     .orderBy(asc(paymentReviews.sinceAt))
     .limit(limit);

@@ -18,8 +18,8 @@ export type NewSetupMethod = SetupMethodRef &
   Omit<typeof setupMethods.$inferInsert, 'id' | 'status' | 'paymentMethodId'>;
 
 /**
- * Writes a setup session and its checkout session, inside the caller's transaction. False if the setup
- * session exists already: then nothing is written. Rules: IF-4.13, D-§7.
+ * Writes a setup session and its checkout session, inside the caller's transaction. Writes nothing and returns
+ * false if the setup session exists already. Rules: IF-4.13, D-§7.
  */
 export async function insertSetupMethod(
   tx: Db,
@@ -45,7 +45,7 @@ export async function insertSetupMethod(
   return true;
 }
 
-/** Returns the merchant's setup session; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's setup session; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findSetupMethod(
   db: Db,
   merchantId: string,
@@ -61,7 +61,8 @@ export async function findSetupMethod(
 
 /**
  * Completes a setup session after its card was saved: records the session, its event and the method's status
- * LIVE. Refuses a session that is over. A repeat with the same method returns `saved`. Rules: D-50, D-§7.
+ * LIVE. Refuses a session that is not in CREATED. A repeat with the same method returns `saved`. Rules: D-50,
+ * D-§7.
  */
 export async function completeSetupMethod(
   db: Db,
@@ -95,7 +96,7 @@ export async function completeSetupMethod(
   });
 }
 
-/** Returns the refusal of a session that is over. */
+/** Returns the refusal for a session that is not in CREATED. */
 export function setupIsOver(session: SetupMethod): SetupOutcome {
   const message =
     session.status === 'SUCCESS'

@@ -27,7 +27,7 @@ import { isRecord } from '../is-record.ts';
 export type Attempt = typeof paymentAttempts.$inferSelect;
 export type Opened = Recorded | { kind: 'opened'; attempt: Attempt };
 
-/** The transition that opened the attempt, without its new state. The transition has no events. */
+/** The transition that opens an attempt, without its new state. The transition has no events. */
 export type Opening = Omit<Transition, 'change'> & { effects: Effects };
 
 /** A subscription with an open attempt, as `openAttempt` returns it. */
@@ -240,8 +240,9 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
 }
 
 /**
- * Marks the attempt as SENDING. The caller must do this before every send: from then on the gateway may have
- * the charge. False if the attempt is settled or in REVIEW: then the caller must not send it.
+ * Marks the attempt as SENDING. The caller must do this before every send, because from then on the gateway
+ * may have the charge. Returns false if the attempt is settled or in REVIEW; the caller must then not send
+ * it.
  */
 export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
   const sending = await db
@@ -257,8 +258,8 @@ export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
 }
 
 /**
- * Records when the gateway was asked about an unsettled attempt and did not answer; null if it answered. Sets
- * the attempt to UNKNOWN, because a resend may have left it SENDING.
+ * Records the time of an unanswered request about an unsettled attempt; null if the gateway answered. Sets the
+ * attempt to UNKNOWN, because a resend may have left it in SENDING.
  */
 export async function recordUnanswered(
   db: Db,
@@ -290,8 +291,9 @@ const STATES = {
 } as const;
 
 /**
- * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled
- * attempt never changes. An attempt in REVIEW changes only by a decision. `nowAt` is business time.
+ * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled attempt
+ * never changes. An attempt in REVIEW changes only if `settlement` is succeeded or declined. `nowAt` is
+ * business time.
  */
 export async function settleAttempt(
   tx: Db,
@@ -324,11 +326,11 @@ export async function settleAttempt(
   const isWithdrawn = settlement.kind === 'declined' && settlement.isWithdrawn;
   for (const { firstSentAt, ...subject } of changed) {
     if (settlement.kind === 'review') await openReview(tx, subject, settlement.reason);
-    // Another process may have sent the attempt after this caller read it, so the present row is checked.
+    // The row is checked again, because another process may have sent the attempt after this caller read it.
     if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
     if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
   }
-  // An attempt that was settled before has settled its intent, which may have a new attempt by now.
+  // If the attempt was settled before, its intent was too, and the intent may have a new attempt by now.
   if (!isDecided || changed.length === 0) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx

@@ -52,7 +52,8 @@ interface ChargeFacts {
 
 /**
  * Records the opening and the attempt, as SENDING, in one statement. If the process dies before the send, a
- * later run looks the charge up. Null if nothing was recorded: then the caller uses `openAttemptRow`.
+ * later run looks the charge up. Returns null if nothing was recorded; the caller must then use
+ * `openAttemptRow`.
  */
 export async function openFreshAttempt(
   db: Db,
@@ -88,8 +89,8 @@ export async function openFreshAttempt(
 }
 
 /**
- * Records the outcome of a fresh attempt and all its consequences, in one statement. False, without a
- * change, if the attempt or the subscription has changed since the caller read it.
+ * Records the outcome of a fresh attempt and all its consequences, in one statement. Changes nothing and
+ * returns false if `change` has unusual effects, or if the attempt or the subscription has changed meanwhile.
  */
 export async function settleFreshAttempt(
   db: Db,
@@ -127,7 +128,7 @@ export async function settleFreshAttempt(
     ...(livePaymentMethodId === undefined ? [] : [liveMethodPart(livePaymentMethodId)]),
     ...outboxParts(change.events.map(eventsToStore(state, facts))),
   ];
-  // If only one of the two parts changes a row, the division by zero rolls back the whole statement.
+  // If `settled` or `moved` changed no row, the division by zero rolls back the whole statement.
   const isWhole = sql`(select count(*) from settled) = 1 and (select count(*) from moved) = 1`;
   const query = withParts(parts, sql`select 1 / (case when ${isWhole} then 1 else 0 end) as whole`);
   return (await db.execute(query).catch(undone)).length === 1;

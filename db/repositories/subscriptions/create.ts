@@ -37,7 +37,8 @@ export interface NewCheckout {
 /**
  * Writes a new subscription inside the caller's transaction: its row, the first cycle's intent (none with a
  * trial), the checkout session and the events. Computes the subscription's jitter, which never changes. The
- * caller starts the workflow after the commit; if that fails, the sweep does. Rules: D-§4 first row, D-51.
+ * caller must start the workflow after the commit; if the start fails, the sweep repeats it. Rules: D-§4 first
+ * row, D-51.
  */
 export async function createSubscription(
   tx: Db,
@@ -69,7 +70,7 @@ export async function createSubscription(
     expiresAt: state.checkoutExpiresAt,
     createdAt,
   });
-  // Pipelined: the connection executes the statements in this order.
+  // The statements are pipelined: the connection executes them in this order.
   await Promise.all([
     row.execute(),
     ...(state.owed ? [firstIntent(tx, state, state.owed, order).execute()] : []),

@@ -9,7 +9,7 @@ import { isRecord } from '../is-record.ts';
 
 /**
  * Writes a subscription's events to the outbox, in order, inside the caller's transaction. The events
- * contain data of the row, so the caller must change the row before. Rules: D-51, D-52.
+ * contain data of the row, so the caller must change the row first. Rules: D-51, D-52.
  */
 export async function appendDrafts(
   tx: Db,

@@ -47,11 +47,11 @@ export function isUsable({ template }: Link, nowAt: number): boolean {
   return template.uses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
-/** Most uses of one link that one address begins within {@link ADDRESS_WINDOW_MS}. Rule: D-37. */
+/** Maximum number of uses of one link that one address takes in {@link ADDRESS_WINDOW_MS}. Rule: D-37. */
 const USES_OF_ADDRESS_MAX = 5;
 const ADDRESS_WINDOW_MS = 10 * 60_000;
 
-/** A payer who begins a use of a link. */
+/** A payer who takes a use of a link. */
 export interface LinkPayer {
   /** The token of the checkout that the caller creates in the same transaction. */
   readonly checkoutToken: string;
@@ -60,7 +60,7 @@ export interface LinkPayer {
 
 /**
  * The result of {@link takeLinkUse}. `repeated`: the checkout exists already, and no use was counted. `gone`:
- * the link is used up or expired. `limited`: the payer's address has begun too many uses until `untilAt`.
+ * the link is used up or expired. `limited`: the payer's address cannot take another use before `untilAt`.
  */
 export type LinkUse =
   | { kind: 'taken' }

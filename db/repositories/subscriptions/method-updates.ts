@@ -13,7 +13,7 @@ import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { isRecord } from '../is-record.ts';
 
-/** The subscription data that an update page shows. */
+/** The subscription data that the page for replacing a card shows. */
 export type UpdatableSubscription = NonNullable<
   Awaited<ReturnType<typeof findUpdatableSubscription>>
 >;
@@ -49,8 +49,8 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * Creates the session of an update link. The caller does this at the first card try, because opening the
- * page must write nothing. A repeat is safe. Rule: D-33.
+ * Creates the session of a link for replacing a card. The caller must do this before the first card try and
+ * not earlier, because opening the page must write nothing. A repeat is safe. Rule: D-33.
  */
 export async function ensureUpdateSession(
   db: Db,
@@ -72,11 +72,11 @@ export async function ensureUpdateSession(
     .onConflictDoNothing();
 }
 
-/** One card try on an update page. */
+/** One card try on the page for replacing a card. */
 export interface UpdateTry {
   /** Decline code; null if the card was not declined or the outcome is unknown. */
   errorCode: string | null;
-  /** The result of the command; null if the card was never saved. */
+  /** The command that saved the card; null if the card was not saved. */
   command: { result: CommandResult | null } | null;
 }
 

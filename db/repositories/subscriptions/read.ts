@@ -42,7 +42,7 @@ export function selectSubscriptions(db: Db) {
     );
 }
 
-/** Returns the merchant's subscription; null for an unknown id and for another merchant's. Rule: D-21. */
+/** Returns the merchant's subscription; null for an unknown id and for another merchant's id. Rule: D-21. */
 export async function findSubscription(db: Db, merchantId: string, subscriptionId: string) {
   if (!isId('sub', subscriptionId)) return null;
   const [row] = await selectSubscriptions(db).where(
@@ -66,7 +66,7 @@ export async function hasSubscription(
 }
 
 /**
- * Returns the subscription data that a one-time charge needs, and locks the row for share until the
+ * Returns the subscription data that a one-time charge needs, and locks the row `for share` until the
  * transaction ends. Null for an unknown subscription. Rules: D-21, D-35.
  */
 export async function findChargeable(tx: Db, merchantId: string, subscriptionId: string) {

@@ -31,7 +31,7 @@ export function movedPart(
     returning merchant_id, id)`;
 }
 
-/** Inserts the command that caused the transition. Its `result` is null if it is not known yet. */
+/** Inserts the command that caused the transition. `result` is null while the outcome is unknown. */
 export function commandPart(
   command: { commandId: string; kind: CommandKind; result: CommandResult | null },
   acceptedAt: number,
@@ -43,7 +43,7 @@ export function commandPart(
       ${timestamp(acceptedAt)} from moved)`;
 }
 
-/** Placeholder in an event's text, which SQL replaces by the sequence number. */
+/** Placeholder in an event's text. The statement replaces it by the sequence number. */
 const SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /**

@@ -36,9 +36,9 @@ export type Recorded =
   | { kind: 'stale'; state: SubscriptionState };
 
 /**
- * Records a transition in one transaction: the row, if it has the previous version, the command with its
- * result, the effects and the events. Returns `repeated` or `stale` if nothing was changed. If `db` is a
- * transaction, uses it.
+ * Records a transition in one transaction: the row, the command with its result, the effects and the events.
+ * If the row does not have the previous version, changes nothing and returns `repeated` or `stale`. If `db`
+ * is a transaction, uses it.
  */
 export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
   const { change, command } = transition;
@@ -122,7 +122,7 @@ export async function settleCommand(
     .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
 }
 
-/** Returns an executed command; null if it was not executed. `result` is null until it is known. */
+/** Returns an executed command; null if it was not executed. `result` is null while the outcome is unknown. */
 export async function findCommand(
   db: Db,
   ref: SubscriptionRef,
@@ -140,7 +140,7 @@ export interface Snapshot {
   clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
 }
 
-/** Returns what a workflow starts from; null for an unknown subscription. */
+/** Returns the state and the test clock with which a workflow starts; null for an unknown subscription. */
 export async function loadSnapshot(db: Db, ref: SubscriptionRef): Promise<Snapshot | null> {
   const [row] = await db
     .select({

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { sweepCounts } from '../../schema/sweep-counts.ts';
 
-/** Adds a sweep's repairs of one kind to the table. A repeat counts them again. */
+/** Adds a sweep's repairs of one kind to `sweep_count`. A repeat counts the repairs again. */
 export async function countRepairs(db: Db, kind: string, repaired: number): Promise<void> {
   const lastAt = sql`now()`;
   await db

@@ -16,9 +16,9 @@ import { isRecord } from '../is-record.ts';
 const ref = { merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id };
 
 /**
- * Takes at most `limit` of the subscriptions with `condition` for a sweep: first those that no sweep has taken,
- * the oldest by `oldest` first, then those that a sweep took longest ago. So rows that stay stuck use up the
- * limit of one sweep only, and later sweeps reach all others.
+ * Takes at most `limit` of the subscriptions with `condition` for a sweep. Subscriptions that no sweep has
+ * taken come first, ordered by `oldest`. Then come those that a sweep took longest ago. Rows that stay stuck
+ * therefore use up the limit of one sweep only, and later sweeps reach all other rows.
  */
 function takeSubscriptions(
   db: Db,
@@ -180,8 +180,8 @@ export function unkeyedPayments(db: Db, limit: number): Promise<IntentRef[]> {
 }
 
 /**
- * Returns refunds that were requested without an idempotency key and are not sent after a minute. Without
- * refunds of late charges, because those must be executed.
+ * Returns refunds that were requested without an idempotency key and are not sent after a minute. Omits
+ * refunds of late charges, because these must be executed.
  */
 export function unkeyedRefunds(db: Db, limit: number): Promise<RefundRef[]> {
   return (

@@ -13,9 +13,9 @@ export interface Deletion {
 }
 
 /**
- * Deletes the settled deliveries of old events and shortens the events' bodies to the id of the intent and the
- * status. The event itself stays, because the numbers of a stream have no gaps and every payment has its
- * events. An event with a pending delivery stays as it is.
+ * Deletes the settled deliveries of old events and shortens the events' bodies to the id of the intent and
+ * the status. The event itself stays, because the numbers of a stream must have no gaps and every payment
+ * must have its events. An event with a pending delivery is not changed.
  */
 export async function deleteOldEvents(
   db: Db,
@@ -46,8 +46,8 @@ export async function deleteOldEvents(
 }
 
 /**
- * Deletes old sessions of hosted pages, with their card tries, whose subscription, payment or setup session
- * waits for no payer. The page of a deleted session is unknown.
+ * Deletes old sessions of hosted pages with their card tries, if their subscription, payment or setup session
+ * no longer waits for a payer. The page of a deleted session is answered 404.
  */
 export async function deleteClosedSessions(db: Db, { before, limit }: Deletion): Promise<number> {
   const [deleted] = await db.execute<{ sessions: number }>(sql`
@@ -80,7 +80,7 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
   return deleted?.sessions ?? 0;
 }
 
-/** Deletes old uses of links. They are stored to limit the uses of one address in 10 minutes. Rule: D-37. */
+/** Deletes old rows of link uses. A row limits the uses of its client address for 10 minutes. Rule: D-37. */
 export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Promise<number> {
   const old = db
     .select({ row: sql`${linkUses}.ctid` })
@@ -94,7 +94,7 @@ export async function deleteOldLinkUses(db: Db, { before, limit }: Deletion): Pr
   return deleted.length;
 }
 
-/** Adds the number of deleted records of one kind to the table. */
+/** Adds the number of deleted records of one kind to `retention_count`. */
 export async function countDeleted(db: Db, kind: string, deleted: number): Promise<void> {
   if (deleted === 0) return;
   const lastAt = sql`now()`;

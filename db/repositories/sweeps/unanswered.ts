@@ -19,7 +19,9 @@ export interface Unanswered {
   firstSentAt: number | null;
   unansweredAt: number | null;
   rechecks: number;
-  /** The charge of the attempt, or the charge that is refunded. */
+  /**
+   * Key of the attempt's charge, or of the refunded charge. `amountMinor` and `currency` are that charge's.
+   */
   gatewayKey: string;
   amountMinor: number;
   currency: string;
@@ -37,7 +39,7 @@ const IS_OPEN_REFUND = and(
   isNotNull(refunds.unansweredAt),
 );
 
-/** Returns the latest time at which the gateway was asked and did not answer; null if none is recorded. */
+/** Returns the time of the latest request that the gateway did not answer; null if none is recorded. */
 export async function lastUnansweredAt(db: Db, gateway: string): Promise<number | null> {
   const [attempt] = await db
     .select({ at: max(paymentAttempts.unansweredAt) })
@@ -52,7 +54,7 @@ export async function lastUnansweredAt(db: Db, gateway: string): Promise<number 
   return times.length === 0 ? null : Math.max(...times);
 }
 
-/** The attempt whose charge a refund gives back. */
+/** Joins the attempt whose charge is refunded. */
 const IS_REFUNDED_CHARGE = and(
   eq(paymentAttempts.merchantId, refunds.merchantId),
   eq(paymentAttempts.intentId, refunds.intentId),
@@ -107,7 +109,7 @@ function unansweredRefunds(db: Db) {
     .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE);
 }
 
-/** Returns the attempt or refund about which the gateway was asked the longest time ago; null without any. */
+/** Returns the attempt or refund with the oldest unanswered request; null if there is none. */
 export async function longestUnasked(db: Db, gateway: string): Promise<Unanswered | null> {
   const found: Unanswered[] = [
     ...(await unansweredAttempts(db)
@@ -123,8 +125,8 @@ export async function longestUnasked(db: Db, gateway: string): Promise<Unanswere
 }
 
 /**
- * Returns the attempts and refunds to recheck: the gateway did not answer about them up to `answeredAt`, and
- * the last recheck is long enough ago. First sent first, at most `limit`.
+ * Returns at most `limit` attempts and refunds to recheck, in the order of their first send. The last request
+ * about each was made at `answeredAt` or earlier and was not answered, and its next recheck is due at `nowAt`.
  */
 export async function dueForRecheck(
   db: Db,
@@ -149,7 +151,7 @@ export async function dueForRecheck(
   return found.toSorted((a, b) => (a.firstSentAt ?? 0) - (b.firstSentAt ?? 0)).slice(0, limit);
 }
 
-/** Records a recheck at `nowAt`. The next one comes after a longer time than the last one. */
+/** Records a recheck at `nowAt`. The wait until the next recheck grows with each recheck. */
 export async function recordRecheck(db: Db, subject: Unanswered, nowAt: number): Promise<void> {
   const { table, merchantId, id } = subject;
   const rechecks = subject.rechecks + 1;
@@ -161,7 +163,7 @@ export async function recordRecheck(db: Db, subject: Unanswered, nowAt: number):
     .where(isRecord(row, merchantId, id));
 }
 
-/** Records that the gateway did not answer a question about `subject`, so that the next one is about another. */
+/** Records an unanswered request about `subject`, so that the sweep's next request is about another row. */
 export async function recordSilence(db: Db, subject: Unanswered, nowAt: number): Promise<void> {
   const { table, merchantId, id } = subject;
   const row = table === 'attempt' ? paymentAttempts : refunds;
@@ -171,13 +173,13 @@ export async function recordSilence(db: Db, subject: Unanswered, nowAt: number):
     .where(and(isRecord(row, merchantId, id), isNotNull(row.unansweredAt)));
 }
 
-/** Returns when the last request of a sweep that the gateway answered began; null if there is none. */
+/** Returns when the sweep's last answered request began; null if the gateway answered none. */
 export async function lastAnsweredAt(db: Db, gateway: string): Promise<number | null> {
   const [health] = await db.select().from(gatewayHealth).where(eq(gatewayHealth.gateway, gateway));
   return health?.answeredAt ?? null;
 }
 
-/** Records whether the gateway answered a request of the sweep at `nowAt`. */
+/** Records whether the gateway answered the sweep's request of `nowAt`. */
 export async function recordHealth(
   db: Db,
   gateway: string,

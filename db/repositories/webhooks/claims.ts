@@ -43,7 +43,7 @@ export interface ClaimedBatch {
 /** Why a stream's deliveries to an endpoint were not claimed. */
 export type LeftReason =
   | 'inactive'
-  /** The endpoint's queue sends the probe. */
+  /** Only the endpoint queue sends while the breaker is open. */
   | 'breaker_open'
   /** The caller excluded the endpoint. */
   | 'excepted'
@@ -57,7 +57,7 @@ export interface StreamClaim {
   left: { endpoint: Endpoint; reason: LeftReason }[];
 }
 
-/** Most deliveries of one stream to one endpoint in one claim. */
+/** Maximum number of deliveries of one stream to one endpoint in one claim. */
 const BATCH_SIZE = 20;
 
 const IS_FREE = sql`(d.claimed_until is null or d.claimed_until <= now())`;
@@ -113,9 +113,9 @@ function batchOf(rows: readonly DeliveryRow[]): ClaimedBatch {
 }
 
 /**
- * Claims the due deliveries of a stream in one statement: for every endpoint the first ones in sequence
+ * Claims the due deliveries of a stream in one statement: for every endpoint the first deliveries in sequence
  * order. Skips endpoints that are inactive, excluded or have an open breaker. A first attempt is always due;
- * `nowAt` decides for later attempts. Skips deliveries that failed three times, because the endpoint's queue
+ * `nowAt` decides for later attempts. Skips deliveries that failed three times, because the endpoint queue
  * sends those. Rule: D-54.
  */
 export async function claimStream(
@@ -185,10 +185,10 @@ function reasonOf(
 }
 
 /**
- * Claims the due deliveries of one endpoint in one statement: of at most `batches` streams, those due longest
- * first, and of each stream the first deliveries in sequence order. A delivery that failed three times is a
- * batch of its own, because later deliveries do not wait for it. {@link claimStream} says when a delivery is
- * due. Rule: D-54.
+ * Claims due deliveries of one endpoint in one statement, in at most `batches` batches. Batches that are due
+ * longest come first. A batch contains the first deliveries of one stream in sequence order. A delivery that
+ * failed three times is a batch of its own, because later deliveries do not wait for it. {@link claimStream}
+ * says when a delivery is due. Rule: D-54.
  */
 export async function claimForEndpoint(
   db: Db,
@@ -237,7 +237,7 @@ export async function claimForEndpoint(
     .filter(({ deliveries, unsendable }) => deliveries.length + unsendable.length > 0);
 }
 
-/** The endpoint's row; null if it was deleted. */
+/** Returns the endpoint, also if it is inactive or deleted; null for an unknown id. */
 export async function findEndpoint(db: Db, ref: EndpointRef): Promise<Endpoint | null> {
   const [row] = await db.execute<EndpointRow>(sql`
     select ${ENDPOINT_COLUMNS} from webhook_config c

@@ -19,12 +19,12 @@ const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
 const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
-/** Most configurations of one merchant, deactivated ones included. Rule: D-55. */
+/** Maximum number of configurations of one merchant, deactivated ones included. Rule: D-55. */
 export const CONFIGS_MAX = 20;
 
 /**
- * Stores a new, active configuration, in the caller's transaction. False if the merchant has the most
- * configurations already. `at` is real time. Rule: D-55.
+ * Stores a new, active configuration, in the caller's transaction. False if the merchant already has
+ * {@link CONFIGS_MAX} configurations. `at` is real time. Rule: D-55.
  */
 export async function createWebhookConfig(
   tx: Db,
@@ -162,7 +162,7 @@ export async function deactivateWebhookConfig(
   });
 }
 
-/** Drops the pending deliveries of an inactive or deleted configuration. Rule: D-54. */
+/** Sets the pending deliveries of an inactive or deleted configuration to DROPPED. Rule: D-54. */
 export async function dropPendingDeliveries(
   db: Db,
   config: ConfigRef & { at: number },

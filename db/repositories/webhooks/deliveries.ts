@@ -149,8 +149,8 @@ export async function endpointBacklog(
   { merchantId, configId }: EndpointRef,
   nowAt: number,
 ): Promise<EndpointBacklog> {
-  // Later deliveries of a stream wait for a delivery that failed once or twice, so only the next attempt of
-  // the failed delivery counts.
+  // A delivery that failed once or twice blocks the later deliveries of its stream, so only the failed
+  // delivery's next attempt counts.
   const [row] = await db.execute<{ [Key in keyof EndpointBacklog]: EndpointBacklog[Key] }>(sql`
     with line as (
       select count(*) as pending,
@@ -184,8 +184,8 @@ export async function endpointBacklog(
 }
 
 /**
- * Returns the endpoints with pending deliveries of a stream, without those that their breaker pauses, because
- * their queue runs already. `nowAt` is real time.
+ * Returns the endpoints with pending deliveries of a stream. Endpoints that their breaker pauses are omitted,
+ * because their queue already runs. `nowAt` is real time.
  */
 export async function endpointsOf(
   db: Db,
@@ -204,16 +204,16 @@ export async function endpointsOf(
   return [...endpoints];
 }
 
-/** A delivery or a probe counts as stalled if it is overdue by this time, in ms. */
+/** Time in ms by which a stalled delivery or probe is overdue. */
 const STALLED_AFTER_MS = 30_000;
 
 /**
  * Returns the endpoints with a stalled delivery: it has been due for more than 30 s, is not claimed, and does
  * not wait for an earlier delivery.
  *
- * Two kinds of endpoints are omitted, because their queue works: those whose breaker pauses them or paused
- * them until less than 30 s ago, and those with another overdue delivery that is claimed. The order is
- * random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
+ * Two kinds of endpoints are omitted, because their queue works: an endpoint whose breaker pauses it or
+ * paused it until less than 30 s ago, and an endpoint with another overdue delivery that is claimed. The
+ * order is random, so that endpoints that stay stalled do not use up the limit. `nowAt` is real time.
  */
 export async function stalledEndpoints(
   db: Db,

@@ -7,9 +7,9 @@ import { eventStreams } from '../../schema/event-streams.ts';
 
 export interface EventToStore {
   type: EventType;
-  /** Business time. */
+  /** Business time: the time of the subscription's test clock, else real time. */
   occurredAt: number;
-  /** Returns the payload. Called once; its text is stored, and sent on every delivery attempt. */
+  /** Returns the payload. It is called once; the text is stored, and sent on every delivery attempt. */
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
@@ -18,8 +18,8 @@ export interface EventToStore {
  * pending delivery for every active configuration of the merchant that subscribed to its type. The
  * counter's row stays locked until the transaction ends, so the sequence order is the commit order.
  *
- * Takes two statements, none without events. A repeat stores the events again, so the caller's transaction
- * must prevent a repeat. Rules: D-50, D-52.
+ * Executes two statements, or none without events. A repeat would store the events again, so the caller's
+ * transaction must prevent a repeat. Rules: D-50, D-52.
  */
 export async function appendEvents(
   tx: Db,
