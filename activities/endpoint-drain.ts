@@ -112,7 +112,7 @@ class Drain {
     );
   }
 
-  /** Sends until nothing is due, the breaker opens or the time is over. Returns the number of attempts. */
+  /** Sends until nothing is due, the breaker opens or 20 s are over. Returns the number of attempts. */
   async sendDue(): Promise<number> {
     const sentBefore = this.sent;
     const slots = this.deps.windows.beginDrain(this.progress.endpoint);

@@ -47,7 +47,7 @@ export interface IntentEventDraft {
   intentId: string;
   status: IntentStatus;
   errorCode: string | null;
-  /** Only for `intent.failed` of a cycle that is retried or stays owed, so not in the checkout. */
+  /** Only for `intent.failed` of a cycle that is retried or stays owed. Absent in the checkout. */
   dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
@@ -69,9 +69,7 @@ export interface SubscriptionEventDraft {
   endReason: EndReason | null;
   /** Who caused the change. Absent if an earlier release recorded the change. */
   actor?: Actor;
-  /**
-   * Only for `subscription.unpaid` and `subscription.retries_exhausted`. `errorCode`: of the last decline.
-   */
+  /** Only for `subscription.unpaid` and `subscription.retries_exhausted`, with the last decline's code. */
   dunning?: { errorCode: string | null } & DunningFacts;
 }
 

@@ -71,8 +71,8 @@ export function interruptionOf(facts: Facts): Plan | null {
 }
 
 /**
- * True if the test clock may move: the history has room, no resync is needed, no backoff lasts, and the next
- * step waits for the subscription's own time, not for a look-up at the gateway.
+ * True if the test clock may move: the history has room, no resync is needed, and no backoff lasts. The next
+ * step must wait for the subscription's own time, not for a look-up at the gateway.
  */
 function isClockMovable(facts: Facts, step: Step): step is Wait {
   const mayMove =
