@@ -41,7 +41,7 @@ describe('.env.example', () => {
     expect(loadEmbeddedConfig(filledIn).postgresPort).toBe(54_329);
   });
 
-  it('has the default values', () => {
+  it('gives every optional variable its default value', () => {
     const required = { DATABASE_URL: filledIn['DATABASE_URL'] };
     const secrets = Object.fromEntries(SECRETS.map((name) => [name, filledIn[name]]));
     const atDefaults = loadApiConfig({ ...required, ...secrets });

@@ -28,7 +28,7 @@ const TARGETS = {
   'worker.ts': 'export const worker = 1;',
 };
 
-/** A file, a forbidden import in it, and the rule that must report it. */
+/** A file, a forbidden import in this file, and the rule that must report the import. */
 const FORBIDDEN: readonly (readonly [file: string, line: string, rule: string])[] = [
   ['domain/x.ts', "import '../db/client.ts';", 'domain-imports-nothing'],
   ['domain/x.ts', "import 'node:crypto';", 'domain-imports-nothing'],

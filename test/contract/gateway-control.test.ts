@@ -88,7 +88,7 @@ describe('the charge list at /control/charges', () => {
 });
 
 describe('a repeated request', () => {
-  it('is marked as replayed, unlike the first one [D-32]', async () => {
+  it('is marked as replayed, unlike the first request [D-32]', async () => {
     const send = () =>
       fetch(`${sandbox.server.url}/v1/charges`, {
         method: 'POST',

@@ -9,7 +9,7 @@ describe('the published test cards', () => {
     expect([...covered].toSorted()).toEqual(Object.keys(DECLINES).toSorted());
   });
 
-  it('give the numbers that are common in gateway documents their usual behaviour [D-61]', () => {
+  it('give well-known numbers such as 4242 4242 4242 4242 their usual behaviour [D-61]', () => {
     const behaviour = (number: string) => {
       const card = testCard(number);
       return [card?.code, card?.when];

@@ -68,7 +68,7 @@ describe('a refund', () => {
     expect(events[1]).not.toHaveProperty('refundId');
   });
 
-  test('is refused when the parts would exceed the paid amount [D-40, D-§7]', async ({
+  test('is refused when all refunds together would exceed the paid amount [D-40, D-§7]', async ({
     env,
     payments,
   }) => {
@@ -137,7 +137,7 @@ describe('a refund', () => {
     expect(again).toEqual(first);
   });
 
-  test('on a test clock has the clock’s time and the subscription’s sequence [D-52, D-60]', async ({
+  test('on a test clock emits its event with the clock’s time, in the subscription’s sequence [D-52, D-60]', async ({
     env,
     payments,
   }) => {
@@ -204,7 +204,7 @@ describe('a lost answer to a refund', () => {
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);
   });
 
-  test('keeps the refund open until the sweep completes it when the workflow is gone [D-40]', async ({
+  test('leaves the refund open for the sweep when its workflow was terminated [D-40]', async ({
     env,
     payments,
   }) => {

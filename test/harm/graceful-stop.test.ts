@@ -116,7 +116,7 @@ async function attempts({ db }: TestEnvironment): Promise<Record<string, number>
   return Object.fromEntries(rows.map(({ state, number }) => [state, number]));
 }
 
-/** Each of `count` charges was sent once, none was looked up, and the sweep has no work. */
+/** Expects that each of `count` charges was sent once, none was looked up, and the sweep has no work. */
 async function expectSentOnce(env: TestEnvironment, count: number): Promise<void> {
   const { db, control } = env;
   expect(await attempts(env)).toEqual({ SUCCEEDED: count });

@@ -180,7 +180,7 @@ describe('an API that crashes while it charges a saved card', () => {
       .from(paymentIntents)
       .where(eq(paymentIntents.customerId, customerId));
 
-  /** One intent, one attempt, one charge and one set of events, also after a sweep. */
+  /** Expects one intent, one attempt, one charge and one set of events, also after a sweep. */
   async function expectChargedOnce(
     env: TestEnvironment,
     payments: Payments,

@@ -118,7 +118,7 @@ it(
     const credentials = demo();
     expect(statSync(join(dataDir, 'demo.json')).mode & 0o777).toBe(0o600);
 
-    // When it is killed, so that Postgres and the Temporal server keep running
+    // When this start is killed, so that Postgres and the Temporal server keep running
     const names = ['postgres', 'temporal', 'gateway', 'api', 'worker'];
     const ours = names.slice(2).map((name) => identify(pidOf(name))!);
     const orphans = [pidOf('postgres'), pidOf('temporal')];

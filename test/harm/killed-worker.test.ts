@@ -41,7 +41,7 @@ async function savedCard({ env, payments }: WorkerScenario) {
   return { customerId, pmId: saved.paymentMethodId, setupMethodId: session.setupMethodId };
 }
 
-/** Sweeps after the killed worker's claims on deliveries expired, with its deliveries 1 min overdue. */
+/** Ends the killed worker's claims, makes its deliveries 1 min overdue, and sweeps. */
 async function sweepAfterLease({ env }: WorkerScenario): Promise<Record<string, number>> {
   await env.db
     .update(webhookDeliveries)
@@ -66,8 +66,7 @@ describe.concurrent('a worker that crashes while it charges a saved card', () =>
       const body = { ...card, currency: 'USD', amount: 2_500 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // Waits for the delivery of the card's event. A delivery open at the kill would keep its claim for 45
-      // s.
+      // Waits for the card's event, because a delivery open at the kill keeps its claim for 45 s.
       await scenario.expectTold('setupMethodId', setupMethodId, ['1 setup_method.success']);
       const first = shop.merchant.post<Json>(CHARGE, body, key).catch(() => undefined);
       expect(await crashing.gone).toMatchObject(KILLED);
@@ -282,7 +281,7 @@ describe.concurrent('a worker that crashes', () => {
     ['after_gateway', 'SENDING'],
     ['after_settling', 'SUCCEEDED'],
   ] as const)(
-    'at %s of a refund leaves the refund %s; its amount and its event are sent once [D-40, D-54]',
+    'at %s of a refund leaves the refund %s; the amount is refunded and the event sent once [D-40, D-54]',
     async ([point, left], { scenario }) => {
       const { env, shop, payments, merchantId } = scenario;
       const ref = await payments.payment('hosted');
@@ -291,8 +290,7 @@ describe.concurrent('a worker that crashes', () => {
       const body = { xIntentId: ref.intentId, amount: 900 };
       const key = randomUUID();
       const crashing = await scenario.startMortal(point);
-      // Waits for the delivery of the payment's events. A delivery open at the kill would keep its claim for
-      // 45 s.
+      // Waits for the payment's events, because a delivery open at the kill keeps its claim for 45 s.
       const paid = ['1 intent.created', '2 intent.success'];
       await scenario.expectTold('intentId', ref.intentId, paid);
       const first = shop.merchant.post<Json>(REFUND, body, key).catch(() => undefined);

@@ -32,8 +32,7 @@ afterAll(async () => {
 });
 
 /**
- * Runs two subscriptions until 1 April 2027. One is paid every month; the charges of the other fail from 1
- * March on.
+ * Runs two subscriptions until 1 April 2027. One is paid every month; the other is declined from 1 March on.
  */
 async function runTwoSubscriptions(env: TestEnvironment): Promise<void> {
   const createdAt = Date.parse('2027-01-01T00:00:00Z');

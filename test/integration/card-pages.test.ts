@@ -65,7 +65,7 @@ test('a hosted payment is paid once after two refused cards [D-§7, D-40, D-44]'
   });
 });
 
-test('a setup session saves a card after it declined another one [IF-4.13, D-44]', async ({
+test('a setup session saves a card after another card was declined [IF-4.13, D-44]', async ({
   shop,
 }) => {
   const { setupMethodId, fwdUrl } = await shop.merchant.post<{
@@ -85,7 +85,7 @@ test('a setup session saves a card after it declined another one [IF-4.13, D-44]
   expect([onward.get('setup_method_id'), onward.get('status')]).toEqual([setupMethodId, 'SUCCESS']);
 });
 
-test('a new card replaces the first one without a charge during the trial [D-33]', async ({
+test('a new card replaces the first card without a charge during the trial [D-33]', async ({
   env,
   shop,
 }) => {
@@ -106,7 +106,7 @@ test('a new card replaces the first one without a charge during the trial [D-33]
   expect((await openPage(updatePaymentMethodLink)).title).toBe('Your card was replaced');
 });
 
-test('a new card is kept when its charge is declined while UNPAID [D-30, D-33]', async ({
+test('a new card is kept when its charge is declined while the subscription is UNPAID [D-30, D-33]', async ({
   env,
   shop,
 }) => {

@@ -30,7 +30,7 @@ async function pools() {
 
 const number = sql`select ${1}::int as n`;
 
-/** The statement waits until the lock is free. It keeps the lock only until its own end. */
+/** A statement that waits until the lock is free, and keeps the lock only until its end. */
 const waitForLock = sql`select pg_advisory_xact_lock(${LOCK}::int)`;
 
 // The driver pipelines up to 100 waiting statements on each connection. The last one may be a BEGIN.

@@ -39,7 +39,6 @@ test('a socket stays open for any idle time when no answer is outstanding', asyn
   const quiet = await connected(10_000);
   quiet.write('question');
   expect(String(await once(quiet, 'data'))).toBe('answer');
-  // Two idle timeouts.
   for (let idle = 0; idle < 2; idle += 1) {
     quiet.setTimeout(50);
     await once(quiet, 'timeout');

@@ -102,7 +102,7 @@ const SUBSCRIBED = [
 ];
 const RENEWED = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
-test('the sweep has a due cycle charged once when its workflow missed a signal [D-40]', async ({
+test('the sweep has a due cycle charged once when the workflow missed a signal [D-40]', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
@@ -134,7 +134,7 @@ test('the sweep has a due cycle charged once when its workflow missed a signal [
   expect(await charges(env, ref)).toHaveLength(2);
 });
 
-test('the sweep refunds a late charge when the subscription’s workflow missed it', async ({
+test('the sweep refunds a late charge once when no workflow was signalled', async ({
   env,
   payments,
 }) => {

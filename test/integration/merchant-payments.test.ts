@@ -130,7 +130,7 @@ test('a one-time charge is made once when 20 requests have the same key [IF-4.10
     errorCode: null,
     errorMessage: null,
   });
-  // Requests during the first one got 409.
+  // Requests that arrive during the first request get 409.
   const outcomes = answers.map((answer) =>
     answer.status === 'fulfilled' ? JSON.stringify(answer.value) : statusOf(answer.reason),
   );

@@ -88,10 +88,10 @@ describe('a signal with an invalid argument', () => {
     expect(await env.events(ref)).toEqual(events);
     expect(await failedTasks(handle)).toBe(0);
   });
+});
 
-  test('is refused when it is sent as an update, and nothing is recorded [D-32]', async ({
-    env,
-  }) => {
+describe('an update with an invalid argument', () => {
+  test('is refused, and nothing is recorded [D-32]', async ({ env }) => {
     const { ref } = await unpaidIn(env);
     const handle = handleOf(env, ref);
     const before = await env.state(ref);

@@ -112,7 +112,7 @@ describe('a charge of a saved method', () => {
 });
 
 describe('a one-time charge of a subscription on a test clock', () => {
-  test('has the clock’s time and the subscription’s sequence [D-35, D-52, D-60]', async ({
+  test('emits events with the clock’s time, in the subscription’s sequence [D-35, D-52, D-60]', async ({
     env,
     payments,
   }) => {
@@ -206,7 +206,7 @@ describe('a hosted payment', () => {
     expect(await payments.book(ref)).toEqual([]);
   });
 
-  test('is refused without a card token until its payer pays [D-40]', async ({ env, payments }) => {
+  test('is refused when it is executed without a card token [D-40]', async ({ env, payments }) => {
     const ref = await payments.payment('hosted');
     expect(await env.payments.pay({ ...ref, token: null })).toEqual(
       refused('operation_not_allowed', 'The payment waits for its payer.'),
@@ -305,7 +305,7 @@ describe('a setup session', () => {
     expect(await payments.methodsOf(customerId)).toEqual([]);
   });
 
-  test('saves one card when two come at once [D-50]', async ({ env, payments }) => {
+  test('saves one card when two cards come at once [D-50]', async ({ env, payments }) => {
     const { merchantId, setupMethodId, customerId } = await payments.setup();
     const order = { merchantId, setupMethodId };
     const cards = [await payments.card(), await payments.card()];

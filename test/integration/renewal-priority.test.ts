@@ -15,7 +15,7 @@ async function priorityOf(env: TestEnvironment, subscriptionId: string) {
   return { priorityKey, fairnessKey };
 }
 
-test('a merchant’s first 50 subscriptions run with priority key 1, the next ones with 2', async ({
+test('a merchant’s first 50 subscriptions run with priority key 1, the next subscriptions with 2', async ({
   env,
 }) => {
   const rows = [];

@@ -103,7 +103,7 @@ test('a voided attempt is watched for a late charge only when it was sent before
     const order = { ...(await payments.tokenised()), token: null };
     const opened = await openPaymentAttempt(env.db, order, null, nowAt);
     if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
-    // Both processes hold the attempt's row as it was before the send.
+    // `opened.attempt` is the row as each process read it before the send.
     if (isSent) await markSending(env.db, opened.attempt);
     await settlePayment(
       env.db,
@@ -121,7 +121,7 @@ test('a voided attempt is watched for a late charge only when it was sent before
   expect(await voidAttempt(false)).toEqual([]);
 });
 
-test('a gateway charge settles one attempt only, also when its review is not booked yet', async ({
+test('a gateway charge can settle only one attempt, also before a review is booked', async ({
   env,
   payments,
 }) => {

@@ -173,7 +173,7 @@ describe('a card token', () => {
 });
 
 describe('a new payment method', () => {
-  test('is charged for the owed cycle while UNPAID, and is kept when declined [D-30, D-33]', async ({
+  test('is charged for the owed cycle in UNPAID, and is kept when this charge is declined [D-30, D-33]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env, 'stolen_card');
@@ -212,7 +212,9 @@ describe('a subscription', () => {
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('gets its workflow from any command when none was started', async ({ env }) => {
+  test('gets its workflow from the next command when the workflow was never started', async ({
+    env,
+  }) => {
     const ref = await env.createRowOnly({ createdAt: Date.now() });
     const paid = await payCheckout(env, ref);
     expect(paid).toMatchObject({ kind: 'result', result: { outcome: 'paid' } });

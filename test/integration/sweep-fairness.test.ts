@@ -32,7 +32,7 @@ test('sweeps take every overdue subscription once before they take one again', a
   expect(await sorted()).toEqual([0, 1, 2]);
   expect(await sorted()).toEqual([3, 4, 5]);
   expect(await take()).toContain(6);
-  // A subscription that becomes overdue comes before those that stay overdue.
+  // A subscription that becomes overdue comes before subscriptions that stay overdue.
   const fresh = await env.createRowOnly({ createdAt: Date.now() });
   const at = minutesAgo(2);
   await change(env, [fresh], { wakeAt: at, updatedAt: at, workflowStartedAt: at });

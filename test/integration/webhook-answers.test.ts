@@ -32,7 +32,9 @@ describe('a webhook delivery', () => {
     },
   );
 
-  it('fails when the endpoint redirects, and does not follow [D-54]', async ({ env }) => {
+  it('fails when the endpoint redirects, and does not follow the redirect [D-54]', async ({
+    env,
+  }) => {
     const [receiver, target] = [await env.startReceiver(), await env.startReceiver()];
     const configId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000);

@@ -115,7 +115,7 @@ describe('record', () => {
     await fault(env, 'charge');
     await fault(env, 'lookup');
     await send(env, ref, { kind: 'manualRetry' });
-    // The gateway is still away, so the schedule of the look-ups stays.
+    // The gateway is still away, so the schedule of the look-ups does not change.
     await workflowOf(env, ref).signal(poke);
     await vi.waitFor(async () => {
       const { historyLength } = await workflowOf(env, ref).describe();

@@ -234,7 +234,7 @@ describe('a new card, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
   });
 
-  test('pays the owed cycle while UNPAID, and is kept when its charge is declined [D-30, D-33]', async ({
+  test('pays the owed cycle in UNPAID, and is kept when this charge is declined [D-30, D-33]', async ({
     env,
     subscribed,
   }) => {

@@ -65,7 +65,7 @@ describe('a subscription in a leap year', () => {
     env,
     shop,
   }) => {
-    // Given a trial that ends on the 31st, with a card from the hosted page
+    // Given a trial that ends on the 31st, and a card that was saved on the hosted page
     const subscription = await subscribe(env, shop, '2028-01-24T09:30:00Z', {
       cycleCount: 12,
       trialPeriodCount: 7,

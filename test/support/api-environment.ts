@@ -41,7 +41,7 @@ export interface CallOptions {
   /** The raw request body. It replaces `body`. */
   raw?: string | Buffer;
   headers?: Record<string, string>;
-  /** Idempotency-Key. */
+  /** The value of the header Idempotency-Key. */
   key?: string;
   /** The caller's credentials. Null sends none. Default: the first merchant. */
   as?: { keyId: string; secret: string } | null;

@@ -53,7 +53,7 @@ export function openConnection(url: string) {
   };
 }
 
-/** Returns the first answer of the text and its length; null until it has arrived completely. */
+/** Returns the first answer of the text and its length; null until the answer has arrived completely. */
 function readAnswer(text: string): [RawAnswer | null, number] {
   const headLength = text.indexOf('\r\n\r\n');
   if (headLength < 0) return [null, 0];

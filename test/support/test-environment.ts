@@ -67,7 +67,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     wrap?: (activities: Activities) => Activities;
     /** False: this process runs no activities; other processes with `variables` run them. */
     runsActivities?: boolean;
-    /** The administrative database of another Postgres server than the test run's. */
+    /** The URL of the administrative database of another Postgres server. Default: the test run's server. */
     postgresUrl?: string;
     /** The gateway client's timeout for activities in this process, in ms. */
     gatewayTimeoutMs?: number;

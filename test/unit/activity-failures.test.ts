@@ -23,7 +23,7 @@ test('an activity’s failure after a database error contains no query and no pa
   expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toMatch(/ada/i);
 });
 
-test('the result of an activity and its own failure are passed on unchanged', async () => {
+test('the result of an activity and a failure that it throws itself are passed on unchanged', async () => {
   expect(await activities.works({ n: 1 })).toBe(2);
   await expect(activities.isRefused()).rejects.toThrow(invalidInput('no'));
 });

@@ -83,7 +83,7 @@ describe('delivery schedule', () => {
     expect(isDue({ attempts: 1, nextAttemptAt: later }, later)).toBe(true);
   });
 
-  it('deactivates a configuration on the first 410, or after five days without a success [D-54]', () => {
+  it('deactivates a configuration on the first answer 410, or after five days without a success [D-54]', () => {
     const after = (failingForMs: number | null, httpStatus: number | null) =>
       deactivationAfterFailure({
         httpStatus,

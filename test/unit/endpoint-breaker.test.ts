@@ -33,7 +33,7 @@ describe('a circuit breaker', () => {
     expect(isPaused(five, AT + 5_004)).toBe(false);
   });
 
-  it('waits 5, 10, 20 and 40 s before the first probes and 60 s before every later one [D-54]', () => {
+  it('waits 5, 10, 20 and 40 s before the first four probes and 60 s before every later probe [D-54]', () => {
     let at = AT;
     let breaker = after(...Array.from({ length: 4 }, () => failure(AT)));
     const waits = Array.from({ length: 7 }, () => {
@@ -93,7 +93,7 @@ describe('a circuit breaker', () => {
 });
 
 describe('the delivery window of a drain', () => {
-  it('starts at one while the breaker is open and doubles up to eight [D-54]', () => {
+  it('starts at one request while the breaker is open, and doubles up to eight [D-54]', () => {
     expect(firstWindow(CLOSED_BREAKER)).toBe(8);
     expect(firstWindow(after(...Array.from({ length: 5 }, () => failure(AT))))).toBe(1);
     expect([1, 2, 4, 8].map(widerWindow)).toEqual([2, 4, 8, 8]);

@@ -89,7 +89,7 @@ describe('DomainError', () => {
   });
 });
 
-describe('the errors of a bug', () => {
+describe('the errors that a bug causes', () => {
   it('are plain errors, never a DomainError, whose text the API would send to the caller [D-§8]', () => {
     const bugs = [() => assertNever('PAUSED' as never), () => invariant(false, 'cycle is owed')];
     const thrown = bugs.map((bug) => {

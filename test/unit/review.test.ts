@@ -86,7 +86,7 @@ describe('a payment in review', () => {
     expect(simulation.sends).toHaveLength(3);
   });
 
-  test('continues its dunning when a person settles it as not charged, and the log names the person [D-30]', () => {
+  test('continues its dunning when a person settles it as not charged, and the log shows the actor operator [D-30]', () => {
     const simulation = inReview();
     simulation.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
     simulation.runTo('2027-02-10T05:00:00Z');

@@ -159,7 +159,7 @@ describe('while the outcome of a payment is unknown', () => {
     return simulation;
   };
 
-  test('an edited date becomes the date of the next cycle, not of the one after it [D-15]', () => {
+  test('an edited date becomes the date of the next cycle, not of the cycle after the next [D-15]', () => {
     const simulation = withUnknownCharge();
     simulation.command('edit', { newNextPaymentAt: Date.parse('2026-03-05T00:00:00Z') });
     simulation.runTo('2026-02-11T00:00:00Z');

@@ -171,7 +171,9 @@ describe('an activity failure', () => {
     expect(await env.book(ref)).toHaveLength(2);
   });
 
-  test('after the commit of a pause does not refuse a later unpause [D-17]', async ({ env }) => {
+  test('after the commit of a pause does not lead to the refusal of a later unpause [D-17]', async ({
+    env,
+  }) => {
     const ref = await active(env);
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };

@@ -133,7 +133,7 @@ describe('a payment with failing activities', () => {
     expect(waits.map((ms, n) => ms >= (limits[n] ?? 0) / 2 && ms <= (limits[n] ?? 0))).toEqual(
       limits.map(() => true),
     );
-    // The last waits differ, because each has its own jitter.
+    // The third to fifth waits differ, because each has its own jitter.
     expect(new Set(waits.slice(2, 5)).size).toBe(3);
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
