@@ -7,6 +7,7 @@ import { authenticate } from './middleware/authenticate.ts';
 import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
 import { hostHeader } from './middleware/host-header.ts';
+import { intentAddress } from './middleware/intent-address.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import { knownRoute } from './middleware/known-route.ts';
 import { rateLimit, readLimit } from './middleware/rate-limit.ts';
@@ -48,6 +49,7 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws
     .use(hostHeader()) // inside errorBoundary, because it throws bad_request
     .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
+    .use(intentAddress()) // before knownRoute: only with its parameter `/` is a known path
     .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
   for (const router of routers) app.use(router.routes());
   return app;

@@ -74,6 +74,7 @@ export const checkoutSessions = pgTable(
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
     // For the retention sweep.
     index('checkout_session__inserted__idx').on(table.insertedAt),
-    index('checkout_session__intent__idx').on(table.merchantId, table.intentId),
+    // By the intent first, because a payer who comes with the intent's id names no merchant.
+    index('checkout_session__intent__idx').on(table.intentId, table.merchantId),
   ],
 );

@@ -1,7 +1,7 @@
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { intentStatusAt } from '../../../domain/payment-intent.ts';
-import { paymentPath } from '../../page-links.ts';
+import { INTENT_PARAMETER, paymentPath } from '../../page-links.ts';
 import { callbackUrl } from '../shared/callback-url.ts';
 import {
   askCard,
@@ -103,7 +103,7 @@ function saleOf({ testCards }: PageDeps, payment: HostedPayment, nowAt: number):
 function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {
   if (url === null) return null;
   return callbackUrl(url, {
-    xpay_intent_id: payment.intentId,
+    [INTENT_PARAMETER]: payment.intentId,
     status: intentStatusAt(payment, nowAt),
     receipt_id: payment.receiptId,
   });

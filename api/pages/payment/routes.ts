@@ -7,26 +7,35 @@ import {
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
 import type { RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { paymentPath } from '../../page-links.ts';
+import { INTENT_PARAMETER, INTENT_PATH, paymentPath } from '../../page-links.ts';
 import { processingPage, unknownPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import type { CardOutcome } from '../shared/card-pages.ts';
 import { missingDetails } from '../shared/details-form.ts';
 import type { PageLimits } from '../shared/limits.ts';
+import { seeOther, sendPage } from '../shared/page.tsx';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The hosted page of a one-time payment, at `fwdUrl` of its intent. Rules: D-40, D-§7. */
+/** The hosted page of a one-time payment, at `fwdUrl` and by the id of its intent. Rules: D-40, D-§7. */
 export function paymentPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
   limits: PageLimits,
 ): void {
   const { db, now, webhooks } = deps;
+  const unknown = unknownPage('payment');
+
+  router.get(INTENT_PATH, async (ctx) => {
+    const intentId = String(ctx.query[INTENT_PARAMETER]);
+    const payment = await limits.lookUp(ctx, () => findHostedPayment(db, intentId));
+    if (payment === null) sendPage(deps, ctx, unknown);
+    else seeOther(ctx, paymentPath(payment.intentId));
+  });
 
   cardPageRoutes<HostedPayment>(router, deps, limits, {
     pathOf: paymentPath,
-    unknown: unknownPage('payment'),
+    unknown,
     find: (token) => findHostedPayment(db, token),
     show: (token, payment, browser) => paymentPage(deps, token, payment, now(), browser),
     asks: (payment) => paymentStageOf(payment, now()) === 'open',

@@ -1,4 +1,5 @@
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
+import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions } from '../../schema/checkout-sessions.ts';
@@ -13,8 +14,8 @@ import { isRecord } from '../is-record.ts';
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
-/** The payment that a token opens, or null. */
-export async function findHostedPayment(db: Db, token: string) {
+/** The payment of a page; null if there is none. `key`: the page's token, or the id of the intent. */
+export async function findHostedPayment(db: Db, key: string) {
   const [row] = await db
     .select({
       merchantId: checkoutSessions.merchantId,
@@ -46,7 +47,11 @@ export async function findHostedPayment(db: Db, token: string) {
     )
     .innerJoin(customers, isRecord(customers, paymentIntents.merchantId, paymentIntents.customerId))
     .innerJoin(merchants, eq(merchants.id, checkoutSessions.merchantId))
-    .where(opensWith(token, 'payment'));
+    .where(
+      isId('in', key)
+        ? and(eq(checkoutSessions.intentId, key), eq(checkoutSessions.purpose, 'payment'))
+        : opensWith(key, 'payment'),
+    );
   return row ?? null;
 }
 

@@ -1,0 +1,84 @@
+import { expect } from 'vitest';
+import { PUBLIC_URL, test as apiTest } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
+import {
+  browse,
+  expectSeeOther,
+  hasCardForm,
+  headingOf,
+  visit,
+} from '../../support/hosted-pages/visits.ts';
+import { eventTypes } from '../../support/fixtures/events.ts';
+import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
+
+/** `/?xpay_intent_id=…`, the address of a hosted payment by the id of its intent. */
+
+const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
+
+const byId = (api: ApiEnvironment, id: string) => browse(api, `/?xpay_intent_id=${id}`);
+
+test('the address with the id of a hosted payment redirects to its page, where it can be paid [D-§7]', async ({
+  api,
+}) => {
+  const { xIntentId, fwdUrl } = await makeHosted(api);
+  const rows = await api.countRows();
+  const path = `/payment/${xIntentId}`;
+  expectSeeOther(await byId(api, xIntentId), path);
+  expect(await api.countRows()).toEqual(rows);
+
+  const { look, give } = visit(api, `${PUBLIC_URL}${path}`);
+  expect(hasCardForm(await look())).toBe(true);
+  expect(headingOf(await give('payment_token=tok_by_id'))).toBe(
+    'Thank you: your payment was received',
+  );
+  expect(headingOf(await browse(api, new URL(fwdUrl).pathname))).toBe(
+    'Thank you: your payment was received',
+  );
+  expect(await readIntent(api, xIntentId)).toMatchObject({
+    status: 'SUCCESS',
+    chargeAttempts: [{ attempt: 1, status: 'SUCCESS' }],
+  });
+  expectSeeOther(await byId(api, xIntentId), path);
+  expect(await eventTypes(api, xIntentId)).toEqual([
+    'intent.created',
+    'intent.checkout_opened',
+    'intent.success',
+  ]);
+});
+
+test('the address with a missing, unknown or unhosted id shows the page of an unknown payment [D-§7]', async ({
+  api,
+}) => {
+  const unknown = await browse(api, '/payment/0000000000000000000000');
+  expect([unknown.status, headingOf(unknown)]).toEqual([404, 'There is no such payment']);
+  const withoutNonce = (text: string) => text.replaceAll(/nonce="[^"]+"/g, '');
+  for (const id of ['', 'x', '%2F%2Fevil.example', UNKNOWN_IDS.intent, await makePaid(api)]) {
+    const answer = await byId(api, id);
+    expect([id, answer.status]).toEqual([id, 404]);
+    expect(withoutNonce(answer.text)).toBe(withoutNonce(unknown.text));
+  }
+});
+
+test('the address without an id is an unknown path, also for other methods [D-§7, D-21]', async ({
+  api,
+}) => {
+  for (const [method, path] of [
+    ['GET', '/'],
+    ['GET', '/?status=SUCCESS'],
+    ['POST', '/?xpay_intent_id=x'],
+  ] as const) {
+    const answer = await api.call(method, path, { as: null });
+    expect([answer.status, answer.json]).toEqual([
+      404,
+      { errorCode: 'route_not_found', errorDescription: `There is no ${method} /.` },
+    ]);
+  }
+});
+
+test('an address of a client is refused with 429 after twenty unknown intent ids in a minute [D-§7]', async ({
+  createApi,
+}) => {
+  const fresh = await createApi();
+  for (let at = 0; at < 20; at += 1) expect((await byId(fresh, String(at))).status).toBe(404);
+  expect((await byId(fresh, 'x')).status).toBe(429);
+});
