@@ -6,7 +6,7 @@ import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** Malformed requests, each with its exact answer. No table gets a row from one. */
+/** Malformed requests, each with its exact answer. A malformed request adds no row to any table. */
 
 const CASES = [
   ...BODIES,
@@ -19,7 +19,7 @@ const CASES = [
   ...OTHERS,
 ];
 
-test('the table lists at least 60 malformed requests', () => {
+test('at least 60 malformed requests are tested', () => {
   expect(CASES.length).toBeGreaterThanOrEqual(60);
 });
 
@@ -39,7 +39,7 @@ test.for(CASES)(
   },
 );
 
-test('a subscription is refused when its test clock leads past 2200 [D-06, D-60]', async ({
+test('a subscription is refused when its last billing date on a test clock is after 2199 [D-06, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, Date.UTC(2199, 10, 30));

@@ -13,7 +13,7 @@ const UNSTORABLE = [
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The path of every text in a body. */
+/** The names that lead to each text in a body. */
 function textPaths(body: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (typeof body === 'string') return [path];
   if (!isObject(body)) return [];
@@ -42,7 +42,7 @@ const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
   });
 });
 
-describe('text that cannot be stored', () => {
+describe('text that Postgres cannot store', () => {
   test('is tried in at least 60 fields', () => {
     expect(FIELDS.length).toBeGreaterThanOrEqual(60);
   });
@@ -52,7 +52,7 @@ describe('text that cannot be stored', () => {
     async ([method, , name, { url, whole, field }], { api }) => {
       const before = await api.countRows();
       for (const [what, added] of UNSTORABLE) {
-        // Not `body`: the check against the OpenAPI document knows no rule about such text.
+        // Sent as `raw`, because `body` is checked against the OpenAPI document, which allows such text.
         const raw = JSON.stringify(changed(whole, field, added));
         const answer = await api.call(method, url, { raw, key: `unstorable-${name}` });
         expect(answer.status, what).toBe(400);
@@ -66,7 +66,7 @@ describe('text that cannot be stored', () => {
   );
 
   test.for(ROUTES.filter(({ path }) => path.includes(':')))(
-    'is an unknown id in the path of $method $path [D-21]',
+    'is refused as an unknown id in the path of $method $path [D-21]',
     async ({ method, path, body }, { api }) => {
       const url = path.replaceAll(/:(\w+)/g, 'x%00');
       const answer = await api.call(method.toUpperCase(), url, { body: body?.examples[0]?.value });
@@ -75,7 +75,7 @@ describe('text that cannot be stored', () => {
   );
 
   test.for(['/l', '/checkout', '/payment', '/setup', '/update-method'])(
-    'is an unknown page in the address %s/… [D-21]',
+    'causes no server error in the address %s/… [D-21]',
     async (path, { api }) => {
       expect((await api.call('GET', `${path}/x%00`, { as: null })).status).toBeLessThan(500);
     },

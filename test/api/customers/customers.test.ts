@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
-/** The customer details that a read returns, as JSON text, after a create with these. */
+/** Creates a customer with `customerDetails`. Returns the details that a read shows, as JSON text. */
 async function createAndRead(api: ApiEnvironment, customerDetails: unknown): Promise<string> {
   const made = await api.call('POST', '/customer/create', { body: { customerDetails } });
   expect(made.status).toBe(200);
@@ -15,7 +15,7 @@ async function createAndRead(api: ApiEnvironment, customerDetails: unknown): Pro
   return JSON.stringify((read.json as { customerDetails: unknown }).customerDetails);
 }
 
-test('a customer with every field reads exactly as given [IF-4.1, IF-4.2, D-10a]', async ({
+test('a read returns a customer with every field exactly as given [IF-4.1, IF-4.2, D-10a]', async ({
   api,
 }) => {
   const details = {
@@ -41,7 +41,7 @@ test('a customer is accepted with an address of only country and postal code [IF
   expect(await createAndRead(api, details)).toBe(JSON.stringify(details));
 });
 
-test('a customer reads with its fields in the given order [D-10a]', async ({ api }) => {
+test('a read returns the fields of a customer in the given order [D-10a]', async ({ api }) => {
   const details = {
     email: 'ada@example.com',
     customerAddress: { postalCode: 'N1', country: 'GB', city: 'London' },
@@ -54,12 +54,12 @@ test('a customer is accepted without any detail [D-11]', async ({ api }) => {
   expect(await createAndRead(api, {})).toBe('{}');
 });
 
-test('a customer reads with nulls and empty texts as given [D-10a]', async ({ api }) => {
+test('a read returns the nulls and empty texts of a customer as given [D-10a]', async ({ api }) => {
   const details = { name: '', email: null, customerAddress: null };
   expect(await createAndRead(api, details)).toBe(JSON.stringify(details));
 });
 
-test('a customer is stored without its unknown fields [D-10]', async ({ api }) => {
+test('unknown fields of a customer are not stored [D-10]', async ({ api }) => {
   expect(await createAndRead(api, { name: 'Ada', cardNumber: '4242424242424242' })).toBe(
     '{"name":"Ada"}',
   );

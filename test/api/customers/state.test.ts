@@ -31,7 +31,9 @@ test('the state of a customer has its subscriptions, newest first, and its LIVE 
   });
 });
 
-test('the state of an unknown customer is refused like a foreign one [D-21]', async ({ api }) => {
+test('the state of a foreign customer is refused exactly as that of an unknown customer [D-21]', async ({
+  api,
+}) => {
   const answer = await api.call('GET', `/customer/${UNKNOWN_IDS.customer}/state`);
   expect(outcome(answer)).toEqual(notFoundAnswer('customer'));
   const customerId = await makeCustomer(api);

@@ -123,7 +123,7 @@ test.for<[string, PaymentMethodKind[] | null, string, string]>([
   ],
   ['cards only', ['CARD'], 'EUR', ''],
 ])(
-  'the disclaimer for a merchant with %s names each unavailable pair [IF-2.7, D-37, D-43]',
+  'the disclaimer for a merchant with %s names each unavailable payment method and currency [IF-2.7, D-37, D-43]',
   async ([, paymentMethods, currency, disclaimer], { api }) => {
     const { merchantId } = api.other;
     if (paymentMethods) await changeSettings(api.db, merchantId, { paymentMethods });
@@ -143,7 +143,7 @@ test('a repeated key returns the same link and is refused with another body [IF-
   const another = await generate(api, { multiUseLimit: 2 }, { key: 'link-1' });
   expect(another.status).toBe(422);
   expect(another.json).toMatchObject({ errorCode: 'idempotency_key_reused' });
-  // Another merchant's equal key is another key.
+  // The same key of another merchant belongs to another request.
   const foreign = await generate(api, {}, { key: 'link-1', as: api.other });
   expect(foreign.text).not.toBe(first.text);
   const after = await api.countRows();
@@ -169,7 +169,7 @@ test('a repeated key returns the same link also after the link’s expiry date [
   expect(corrected.status).toBe(200);
 });
 
-test('100 parallel calls with one key make one link [D-17]', async ({ api }) => {
+test('100 parallel calls with one key create one link [D-17]', async ({ api }) => {
   const before = await api.countRows();
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => generate(api, {}, { key: 'link-100' })),

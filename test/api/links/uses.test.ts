@@ -48,7 +48,7 @@ describe('a browser that used a link', () => {
   });
 
   test.for([1, 10])(
-    'takes one of %i uses by five parallel submits, with and without cookies [D-37]',
+    'takes only one of %i uses by five parallel submits, with and without cookies [D-37]',
     async (multiUseLimit, { api }) => {
       for (const keepsCookies of [true, false]) {
         const path = await makeLink(api, { multiUseLimit });
@@ -62,7 +62,7 @@ describe('a browser that used a link', () => {
     },
   );
 
-  test('takes one use by submits from two tabs that it opened without a cookie [D-37]', async ({
+  test('takes only one use by submits from two tabs that it opened without a cookie [D-37]', async ({
     api,
   }) => {
     const path = await makeLink(api, { multiUseLimit: 10 });
@@ -115,7 +115,7 @@ describe('a link with limited uses', () => {
   });
 });
 
-describe('an address', () => {
+describe('an IP address', () => {
   const address = '203.0.113.20';
   const heading = '<h1>This link was begun too often from your network</h1>';
 
@@ -165,7 +165,9 @@ describe('an address', () => {
     expect((await rowOf(api, path)).uses).toBe(1);
   });
 
-  test('is an IPv6 /64 network, and is stored only as a hash [D-37]', async ({ api }) => {
+  test('is counted by its /64 network if it is IPv6, and is stored only as a hash [D-37]', async ({
+    api,
+  }) => {
     const path = await makeLink(api, { multiUseLimit: 30 });
     const begin = async (from: string) =>
       (await (await openLink(api, path, { address: from })).submit()).status;
@@ -184,7 +186,7 @@ describe('an address', () => {
 });
 
 describe('a use of a link', () => {
-  test('is held for an hour: then its checkout expires [D-37]', async ({ api }) => {
+  test('ends with its checkout an hour later when nothing is paid [D-37]', async ({ api }) => {
     const path = await makeLink(api, { multiUseLimit: 30 });
     const { ref, checkout } = await sell(api, path);
     const { state } = (await loadSnapshot(api.db, ref))!;
@@ -251,7 +253,7 @@ describe('a use of a link', () => {
 });
 
 describe('a checkout of a link', () => {
-  test('has no link and no redirect to a merchant when it has no callbackUrl [IF-4.4, D-44]', async ({
+  test('shows no link and does not redirect when the link has no callbackUrl [IF-4.4, D-44]', async ({
     api,
   }) => {
     const path = await makeLink(api, { customerDetails: {} });
@@ -295,7 +297,7 @@ describe('a checkout of a link', () => {
   });
 });
 
-test('an address is refused with 429 after twenty unknown links in a minute [D-37]', async ({
+test('an IP address is refused with 429 after twenty unknown links in a minute [D-37]', async ({
   createApi,
 }) => {
   const fresh = await createApi();

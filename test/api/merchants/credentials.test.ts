@@ -12,7 +12,7 @@ import { credentials } from '../../../db/schema/credentials.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
-/** One millisecond more than the API caches a credential. */
+/** Time in ms: one more than the API caches a credential. */
 const CACHE_MS = 5_001;
 
 async function newCredential(api: ApiEnvironment) {
@@ -64,7 +64,7 @@ test.for<[string, (api: ApiEnvironment) => string]>([
   ['bytes that are no text', () => `Basic ${base64(randomBytes(40))}`],
   ['a header of 1,000 characters', () => `Basic ${base64('x'.repeat(750))}`],
 ])(
-  'a request with %s gets the same 401 as any other bad credential [D-20]',
+  'a request whose credentials have %s gets the 401 of all wrong credentials [D-20]',
   async ([, header], { api }) => {
     const answer = await withHeader(api, header(api));
     expect(answer.status).toBe(401);

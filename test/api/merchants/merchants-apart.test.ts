@@ -15,8 +15,8 @@ import { comparable } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
 /**
- * Every place of the API that takes an id. Another merchant's id must get the same bytes as an unknown
- * id, and must change nothing. Rule: D-21.
+ * Every request field and path that takes an id. The id of another merchant's record gets the same bytes as
+ * an unknown id, and changes nothing. Rule: D-21.
  */
 
 const WEBHOOK = {

@@ -8,7 +8,7 @@ import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts
 import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
 
-test('a paid checkout shows the result and redirects to callbackUrl, query kept [D-44]', async ({
+test('a paid checkout shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, {
@@ -80,7 +80,7 @@ test('a declined checkout shows one neutral text, and the payer can try another 
   expect((await sessionOf(api, subscriptionId)).tries).toBe(2);
 });
 
-test('a card refused by the tokeniser counts as a try and shows the same text [D-§4]', async ({
+test('a card that the tokeniser refuses counts as a try and shows the text of a decline [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

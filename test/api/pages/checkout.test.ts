@@ -37,7 +37,7 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   expect(page.text).toContain('A box every month');
 });
 
-test('the checkout page of a trial shows no charge today and the later ones [IF-2.3]', async ({
+test('the checkout page of a trial shows that nothing is charged today, and the later charges [IF-2.3]', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, {
@@ -81,7 +81,7 @@ test('the checkout page lists the test cards in test mode [D-61]', async ({ api 
   expect(page.text).toContain('<td>4242 4242 4242 4242</td><td>pays</td>');
 });
 
-test('the page policy allows one style, and forms to this server and the tokeniser', async ({
+test('the content security policy of a page allows one style, and forms to this server and the tokeniser', async ({
   api,
 }) => {
   const { path } = await openCheckout(api);
@@ -280,7 +280,9 @@ test.for<[string, Record<string, string> | null, Record<string, string>]>([
   expect(intent!.details).toEqual({});
 });
 
-test('a details form is accepted with the Origin null that no-referrer causes', async ({ api }) => {
+test('a details form is accepted with Origin: null, which a browser sends under no-referrer', async ({
+  api,
+}) => {
   const { path } = await openCheckout(api, { customerDetails: {} });
   const form_token = fieldsOf((await browse(api, path)).text)[0]!.value!;
   const answer = await postForm(

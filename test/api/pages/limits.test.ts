@@ -20,7 +20,7 @@ import { createSubscription, readSubscription } from '../../support/fixtures/sub
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 let refusals = 0;
-/** The return query of a card that the tokeniser refused. */
+/** The query of the return URL for a card that the tokeniser refused, with a new id. */
 function refusal(): string {
   refusals += 1;
   return `payment_error=invalid_cvc&payment_error_id=${refusals}`;
@@ -79,7 +79,7 @@ describe('the limit of five cards a session', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'FAILED' });
   });
 
-  test('lets five of ten parallel cards be tried', async ({ api }) => {
+  test('lets only five of ten parallel cards be tried', async ({ api }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const { look, comeBack } = visit(api, fwdUrl);
     const session = sessionIn(await look());
@@ -95,7 +95,9 @@ describe('the limit of five cards a session', () => {
     expect(orders).toHaveLength(5);
   });
 
-  test('counts a refusal once over reloads, and a new refusal as another card', async ({ api }) => {
+  test('counts a refused card once over reloads, and a new refusal as another card', async ({
+    api,
+  }) => {
     const { fwdUrl } = await makeHosted(api);
     const { look, give } = visit(api, fwdUrl);
     const session = sessionIn(await look());
@@ -104,7 +106,7 @@ describe('the limit of five cards a session', () => {
     expect(await triesOf(api, session)).toBe(1);
     await give(refusal());
     expect(await triesOf(api, session)).toBe(2);
-    // Refusals without an id count as one.
+    // Refusals without an id count as one card.
     for (let load = 0; load < 6; load += 1) await give('payment_error=invalid_cvc');
     expect(await triesOf(api, session)).toBe(3);
     expect(hasCardForm(await look())).toBe(true);
@@ -150,9 +152,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
   });
 
-  test('lets a card still pay that was handed over before the limit was reached', async ({
-    api,
-  }) => {
+  test('lets a card pay that was handed over before the limit was reached', async ({ api }) => {
     const address = '203.0.113.3';
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const { comeBack, path } = visit(api, fwdUrl, address);
@@ -223,7 +223,7 @@ describe('a return from the tokeniser', () => {
     expect(headingOf(await payer.look())).toBe('Thank you: your payment was received');
   });
 
-  test('of the form that this browser was shown pays, with the form’s state and the cookie [D-§4]', async ({
+  test('pays when the state of the form and the cookie show that this browser got the form [D-§4]', async ({
     api,
   }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
@@ -239,7 +239,7 @@ describe('a return from the tokeniser', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('of a browser without cookies pays when the payer confirms it, and only from our page [D-§4]', async ({
+  test('pays without a cookie only when the payer confirms it on our page [D-§4]', async ({
     api,
   }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
@@ -300,7 +300,7 @@ describe('the limit of twenty unknown pages a minute from one address', () => {
     expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
   });
 
-  test('does not count requests that a foreign page embeds; they get no page [D-§4]', async ({
+  test('does not count requests that a foreign page embeds, which get no page [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.11';

@@ -17,7 +17,7 @@ import { eventTypes } from '../../support/fixtures/events.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** An answer without the parts that differ between any two answers. */
+/** An answer without the parts that every answer has anew. */
 function comparable({ status, text, headers }: Answer) {
   const { 'request-id': _id, date: _date, 'content-security-policy': policy, ...rest } = headers;
   const nonce = /'nonce-([^']+)'/.exec(String(policy))?.[1] ?? '';
@@ -79,9 +79,7 @@ describe('the page of a link', () => {
     expect(await rowOf(api, path)).toEqual(link);
   });
 
-  test('sets a cookie for its own path that outlives the link by one checkout [D-37]', async ({
-    api,
-  }) => {
+  test('sets a cookie for its own path that outlives the link by a day [D-37]', async ({ api }) => {
     const expiryDate = Date.now() + DAY;
     const path = await makeLink(api, { expiryDate });
     const before = Date.now();

@@ -56,7 +56,7 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   );
 });
 
-test('a paid page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
+test('a paid payment page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
   api,
 }) => {
   const { intentId, give } = await open(api, { receiptId: 'r 1' });

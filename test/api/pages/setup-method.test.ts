@@ -100,7 +100,7 @@ test('a reload of the return URL is no second try for a declined, refused or sav
   expect(await triesOf(api, session)).toBe(3);
 });
 
-test('a setup session is FAILED after five declined cards, and its page takes no more', async ({
+test('a setup session is FAILED after five declined cards, and its page takes no more cards', async ({
   api,
 }) => {
   const { setupMethodId, give, comeBack, look, path } = await open(api);
@@ -125,7 +125,7 @@ test('the fifth card of a setup session can still be saved', async ({ api }) => 
   expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('a fifth card is no decline when its hand-over fails, and its return URL saves it later', async ({
+test('a fifth card whose hand-over fails does not count as declined, and its return URL saves it later', async ({
   api,
 }) => {
   const { setupMethodId, give, comeBack, look, path } = await open(api);

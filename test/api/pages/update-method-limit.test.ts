@@ -9,7 +9,7 @@ import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
 import { headingOf, visit } from '../../support/hosted-pages/visits.ts';
 
-test('a new card is kept and charged later after 15 automatic attempts in 30 days [D-30, D-33]', async ({
+test('after 15 automatic attempts in 30 days a new card is saved at once and charged later [D-30, D-33]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, Date.UTC(2027, 0, 31, 12));

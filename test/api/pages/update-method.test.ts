@@ -61,7 +61,7 @@ async function obey(
 }
 
 test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
-  'a subscription that is %s reads with an update link, the same one all day [IF-2.3, D-33]',
+  'a read of a subscription that is %s has an update link, which stays the same all day [IF-2.3, D-33]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const first = await linkOf(api, subscription);
@@ -81,7 +81,7 @@ test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
 );
 
 test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
-  'a subscription that is %s reads without an update link [IF-2.3, D-33]',
+  'a read of a subscription that is %s has no update link [IF-2.3, D-33]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     expect(await readSubscription(api, subscription)).not.toHaveProperty('updatePaymentMethodLink');
@@ -132,7 +132,7 @@ test('a GET, HEAD or prefetch of the page and a HEAD of its return URL change no
 });
 
 test.for(['TRIALING', 'ACTIVE'] as const)(
-  'a new card replaces the payment method without a charge while %s [D-33]',
+  'a new card replaces the payment method without a charge while the subscription is %s [D-33]',
   async (status, { api }) => {
     const { subscription, give, look, comeBack, path } = await open(api, status);
     const page = await give(`payment_token=tok_replaces_${status}_1111`);
@@ -177,7 +177,9 @@ test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async ({ api })
   });
 });
 
-test('the page shows the payment when a new card pays the last cycle [D-33]', async ({ api }) => {
+test('the update page shows the payment when a new card pays the last cycle [D-33]', async ({
+  api,
+}) => {
   const { subscription, give } = await open(api, 'UNPAID', { cycleCount: 2 });
   const page = await give('payment_token=tok_last_cycle');
   expect(await readSubscription(api, subscription)).toMatchObject({
@@ -206,7 +208,7 @@ test('a new card stays saved when its payment is declined [D-30, D-33]', async (
   expect(await triesOf(api, session)).toBe(2);
 });
 
-test('the page shows the payment when a saved card pays at a later retry [D-30, D-33]', async ({
+test('the update page shows the payment when a saved card pays at a later retry [D-30, D-33]', async ({
   api,
 }) => {
   const { subscription, give, look } = await open(api, 'UNPAID');
@@ -220,7 +222,7 @@ test('the page shows the payment when a saved card pays at a later retry [D-30, 
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('a declined card is not saved, and the page says so [D-33]', async ({ api }) => {
+test('a declined card is not saved, and the update page says so [D-33]', async ({ api }) => {
   const { subscription, give } = await open(api, 'ACTIVE');
   const notSaved =
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
@@ -254,7 +256,7 @@ test('a reload of the return URL is no second try for a saved, refused or paid c
   expect(replaced).toHaveLength(1);
 });
 
-test('the page reloads while the outcome is unknown, and then shows the outcome [D-33]', async ({
+test('the update page reloads while the outcome is unknown, and then shows the outcome [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, look, path } = await open(api, 'UNPAID');
@@ -291,9 +293,9 @@ test.for([
   ['PAUSED', 409, 'is paused'],
   ['ENDED', 409, 'has ended'],
 ] as const)(
-  'a link opened while %s answers 409 with the reason and takes no card [D-33]',
+  'the update link of a subscription that is %s answers 409 with the reason and takes no card [D-33]',
   async ([status, code, why], { api }) => {
-    // A CREATED subscription has no update link to read, so the test makes one.
+    // A read of a CREATED subscription has no update link, so the test makes one.
     const subscription = await subscriptionIn(api, status === 'CREATED' ? 'CREATED' : 'ACTIVE');
     const url =
       status === 'CREATED'
@@ -313,13 +315,13 @@ test.for([
   },
 );
 
-test('a link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async ({
+test('an update link is valid for 30 days of real time, then answers 410 and takes no card [D-33]', async ({
   api,
 }) => {
   const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
   api.clock.aheadMs += 30 * DAY_MS - 60_000;
   expect((await look()).status).toBe(200);
-  // The rest of the day, plus the part of an hour that makes links different.
+  // The link expires at the end of a day, plus up to an hour that differs between links.
   api.clock.aheadMs += DAY_MS + 3_600_000 + 60_000;
   const page = await look();
   expect([page.status, headingOf(page)]).toEqual([410, 'This link has expired']);
@@ -329,7 +331,7 @@ test('a link is valid for 30 days of real time, then answers 410 and takes no ca
   expect(await lastFourOf(api, subscription)).toBe('4242');
 });
 
-test('a forged link answers with a 404 page [D-33]', async ({ api }) => {
+test('a forged update link answers with a 404 page [D-33]', async ({ api }) => {
   const { token, look } = await open(api, 'ACTIVE');
   const other = await open(api, 'ACTIVE');
   expect((await look()).status).toBe(200);
@@ -366,7 +368,7 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
   }
 });
 
-test('the page is locked after five cards, and a link of the next day opens it again', async ({
+test('the update page is locked after five cards, and the link of the next day opens it again', async ({
   api,
 }) => {
   const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');

@@ -100,7 +100,7 @@ const NOT_OPEN = 'The checkout of this payment intent is not open.';
 const NO_PAGE = 'Only a payment whose page is open can be cancelled.';
 
 test.for(['ACTIVE', 'UNPAID', 'PAUSED', 'ENDED'] as const)(
-  'the first payment of a subscription that is %s is not cancelled [D-41]',
+  'a cancellation is refused for the first payment of a subscription that is %s [D-41]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const first = (await intentsOf(api, subscription)).at(-1)!;
@@ -129,7 +129,9 @@ test('a cancellation of a first payment is refused when its checkout has expired
   expect(outcome(await cancel(api, intentId!))).toEqual(refusal(NOT_OPEN));
 });
 
-test('a cancellation is refused for a paid, declined or unknown charge [D-41]', async ({ api }) => {
+test('a cancellation is refused for a charge that is paid, declined or of unknown outcome [D-41]', async ({
+  api,
+}) => {
   const charge = async (card: string) => {
     api.payments.faults.card = card;
     const body = tokenisedBody(await saveCard(api));

@@ -154,7 +154,7 @@ test.for(['PENDING', 'DELETED'] as const)(
   },
 );
 
-test('a charge without an idempotency key is withdrawn while Temporal is unavailable [D-17]', async ({
+test('a charge without an idempotency key is voided while Temporal is unavailable [D-17]', async ({
   api,
   charge,
 }) => {
@@ -177,7 +177,7 @@ test('a charge without an idempotency key is withdrawn while Temporal is unavail
   expect(api.payments.charges).toHaveLength(before);
 });
 
-test('a charge without a key is PENDING when its outcome was lost [D-17, D-40]', async ({
+test('a charge without an idempotency key is PENDING when its outcome was lost [D-17, D-40]', async ({
   api,
   charge,
 }) => {

@@ -87,7 +87,7 @@ test('a hosted payment is created, and the answer is its record with the page UR
   expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
 });
 
-test('a hosted payment emits its event in its own stream, and wakes the stream [D-51, D-52]', async ({
+test('a hosted payment emits its event in its own stream, and wakes the delivery of this stream [D-51, D-52]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api);
@@ -99,7 +99,7 @@ test('a hosted payment emits its event in its own stream, and wakes the stream [
   });
 });
 
-test('a hosted payment reads without the fields that were not given [D-10a]', async ({ api }) => {
+test('a read of a hosted payment has no field that was not given [D-10a]', async ({ api }) => {
   const { xIntentId } = await makeHosted(api);
   expect(Object.keys(await readIntent(api, xIntentId))).toEqual([
     'xIntentId',
@@ -134,7 +134,9 @@ test('a hosted payment uses the merchant’s named customer, or creates one [D-1
   expect(outcome(foreign)).toEqual(notFoundAnswer('customer'));
 });
 
-test('an unpaid hosted payment reads CANCELLED after 24 hours [D-40]', async ({ api }) => {
+test('a read of an unpaid hosted payment returns CANCELLED after 24 hours [D-40]', async ({
+  api,
+}) => {
   const { xIntentId } = await makeHosted(api);
   api.clock.aheadMs = 24 * 3_600_000 - 60_000;
   expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CREATED' });
@@ -142,7 +144,7 @@ test('an unpaid hosted payment reads CANCELLED after 24 hours [D-40]', async ({ 
   expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a paid intent reads with the instant and the attempt of its payment [D-§7]', async ({
+test('a read of a paid intent has the instant and the attempt of its payment [D-§7]', async ({
   api,
 }) => {
   const intent = await readIntent(api, await makePaid(api));
@@ -154,7 +156,7 @@ test('a paid intent reads with the instant and the attempt of its payment [D-§7
   expect(succeededCharge).toEqual(chargeAttempts![0]);
 });
 
-test('a cycle’s intent reads with its attempts and its subscription’s fields [D-§7, D-40]', async ({
+test('a read of a cycle’s intent has its attempts and its subscription’s fields [D-§7, D-40]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE', {
@@ -196,7 +198,9 @@ test('a cycle’s intent reads with its attempts and its subscription’s fields
   expect(second).toEqual(mine[0]);
 });
 
-test('a read answers a foreign intent exactly as an unknown one [D-21]', async ({ api }) => {
+test('a read of a foreign intent is refused exactly as that of an unknown intent [D-21]', async ({
+  api,
+}) => {
   const { xIntentId } = await makeHosted(api, 'other');
   const read = (id: string) => api.call('GET', `/payments/v2/get-intent/${id}`);
   const foreign = await read(xIntentId);

@@ -31,7 +31,7 @@ interface KeyedRoute {
   refused: (api: ApiEnvironment) => Promise<Call>;
   /** The rows that one success writes, without the row of the key. */
   rows: Record<string, number>;
-  /** The port to Temporal that the route uses. */
+  /** The simulated part of Temporal that the route uses. */
   needs: 'payments' | 'workflows' | null;
   /** The number of charges and refunds that one success makes. */
   moves: number;
@@ -246,9 +246,7 @@ describe.each(ROUTES.filter(({ needs }) => needs === null))(
   },
 );
 
-test('a withdrawn charge leaves a CANCELLED intent that can be read [D-17, D-40]', async ({
-  api,
-}) => {
+test('a voided charge leaves a CANCELLED intent that can be read [D-17, D-40]', async ({ api }) => {
   const method = await saveCard(api);
   api.payments.faults.isDown = true;
   const away = await api.call('POST', TOKENISED, { body: tokenisedBody(method) });

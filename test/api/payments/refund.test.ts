@@ -42,7 +42,7 @@ test('a refund without an amount refunds the whole payment [D-§7]', async ({ ap
   expect(moves).toEqual([{ key: `refund:${refundId}`, amountMinor: 2_500 }]);
 });
 
-test('partial refunds, as number or text, never exceed the payment [D-§7, D-40]', async ({
+test('partial refunds with amounts as number or text never exceed the payment [D-§7, D-40]', async ({
   api,
 }) => {
   const intentId = await makePaid(api);
@@ -145,7 +145,7 @@ test('a refund of unknown outcome is pending until its key returns the refund [D
   expect((await refund(api, intentId, {}, { key: 'pending' })).text).toBe(second.text);
 });
 
-test('a refund without a key is withdrawn while Temporal is unavailable [D-17]', async ({
+test('a refund without an idempotency key is voided while Temporal is unavailable [D-17]', async ({
   api,
 }) => {
   const intentId = await makePaid(api);

@@ -35,7 +35,7 @@ async function answerWhileLocked(
   return answer;
 }
 
-/** The number of connections in a statement or a transaction, without this one. */
+/** The number of connections in a statement or a transaction, without the connection of this query. */
 async function countBusy({ db }: ApiEnvironment): Promise<number> {
   const [row] = await db.execute<{ n: number }>(
     sql`select count(*)::int as n from pg_stat_activity where datname = current_database()

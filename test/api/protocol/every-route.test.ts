@@ -43,7 +43,7 @@ describe('the API', () => {
     },
   );
 
-  test('accepts an Idempotency-Key where the interface lists the header [IF-4]', () => {
+  test('lists the header Idempotency-Key exactly where the interface does [IF-4]', () => {
     const keyed = OPERATIONS.filter(
       ({ idempotencyKey, isExtension }) => idempotencyKey === 'listed' && isExtension !== true,
     );
@@ -62,7 +62,7 @@ describe('the API', () => {
   });
 });
 
-test('an address of only country and postal code is accepted on every create route [IF-2.2]', async ({
+test('an address of only country and postal code is accepted for subscriptions, links and setup sessions [IF-2.2]', async ({
   api,
 }) => {
   const details = {

@@ -11,7 +11,7 @@ const listed = async (api: ApiEnvironment, path: string, id: string) => {
   return (answer.json as { data: Record<string, string>[] }).data.map((record) => record[id]);
 };
 
-/** Ids of the records that the tests list, by a name. */
+/** Creates the records that the tests list. Returns their ids by name. */
 const test = apiTest.extend('made', { scope: 'file' }, async ({ api }) => {
   const made: Record<string, string> = {};
   const create = async (name: string, path: string, id: string, body: object) => {
@@ -95,7 +95,7 @@ test.for(['/subscription', '/payments'])(
   },
 );
 
-test('both paths of a read answer the same bytes [D-§7]', async ({ api, made }) => {
+test('both paths of the read of an intent answer the same bytes [D-§7]', async ({ api, made }) => {
   const texts = await Promise.all(
     ['v2/', ''].map((version) => api.call('GET', `/payments/${version}get-intent/${made['open']}`)),
   );

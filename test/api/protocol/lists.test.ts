@@ -96,7 +96,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
   const idsOf = ({ data }: Page) => data.map((record) => record[idField]);
   const newest = (ids: Ids) => ids[path]!.toReversed();
 
-  test('lists every record, newest first, as it is read, without an offset at the end [D-§7]', async ({
+  test('lists every record as a read returns it, newest first, and no offset after the last one [D-§7]', async ({
     api,
     ids,
   }) => {
@@ -175,7 +175,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
     expect(idsOf(crossed.json as Page)).toEqual(idsOf(page));
   });
 
-  test('is refused with an offset of another list or of no list [D-§7, D-10]', async ({
+  test('is refused with the offset of another list or an invalid offset [D-§7, D-10]', async ({
     api,
     ids,
   }) => {

@@ -63,7 +63,9 @@ test.for(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '
   },
 );
 
-test('an endless body is refused, and the client gets the answer [D-10]', async ({ api }) => {
+test('a body over 64 kB is refused before its end, and the client gets the answer [D-10]', async ({
+  api,
+}) => {
   const answer = await new Promise<string>((resolve, reject) => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     let text = '';
@@ -115,11 +117,13 @@ test('a 500 reveals no cause, and the log has the cause under the same request i
     errorCode: 'internal_server_error',
     merchantId: api.merchant.merchantId,
   });
-  // The error's message contains the statement and its values. It is not logged.
+  // The error's message, which contains the statement and its values, is not logged.
   expect(JSON.stringify(lines)).not.toContain('Secretname');
 });
 
-test('a line of the access log has exactly these fields [D-§8]', async ({ api }) => {
+test('a line of the access log has the route and no value of the request [D-§8]', async ({
+  api,
+}) => {
   const answer = await api.call('GET', '/customer/cus_0000000000000000000000?q=secret');
   const line = api.logLines.findLast(({ requestId }) => requestId === answer.headers['request-id']);
   expect(Object.keys(line!).toSorted()).toEqual([

@@ -15,7 +15,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 
-/** What a merchant sent comes back in the record. */
+/** A read returns the fields that the merchant sent. */
 
 test('a subscription shows its order id and its test clock [D-§7]', async ({ api }) => {
   const testClockId = await createClock(api, Date.UTC(2027, 0, 1));
@@ -43,7 +43,7 @@ test('an intent shows its kind, its customer and the comments on a one-time char
   expect(await readIntent(api, await makePaid(api))).toMatchObject({ kind: 'tokenised' });
 });
 
-test('the intent of a first cycle is of the kind upfront when it has an amount of its own [D-§7]', async ({
+test('the intent of a first cycle has the kind upfront when the subscription has an upfrontAmount [D-§7]', async ({
   api,
 }) => {
   const kinds = [];
@@ -122,7 +122,7 @@ test('an intent shows the card that was charged as the list of saved methods doe
   expect(list.json).toMatchObject({ data: [read] });
 });
 
-test('the intent of a subscription without a description shows its callbackUrl [D-§7]', async ({
+test('the intent of a subscription shows its callbackUrl, also without a description [D-§7]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api, {

@@ -12,7 +12,7 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { openConnection } from '../../support/raw-connection.ts';
 import type { RawAnswer, RawConnection } from '../../support/raw-connection.ts';
 
-/** `limited` grants a merchant one request, and refuses the later ones with 429. */
+/** The environment `limited` allows a merchant one request, and answers later requests 429. */
 const test = apiTest.extend('limited', { scope: 'file' }, async ({ createApi }) => {
   const api = await createApi({
     rateLimits: { windowSeconds: 600, requests: 1, readsOfOneSubscription: 1 },
@@ -24,7 +24,7 @@ const test = apiTest.extend('limited', { scope: 'file' }, async ({ createApi }) 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** One kind of request whose body is refused, or is not read. `as`: whose credentials it has. */
+/** A request whose body is refused or not read. `as`: the sender; a stranger sends no credentials. */
 interface Kind {
   readonly name: string;
   readonly line: string;
@@ -146,7 +146,7 @@ async function refusedCall(kind: Kind, apis: Apis, framing: string, body: Buffer
   return { connection, answer };
 }
 
-/** Sends five requests: on this connection, or on a new one if the answer closed it. */
+/** Sends five requests and expects 200: on this connection, or on a new one if the answer closed it. */
 async function expectServed(url: string, connection: RawConnection, answer: RawAnswer) {
   const isKept = answer.headers['connection'] === 'keep-alive';
   if (!isKept) await connection.closed;
@@ -160,7 +160,7 @@ async function expectServed(url: string, connection: RawConnection, answer: RawA
   next.close();
 }
 
-/** A byte is never part of valid JSON, so that every kind of request is refused at every size. */
+/** The bytes are not valid JSON, so a body of any size is refused. */
 const bytes = (size: number): Buffer => Buffer.alloc(size, 'x');
 
 function chunked(size: number): Buffer {
@@ -250,7 +250,7 @@ test('a request that follows an answer with Connection: close is not handled [D-
   connection.write(`${'x'.repeat(1_000_000)}POST /second HTTP/1.1\r\nHost: x\r\n\r\n`);
   await connection.closed;
   expect(connection.rest()).toBe('');
-  // The server may read what the client has sent after the client has closed.
+  // After the client has closed, the server may still read bytes that the client sent.
   await server.drain();
   expect(handled).toEqual(['/first']);
 });

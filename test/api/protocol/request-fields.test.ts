@@ -54,7 +54,9 @@ test('a country code is accepted in any case and returned as given [D-10]', asyn
   expect(json).toEqual({ customerId, customerDetails });
 });
 
-test('the answer names the ignored fields of the body [D-10]', async ({ api }) => {
+test('the header Ignored-Fields of an answer names the ignored fields of the body [D-10]', async ({
+  api,
+}) => {
   const named = await create(api, {
     colour: 'red',
     customerDetails: { name: 'Ada', title: 'Dr', customerAddress: { planet: 'Earth' } },
@@ -84,8 +86,11 @@ test.for([
   ['GET', '/customer'],
   ['GET', '/nothing/here'],
   ['DELETE', '/subscription/create'],
-] as const)('wrong credentials are 401 at %s %s [D-20a]', async ([method, path], { api }) => {
-  const wrong = { keyId: api.merchant.keyId, secret: 'sk_test_wrong' };
-  const answer = await api.call(method, path, { as: wrong });
-  expectError(answer, 401, 'unauthorized', 'The credentials are missing or not valid.');
-});
+] as const)(
+  'wrong credentials are answered 401 at %s %s [D-20a]',
+  async ([method, path], { api }) => {
+    const wrong = { keyId: api.merchant.keyId, secret: 'sk_test_wrong' };
+    const answer = await api.call(method, path, { as: wrong });
+    expectError(answer, 401, 'unauthorized', 'The credentials are missing or not valid.');
+  },
+);

@@ -31,7 +31,7 @@ test.for<[name: string, bytes: string, reason: string | null]>([
     'The address and the headers are too long.',
   ],
 ])(
-  '%s is refused with a JSON error and a request id that is in the log [IF-7, D-§8]',
+  '%s is refused with a JSON error, whose request id is in the log [IF-7, D-§8]',
   async ([, bytes, reason], { api }) => {
     const [head = '', body = ''] = (await exchange(api, bytes)).split('\r\n\r\n');
     const [status, ...headers] = head.split('\r\n');
@@ -80,7 +80,7 @@ test.for<[name: string, path: string, type: string]>([
   ['an API call', '/customer/create', 'application/json'],
   ['a hosted page', '/checkout/0000000000000000000000', 'application/x-www-form-urlencoded'],
 ])(
-  'an upload to %s that the client aborts is no error of the server [D-§8]',
+  'an upload to %s that the client aborts is not logged as an error of the server [D-§8]',
   async ([, path, type], { api }) => {
     const { keyId, secret } = api.merchant;
     const head = [

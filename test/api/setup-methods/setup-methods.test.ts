@@ -67,7 +67,9 @@ test('a setup session is created with the URL of its page [IF-4.13, IF-2.5]', as
   });
 });
 
-test('a setup session reads with every given field [IF-4.13, D-14, D-43]', async ({ api }) => {
+test('a read of a setup session returns every given field [IF-4.13, D-14, D-43]', async ({
+  api,
+}) => {
   const customerId = await makeCustomer(api);
   const given = {
     currency: 'eur',
@@ -165,7 +167,9 @@ test('a setup session is CANCELLED after 24 hours without a card [D-§7]', async
   expect((await read(api, setupMethodId)).json).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a read answers a foreign setup session exactly as an unknown one [D-21]', async ({ api }) => {
+test('a read of a foreign setup session is refused exactly as that of an unknown session [D-21]', async ({
+  api,
+}) => {
   const theirs = await api.call('POST', '/setup-method/create', {
     body: setupBody(),
     as: api.other,

@@ -13,7 +13,7 @@ import {
 } from '../../support/fixtures/subscriptions.ts';
 import { expectError } from '../../support/answers.ts';
 
-/** The common behaviour of every command to a subscription, over HTTP. */
+/** The behaviour that all commands to a subscription share, over HTTP. */
 
 const FAR = Date.UTC(2027, 11, 24, 18);
 
@@ -22,9 +22,9 @@ interface CommandCase {
   path: string;
   kind: string;
   allowed: SubscriptionStatus[];
-  /** The participle in the text of its refusal. */
+  /** The word for the command in the text of a refusal: "cannot be edited". */
   done: string;
-  /** The body besides the id. */
+  /** The fields of the body besides `subscriptionId`. */
   body: Record<string, unknown>;
   /** The description of the answer to an empty body. */
   required: string;

@@ -103,7 +103,7 @@ describe('a malformed edit', () => {
         `newNextPaymentDate: ${DATE}; intervalCount: must be an integer of at least 1`,
     ],
   ])(
-    'is refused before the workflow is called: %s',
+    'is refused before the workflow gets an update: %s',
     async ([, changes, description], { api, active }) => {
       const sent = api.workflows.calls.length;
       const answer = await edit(api, active, changes);

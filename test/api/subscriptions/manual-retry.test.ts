@@ -142,7 +142,7 @@ test('a retry of unknown outcome is pending until its key returns the result [D-
     .from(idempotencyKeys)
     .where(eq(idempotencyKeys.key, 'undecided'));
   expect(row?.body).toBeNull();
-  // Another key gets no second retry either.
+  // A call with another key makes no second retry either.
   const other = await retry(api, subscription, { key: 'another' });
   expectError(other, 400, 'payment_outcome_pending', 'The outcome of a payment is not known yet.');
 

@@ -168,7 +168,7 @@ test('a repeat completes an accepted charge after the subscription ended [D-17, 
   });
 });
 
-test('a one-time charge without a key is withdrawn while Temporal is unavailable [D-17]', async ({
+test('a one-time charge without an idempotency key is voided while Temporal is unavailable [D-17]', async ({
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');

@@ -107,7 +107,9 @@ describe('the upcoming charges', () => {
     expect(rows(await upcoming(api, subscription, '?limit=1'))).toEqual([charge(null, 2)]);
   });
 
-  test('leave out passed dates while the subscription is UNPAID [D-§7, D-§4]', async ({ api }) => {
+  test('leave out dates that have passed while the subscription is UNPAID [D-§7, D-§4]', async ({
+    api,
+  }) => {
     const testClockId = await createClock(api, JAN_31);
     const subscription = await subscriptionIn(api, 'ACTIVE', { testClockId, cycleCount: 4 });
     await declineNext(api, subscription, 'stolen_card');
@@ -127,7 +129,7 @@ describe('the upcoming charges', () => {
     expect(rows(fromRow)).toEqual(charges);
   });
 
-  test('all follow an edited date and interval [IF-4.6, D-15]', async ({ api }) => {
+  test('follow an edited date, interval and amount [IF-4.6, D-15]', async ({ api }) => {
     const subscription = await activeSinceJanuary(api, { cycleCount: 4 });
     const date = Date.UTC(2027, 2, 1, 8);
     const { subscriptionId } = subscription;

@@ -4,14 +4,14 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/** A cancellation at the end of the period, its withdrawal, and a pause with an end, over HTTP. */
+/** A cancellation at the end of the period, the resume that withdraws it, and a pause with an end. */
 
 const CHRISTMAS = Date.UTC(2027, 11, 24, 18);
 
 const post = (api: ApiEnvironment, command: string, body: object) =>
   api.call('POST', `/subscription/merchant/${command}`, { body });
 
-test('a cancellation at the end of the period shows the end, and a resume withdraws it [D-§4, IF-4.7]', async ({
+test('a subscription shows its cancellation at the end of the period, until a resume withdraws it [D-§4, IF-4.7]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
@@ -43,7 +43,9 @@ test('a cancellation at the end of the period shows the end, and a resume withdr
   );
 });
 
-test('a trial that is cancelled at its end shows when it ends [D-§4]', async ({ api }) => {
+test('a trial that is cancelled at its end shows the instant of this end [D-§4]', async ({
+  api,
+}) => {
   const subscription = await subscriptionIn(api, 'TRIALING');
   const { subscriptionId } = subscription;
   const { nextPaymentDate } = await readSubscription(api, subscription);
@@ -79,7 +81,7 @@ test.for([
   },
 );
 
-test('a resume of a foreign subscription is answered as of an unknown one [D-21]', async ({
+test('a resume of a foreign subscription is refused exactly as that of an unknown subscription [D-21]', async ({
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
@@ -99,7 +101,9 @@ test('a resume of a foreign subscription is answered as of an unknown one [D-21]
   expect(answers[0]!.json).toMatchObject({ errorCode: 'resource_not_found' });
 });
 
-test('a pause with a date shows when it ends, until an unpause [D-§4]', async ({ api }) => {
+test('a subscription shows when its pause with a date ends, until an unpause [D-§4]', async ({
+  api,
+}) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
   const { subscriptionId } = subscription;
   const paused = await post(api, 'pause', { subscriptionId, resumeAt: CHRISTMAS });

@@ -50,7 +50,7 @@ test('a create request answers exactly three fields [IF-4.3]', async ({ api }) =
   expect(created.fwdUrl).toMatch(new RegExp(`^${PUBLIC_URL}/checkout/[0-9A-Za-z]{22}$`));
 });
 
-test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a, D-34]', async ({
+test('a read of a new subscription returns CREATED, without absent fields [IF-4.5, D-10a, D-34]', async ({
   api,
 }) => {
   const { subscriptionId, createdAt } = await create(api);
@@ -71,7 +71,7 @@ test('a new subscription reads as CREATED, without absent fields [IF-4.5, D-10a,
   });
 });
 
-test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async ({ api }) => {
+test('a read of a subscription returns every given field [IF-2.3, D-02, D-14]', async ({ api }) => {
   const given = subscriptionBody({
     currency: 'jpy',
     amount: 500,
@@ -104,7 +104,7 @@ test('a subscription reads with every given field [IF-2.3, D-02, D-14]', async (
   expect(answer.text).toContain(`"metadata":${metadata}`);
 });
 
-test('metadata is accepted with 50 pairs, keys of 40 and values of 500 characters [IF-8]', async ({
+test('metadata of 50 pairs is accepted, with keys of 40 and values of 500 characters [IF-8]', async ({
   api,
 }) => {
   const metadata = Object.fromEntries(
@@ -114,7 +114,7 @@ test('metadata is accepted with 50 pairs, keys of 40 and values of 500 character
   expect((await readSubscription(api, { subscriptionId }))['metadata']).toEqual(metadata);
 });
 
-test('a subscription with a trial reads with its length and has no intent yet [D-§4]', async ({
+test('a read of a subscription with a trial returns the length of the trial, and no intent exists yet [D-§4]', async ({
   api,
 }) => {
   const { subscriptionId } = await create(api, { trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
@@ -262,7 +262,7 @@ test('a create request succeeds when the workflow start after the commit fails',
   });
 });
 
-test('a paid subscription reads with card, next date and remaining cycles [IF-2.3, D-34]', async ({
+test('a read of a paid subscription returns card, next date and remaining cycles [IF-2.3, D-34]', async ({
   api,
 }) => {
   const created = await create(api);

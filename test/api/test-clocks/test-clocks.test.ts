@@ -79,7 +79,7 @@ test('a test clock cannot go back [D-60]', async ({ api }) => {
   expectError(answer, 400, 'bad_request', 'to: must not lie before 2026-02-01T00:00:00.000Z');
 });
 
-test('a second advance is refused, and a repeat waits, while one runs [D-17, D-60]', async ({
+test('while an advance runs, another advance is refused and a repeat waits [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -103,7 +103,7 @@ test('a second advance is refused, and a repeat waits, while one runs [D-17, D-6
   expect(repeated.headers['idempotent-replayed']).toBe('true');
 });
 
-test('an advance answers ADVANCING at its time limit, and its key READY later [D-17, D-60]', async ({
+test('an advance answers ADVANCING at its time limit, and a repeat with its key READY later [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);

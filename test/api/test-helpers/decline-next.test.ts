@@ -8,7 +8,7 @@ import { createSubscription } from '../../support/fixtures/subscriptions.ts';
 const declineNext = (api: ApiEnvironment, body: object, options: object = {}) =>
   api.call('POST', '/test-helpers/decline-next', { body, ...options });
 
-test('the next charges of a subscription or a method are declined once for each key [D-61]', async ({
+test('a repeated request with the same key orders the declines of a subscription or method only once [D-61]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api);
@@ -28,7 +28,7 @@ test('the next charges of a subscription or a method are declined once for each 
   ]);
 });
 
-test('a decline is refused without one target, for an unknown code and for a foreign record [D-21, D-61]', async ({
+test('a request for declines is refused without exactly one target, for an unknown code and for a foreign record [D-21, D-61]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api);

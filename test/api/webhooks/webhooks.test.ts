@@ -43,7 +43,7 @@ const countOf = (api: ApiEnvironment, merchantId: string) =>
     and(eq(webhookConfigs.merchantId, merchantId), isNull(webhookConfigs.deletedAt)),
   );
 
-test('a configuration’s secret is listed masked and stored sealed [IF-2.6, IF-4.14, D-55]', async ({
+test('the secret of a webhook configuration is listed masked and stored encrypted [IF-2.6, IF-4.14, D-55]', async ({
   api,
 }) => {
   const id = await create(api, { subscribedEventTypes: ['intent.success', 'intent.success'] });
@@ -58,7 +58,7 @@ test('a configuration’s secret is listed masked and stored sealed [IF-2.6, IF-
   expect((await row(api, id)).sealedSigner.toString('latin1')).not.toContain(SECRET);
 });
 
-test('an update answers 204 without a body and changes the list [IF-4.15, D-16]', async ({
+test('an update of a webhook configuration answers 204 without a body and changes the list [IF-4.15, D-16]', async ({
   api,
 }) => {
   const id = await create(api);
@@ -79,7 +79,9 @@ test('an update answers 204 without a body and changes the list [IF-4.15, D-16]'
   expect((await row(api, id)).sealedPreviousSigner).toBeNull();
 });
 
-test('an update with the masked secret keeps the stored secret [IF-2.6, D-55]', async ({ api }) => {
+test('an update of a webhook configuration with the masked secret keeps the stored secret [IF-2.6, D-55]', async ({
+  api,
+}) => {
   const id = await create(api);
   const { sealedSigner } = await row(api, id);
   const shown = { eventSigner: '<SIGNING_SECRET>', endpoint: ENDPOINT, subscribedEventTypes: [] };
@@ -96,7 +98,9 @@ test('an update with the masked secret keeps the stored secret [IF-2.6, D-55]', 
   });
 });
 
-test('an update with a new secret keeps the old one for 24 hours [D-53]', async ({ api }) => {
+test('an update of a webhook configuration with a new secret keeps the old secret for 24 hours [D-53]', async ({
+  api,
+}) => {
   const id = await create(api);
   const { sealedSigner } = await row(api, id);
   const before = Date.now();
@@ -110,7 +114,9 @@ test('an update with a new secret keeps the old one for 24 hours [D-53]', async 
   expect(hours).toBeLessThan(24.1);
 });
 
-test('an inactive configuration is listed only on request [IF-4.14, D-55]', async ({ api }) => {
+test('an inactive webhook configuration is listed only on request [IF-4.14, D-55]', async ({
+  api,
+}) => {
   const id = await create(api);
   const { merchantId } = api.merchant;
   await deactivateWebhookConfig(api.db, {
@@ -135,7 +141,7 @@ test('an inactive configuration is listed only on request [IF-4.14, D-55]', asyn
   expect(await has('')).toBe(true);
 });
 
-test('an update closes the breaker and signals the endpoint queue [D-54, D-55]', async ({
+test('an update of a webhook configuration closes its circuit breaker and signals the endpoint queue [D-54, D-55]', async ({
   api,
 }) => {
   const id = await create(api);
@@ -155,7 +161,9 @@ test('an update closes the breaker and signals the endpoint queue [D-54, D-55]',
   });
 });
 
-test('a deleted configuration is in no list and cannot be updated [D-55]', async ({ api }) => {
+test('a deleted webhook configuration is in no list and cannot be updated [D-55]', async ({
+  api,
+}) => {
   const id = await create(api);
   const deleted = await api.call('DELETE', `/webhook/${id}`);
   const again = await api.call('DELETE', `/webhook/${id}`);
@@ -169,7 +177,7 @@ test('a deleted configuration is in no list and cannot be updated [D-55]', async
   expect(all.some(({ webhookConfigId }) => webhookConfigId === id)).toBe(false);
 });
 
-test('a merchant has at most 20 configurations, inactive ones included, also by parallel requests [D-55]', async ({
+test('a merchant gets at most 20 webhook configurations, inactive ones included, also by parallel requests [D-55]', async ({
   api,
 }) => {
   const { other } = api;
@@ -212,7 +220,7 @@ test('a merchant has at most 20 configurations, inactive ones included, also by 
   expect(await countOf(api, other.merchantId)).toBe(20);
 });
 
-test('a configuration gets only the subscribed events of a create request [D-50, D-51]', async ({
+test('a webhook configuration gets only the subscribed events of a create request [D-50, D-51]', async ({
   api,
 }) => {
   const id = await create(api, { subscribedEventTypes: ['intent.created'] });
