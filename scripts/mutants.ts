@@ -156,7 +156,7 @@ function table(lines: readonly string[]): string {
     '`npm run mutants` plants each of these defects, one at a time, in a copy of the checkout and runs the',
     'tests that must detect the defect. No build contains a defect.',
     '',
-    '| Defect | Where | Tests that fail | The first of them |',
+    '| Defect | Where | Tests that fail | First failing test |',
     '|---|---|---|---|',
     ...lines,
     '',
