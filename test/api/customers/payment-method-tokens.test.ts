@@ -51,7 +51,7 @@ test('the list of saved methods is empty for a customer without one [D-§7]', as
   expect((await read(api, await makeCustomer(api))).text).toBe('{"data":[]}');
 });
 
-test('the list of saved methods answers a foreign customer exactly as an unknown one [D-21]', async ({
+test('the list of saved methods refuses another merchant’s customer exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const foreign = await read(api, (await saveCard(api, { owner: 'other' })).customerId);

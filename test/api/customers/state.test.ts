@@ -31,7 +31,7 @@ test('the state of a customer has its subscriptions, newest first, and its LIVE 
   });
 });
 
-test('the state of a foreign customer is refused exactly as that of an unknown customer [D-21]', async ({
+test('a read of the state refuses another merchant’s customer exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const answer = await api.call('GET', `/customer/${UNKNOWN_IDS.customer}/state`);

@@ -179,7 +179,7 @@ test('100 parallel calls with one key create one link [D-17]', async ({ api }) =
   expect(after['subscription_link']).toBe(before['subscription_link']! + 1);
 });
 
-test('a link request answers a foreign customer exactly as an unknown one [D-11, D-21]', async ({
+test('a link request refuses another merchant’s customer exactly as an unknown one [D-11, D-21]', async ({
   api,
 }) => {
   const made = await api.call('POST', '/customer/create', {

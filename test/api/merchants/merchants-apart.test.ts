@@ -155,7 +155,7 @@ const UNKNOWN: Record<Kind, string> = {
 };
 
 test.for(PLACES)(
-  '%s answers a foreign id exactly as an unknown one [D-21]',
+  '%s refuses another merchant’s id exactly as an unknown one [D-21]',
   async ([, kind, call], { api, ids }) => {
     const rows = await api.countRows();
     const commands = [api.workflows.calls.length, api.payments.calls.length];

@@ -194,7 +194,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
 });
 
 describe('a return from the tokeniser', () => {
-  test('has no effect when a foreign page sends the payer’s browser to it [D-§4]', async ({
+  test('has no effect when a page of another site sends the payer’s browser to it [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.8';
@@ -300,7 +300,7 @@ describe('the limit of twenty unknown pages a minute from one address', () => {
     expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
   });
 
-  test('does not count requests that a foreign page embeds, which get no page [D-§4]', async ({
+  test('does not count requests that a page of another site embeds, which get no page [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.11';

@@ -191,7 +191,7 @@ test('a cancellation is refused after an earlier one and after the page expired 
   expect(await readIntent(api, expired.xIntentId)).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a cancellation answers a foreign intent exactly as an unknown one [D-21, D-41]', async ({
+test('a cancellation refuses another merchant’s intent exactly as an unknown one [D-21, D-41]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api, 'other');

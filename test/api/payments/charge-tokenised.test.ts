@@ -115,7 +115,7 @@ test('a tokenised charge stores known optional fields only [IF-4.12, D-10, D-14]
   expect(row).toMatchObject({ storeFrontId: 'sf_shop', customerId: method.customerId });
 });
 
-test('a charge answers a foreign payment method exactly as an unknown one [D-21, D-36]', async ({
+test('a charge refuses another merchant’s payment method exactly as an unknown one [D-21, D-36]', async ({
   api,
   charge,
 }) => {
@@ -133,7 +133,7 @@ test('a charge answers a foreign payment method exactly as an unknown one [D-21,
   expect(outcome(await charge({ customerId: elses }))).toEqual(notFoundAnswer('payment method'));
 });
 
-test('a charge answers a foreign customer exactly as an unknown one [D-21, D-36]', async ({
+test('a charge refuses another merchant’s customer exactly as an unknown one [D-21, D-36]', async ({
   api,
   charge,
 }) => {

@@ -198,7 +198,7 @@ test('a read of a cycle’s intent has its attempts and its subscription’s fie
   expect(second).toEqual(mine[0]);
 });
 
-test('a read of a foreign intent is refused exactly as that of an unknown intent [D-21]', async ({
+test('a read refuses another merchant’s intent exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const { xIntentId } = await makeHosted(api, 'other');

@@ -168,7 +168,9 @@ test('a refund is pending when it was made and its answer was lost [D-17, D-§7]
   expect(await readIntent(api, intentId)).toMatchObject({ status: 'REFUNDED' });
 });
 
-test('a refund answers a foreign intent exactly as an unknown one [D-21]', async ({ api }) => {
+test('a refund refuses another merchant’s intent exactly as an unknown one [D-21]', async ({
+  api,
+}) => {
   const theirs = await makePaid(api, 'other');
   const rows = await api.countRows();
   const foreign = await refund(api, theirs);

@@ -102,7 +102,7 @@ test('a read of a setup session returns every given field [IF-4.13, D-14, D-43]'
   });
 });
 
-test('a setup session answers a foreign customer exactly as an unknown one [D-11, D-21]', async ({
+test('a new setup session refuses another merchant’s customer exactly as an unknown one [D-11, D-21]', async ({
   api,
 }) => {
   const foreign = await create(api, { customerId: await makeCustomer(api, 'other') });
@@ -167,7 +167,7 @@ test('a setup session is CANCELLED after 24 hours without a card [D-§7]', async
   expect((await read(api, setupMethodId)).json).toMatchObject({ status: 'CANCELLED' });
 });
 
-test('a read of a foreign setup session is refused exactly as that of an unknown session [D-21]', async ({
+test('a read refuses another merchant’s setup session exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const theirs = await api.call('POST', '/setup-method/create', {

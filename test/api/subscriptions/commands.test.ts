@@ -144,7 +144,9 @@ describe.each(COMMANDS)(
       });
     });
 
-    test(`answers a foreign id exactly as an unknown one [${rules}, D-21]`, async ({ api }) => {
+    test(`refuses another merchant’s id exactly as an unknown one [${rules}, D-21]`, async ({
+      api,
+    }) => {
       const theirs = await api.call('POST', '/subscription/create', {
         body: subscriptionBody(),
         as: api.other,

@@ -137,7 +137,7 @@ test('the intent of a one-time charge is created at the time of the test clock [
   });
 });
 
-test('a charge answers a foreign subscription exactly as an unknown one [D-21, D-35]', async ({
+test('a charge refuses another merchant’s subscription exactly as an unknown one [D-21, D-35]', async ({
   api,
 }) => {
   const theirs = await api.call('POST', '/subscription/create', {

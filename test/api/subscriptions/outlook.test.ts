@@ -242,7 +242,7 @@ describe.each([
     expect([fromRow.status, fromRow.text]).toEqual([200, fromWorkflow.text]);
   });
 
-  test('answers a foreign id exactly as an unknown one, without a query [D-21]', async ({
+  test('refuses another merchant’s id exactly as an unknown one, without a query [D-21]', async ({
     api,
   }) => {
     const theirs = await api.call('POST', '/subscription/create', {

@@ -81,7 +81,7 @@ test.for([
   },
 );
 
-test('a resume of a foreign subscription is refused exactly as that of an unknown subscription [D-21]', async ({
+test('a resume refuses another merchant’s subscription exactly as an unknown one [D-21]', async ({
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');

@@ -28,7 +28,7 @@ test('a repeated request with the same key orders the declines of a subscription
   ]);
 });
 
-test('a request for declines is refused without exactly one target, for an unknown code and for a foreign record [D-21, D-61]', async ({
+test('a request for declines is refused without exactly one target, for an unknown code and for another merchant’s record [D-21, D-61]', async ({
   api,
 }) => {
   const { subscriptionId } = await createSubscription(api);
