@@ -1,7 +1,7 @@
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 
-/** One renewal, with the time of each step in epoch ms. Null if the step has not happened. */
+/** One renewal, with the time of each step in epoch ms. The time of a step that has not happened is null. */
 export interface Renewal {
   readonly subscriptionId: string;
   /** Time of the charge at the gateway, by the gateway's clock. */
@@ -14,7 +14,7 @@ export interface Renewal {
   readonly deliveredAt: number | null;
 }
 
-/** The webhook deliveries of all renewals that fall due at one time (a wave). */
+/** The webhook deliveries of the selected events. */
 export interface Deliveries {
   readonly events: number;
   /** Deliveries that are not DELIVERED. */

@@ -28,7 +28,7 @@ export interface RenewalCost {
   readonly database: DatabaseWork;
 }
 
-/** Results of a wave: all subscriptions fall due at one time. Times are in seconds after this due time. */
+/** Results of a wave: all subscriptions fall due at one time. Lateness is in seconds after this due time. */
 export interface WaveFigures {
   readonly dueAt: number;
   readonly charged: number;

@@ -44,7 +44,9 @@ const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 
-/** Runs `count` workflows of each shape, one shape after another. All of one shape fall due at once. */
+/**
+ * Runs `count` workflows of each shape, one shape after another. All workflows of one shape fall due at once.
+ */
 export async function measureFloors(
   stack: MeasuredStack,
   count: number,

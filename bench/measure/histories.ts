@@ -3,7 +3,7 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 const { EventType, WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 
-/** The state of a workflow's latest run. */
+/** The state of one run of a workflow. */
 export interface RunPosition {
   readonly runId: string;
   readonly events: number;

@@ -35,7 +35,7 @@ export async function readCalls(reportFile: string): Promise<Call[]> {
   return calls;
 }
 
-/** Number of answers for each status, in order. */
+/** Number of answers for each status, sorted by status. */
 export function countStatuses(calls: readonly Call[]): [status: number, count: number][] {
   const counts = new Map<number, number>();
   for (const { status } of calls) counts.set(status, (counts.get(status) ?? 0) + 1);
