@@ -27,7 +27,7 @@ const EVENTS =
   'subscription.checkout_opened, subscription.active, subscription.unpaid, ' +
   'subscription.retries_exhausted, subscription.paused, subscription.ended, setup_method.success';
 
-/** Requests whose body is not a JSON object. */
+/** Requests whose body is not a readable JSON object. */
 export const BODIES: Case[] = [
   {
     name: 'no body and no content type [D-10]',

@@ -7,7 +7,7 @@ import {
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 
-/** Makes malformed requests to one path from a valid body and changes to it. */
+/** Makes malformed requests to `path`: a valid body with `changes`. */
 const malformed =
   (path: string, validBody: (changes: object) => object) =>
   (name: string, changes: object, description: string, code?: string): Case => ({

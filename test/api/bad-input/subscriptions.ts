@@ -3,7 +3,7 @@ import { json, UNKNOWN_CLK, UNKNOWN_CUS, UNKNOWN_SUB } from '../../support/bad-i
 import type { Case } from '../../support/bad-input-case.ts';
 
 const CREATE = '/subscription/create';
-/** A create request with these changes. */
+/** A request to create a subscription: a valid body with `changes`. */
 const create = (
   name: string,
   changes: Record<string, unknown>,

@@ -47,7 +47,9 @@ test('the list of saved methods has LIVE and DELETED methods, newest first [D-§
   ]);
 });
 
-test('the list of saved methods is empty for a customer without one [D-§7]', async ({ api }) => {
+test('the list of saved methods is empty for a customer without a saved method [D-§7]', async ({
+  api,
+}) => {
   expect((await read(api, await makeCustomer(api))).text).toBe('{"data":[]}');
 });
 

@@ -138,7 +138,7 @@ describe('an IP address', () => {
     expect((await rowOf(api, path)).uses).toBe(5);
     expect(await soldBy(api, path)).toHaveLength(5);
 
-    // A repeat of a begun use, another address and another link are not refused.
+    // The limit does not refuse a repeat of a begun use, another address or another link.
     const begun = browsers[answers.findIndex(({ status }) => status === 303)]!;
     expect((await begun.submit()).status).toBe(303);
     const elsewhere = await openLink(api, path, { address: '203.0.113.21' });
@@ -253,7 +253,7 @@ describe('a use of a link', () => {
 });
 
 describe('a checkout of a link', () => {
-  test('shows no link and does not redirect when the link has no callbackUrl [IF-4.4, D-44]', async ({
+  test('shows no link to the merchant and does not redirect without a callbackUrl [IF-4.4, D-44]', async ({
     api,
   }) => {
     const path = await makeLink(api, { customerDetails: {} });

@@ -12,7 +12,7 @@ import { credentials } from '../../../db/schema/credentials.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 
-/** Time in ms: one more than the API caches a credential. */
+/** Longer in ms than the API caches a credential (5 s). */
 const CACHE_MS = 5_001;
 
 async function newCredential(api: ApiEnvironment) {

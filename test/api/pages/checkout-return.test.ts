@@ -92,7 +92,7 @@ test('a card that the tokeniser refuses counts as a try and shows the text of a 
   });
 });
 
-test('a return without a token or error, or with an invalid token, makes no attempt [D-44]', async ({
+test('a return from the tokeniser without a token or error, or with an invalid token, makes no attempt [D-44]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -109,7 +109,7 @@ test('a return without a token or error, or with an invalid token, makes no atte
   expect(api.workflows.calls).toHaveLength(sent);
 });
 
-test('a reload of the return URL makes no second attempt, after a decline or a payment', async ({
+test('a reload of a checkout’s return URL makes no second attempt, after a decline or a payment', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -131,7 +131,7 @@ test('a reload of the return URL makes no second attempt, after a decline or a p
   ]);
 });
 
-test('a HEAD request to the return URL makes no payment [D-44]', async ({ api }) => {
+test('a HEAD request to a checkout’s return URL makes no payment [D-44]', async ({ api }) => {
   const { path, subscriptionId } = await openCheckout(api);
   const answer = await comeBack(api, path, 'payment_token=tok_head', { method: 'HEAD' });
   expectSeeOther(answer, path);
@@ -153,12 +153,12 @@ test('the checkout and return URLs show a page that reloads while the outcome is
   expect(reopened.text).toContain(`<meta http-equiv="refresh" content="3; url=${path}"/>`);
   expect(reopened.text).not.toContain('Card number');
 
-  // A second card is not charged meanwhile.
+  // A second card is not charged while the outcome is unknown.
   const another = await comeBack(api, path, 'payment_token=tok_another');
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
-test('a cancelled checkout of unknown outcome shows processing, then the outcome [D-§4]', async ({
+test('a checkout that was cancelled at unknown outcome shows "processing", then the outcome [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -180,7 +180,7 @@ test('a cancelled checkout of unknown outcome shows processing, then the outcome
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('the return URL shows a 503 page while the service is down, and pays later', async ({
+test('a checkout’s return URL shows a 503 page while the service is down, and a later load pays', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

@@ -55,7 +55,7 @@ test('the checkout page of a trial shows that nothing is charged today, and the 
   expect(page.text).toContain('<button type="submit">Start free trial</button>');
 });
 
-test('the card form posts to the tokeniser, names its session and has four labelled fields', async ({
+test('the card form posts to the tokeniser, names the card session and has four labelled fields', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -104,7 +104,7 @@ test('the content security policy of a page allows one style, and forms to this 
   expect(second.text).not.toContain(nonce);
 });
 
-test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async ({
+test('checkout_opened is emitted once, when a browser opens the checkout, and not by HEAD or prefetch [D-51]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -126,7 +126,7 @@ test('the opened event is emitted once, by a browser and not by HEAD or prefetch
   });
 });
 
-test('the opened event of a trial checkout belongs to the subscription [D-51]', async ({ api }) => {
+test('a checkout with a trial emits subscription.checkout_opened [D-51]', async ({ api }) => {
   const { path, subscriptionId } = await openCheckout(api, {
     trialPeriodCount: 1,
     trialPeriodInterval: 'MONTH',
@@ -157,7 +157,7 @@ test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3,
   );
 });
 
-test('an expired checkout answers 410, emits no opened event and takes no card [D-§4]', async ({
+test('an expired checkout answers 410, emits no checkout_opened and takes no card [D-§4]', async ({
   api,
 }) => {
   const { path, clock, subscriptionId } = await openCheckout(api);
@@ -280,7 +280,7 @@ test.for<[string, Record<string, string> | null, Record<string, string>]>([
   expect(intent!.details).toEqual({});
 });
 
-test('a details form is accepted with Origin: null, which a browser sends under no-referrer', async ({
+test('a details form is accepted with Origin: null, which browsers send under the policy no-referrer', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, { customerDetails: {} });

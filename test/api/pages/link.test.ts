@@ -17,7 +17,7 @@ import { eventTypes } from '../../support/fixtures/events.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** An answer without the parts that every answer has anew. */
+/** An answer without the values that are new in every answer: request id, date and nonce. */
 function comparable({ status, text, headers }: Answer) {
   const { 'request-id': _id, date: _date, 'content-security-policy': policy, ...rest } = headers;
   const nonce = /'nonce-([^']+)'/.exec(String(policy))?.[1] ?? '';

@@ -70,7 +70,7 @@ test('a paid payment page shows the result and redirects to callbackUrl, whose q
   expect(page.text).toContain('Continue to Acme Ltd');
 });
 
-test('a declined card shows one neutral text, and another card can pay [D-§4, D-40]', async ({
+test('a declined card on a payment page shows one neutral text, and another card can pay [D-§4, D-40]', async ({
   api,
 }) => {
   const { intentId, give, look } = await open(api);
@@ -95,7 +95,9 @@ test('a declined card shows one neutral text, and another card can pay [D-§4, D
   ]);
 });
 
-test('a reload of the return URL makes no second attempt, after any outcome', async ({ api }) => {
+test('a reload of a payment page’s return URL makes no second attempt, after any outcome', async ({
+  api,
+}) => {
   const { intentId, comeBack, look, path } = await open(api);
   const session = sessionIn(await look());
   for (const query of [
@@ -111,7 +113,7 @@ test('a reload of the return URL makes no second attempt, after any outcome', as
   expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
 });
 
-test('the opened event is emitted once, by a browser and not by HEAD or prefetch [D-51]', async ({
+test('checkout_opened is emitted once, when a browser opens the page, and not by HEAD or prefetch [D-51]', async ({
   api,
 }) => {
   const { intentId, look } = await open(api);
@@ -136,7 +138,7 @@ test('a HEAD or prefetch request to the return URL makes no payment [D-44]', asy
   expect(await statusOf(api, intentId)).toBe('CREATED');
 });
 
-test('the page reloads and takes no second card while the outcome is unknown [D-40]', async ({
+test('the payment page reloads and takes no second card while the outcome is unknown [D-40]', async ({
   api,
 }) => {
   const { intentId, comeBack, look, path } = await open(api);
@@ -152,7 +154,9 @@ test('the page reloads and takes no second card while the outcome is unknown [D-
   expect(await statusOf(api, intentId)).toBe('PENDING');
 });
 
-test('the return URL answers 503 while the service is down, and pays later', async ({ api }) => {
+test('a payment page’s return URL answers 503 while the service is down, and a later load pays', async ({
+  api,
+}) => {
   const { intentId, comeBack, path } = await open(api);
   api.payments.faults.isDown = true;
   const away = await comeBack('payment_token=tok_outage');
@@ -173,7 +177,7 @@ test('the cancel link leads to cancelUrl with the callback parameters [D-44]', a
   expect(await statusOf(api, intentId)).toBe('CREATED');
 });
 
-test('an expired payment page answers 410, emits no opened event and takes no card [D-41]', async ({
+test('an expired payment page answers 410, emits no checkout_opened and takes no card [D-41]', async ({
   api,
 }) => {
   const { intentId, look, comeBack, path } = await open(api);
@@ -207,7 +211,7 @@ test('the page of a refunded payment shows the refund [D-40]', async ({ api }) =
   expect(refreshOf(page)).toContain('status=REFUNDED');
 });
 
-test('the page first asks for missing details and stores them in intent and customer [D-11]', async ({
+test('the payment page first asks for missing details and stores them in intent and customer [D-11]', async ({
   api,
 }) => {
   const { intentId, look, post, path } = await open(api, {

@@ -84,7 +84,7 @@ test('a declined card is not saved, and another card can be saved [D-§7]', asyn
   expect(await triesOf(api, session)).toBe(2);
 });
 
-test('a reload of the return URL is no second try for a declined, refused or saved card', async ({
+test('a reload of the return URL does not count as a second try of a declined, refused or saved card', async ({
   api,
 }) => {
   const { comeBack, look, path } = await open(api);
@@ -171,7 +171,7 @@ test('an expired setup page answers 410 with status CANCELLED and takes no card 
   expect((await rowOf(api, setupMethodId)).paymentMethodId).toBeNull();
 });
 
-test('the page first asks for missing details and stores them in session and customer [D-11]', async ({
+test('the setup page first asks for missing details and stores them in session and customer [D-11]', async ({
   api,
 }) => {
   const { setupMethodId, look, post, path } = await open(api, {

@@ -118,7 +118,7 @@ test('the update page shows the current card and the next payment, and a card fo
   );
 });
 
-test('a GET, HEAD or prefetch of the page and a HEAD of its return URL change nothing [D-33]', async ({
+test('a GET, HEAD or prefetch of the update page and a HEAD of its return URL change nothing [D-33]', async ({
   api,
 }) => {
   const { subscription, look, comeBack, path } = await open(api, 'ACTIVE');
@@ -146,7 +146,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(await readSubscription(api, subscription)).toMatchObject({ status });
     expect(await lastFourOf(api, subscription)).toBe('1111');
 
-    // The same link takes no second card. A new link does.
+    // The same link takes no second card, but a new link takes another card.
     expectSeeOther(await comeBack('payment_token=tok_second_2222'), path);
     expect(await lastFourOf(api, subscription)).toBe('1111');
     expect(headingOf(await look())).toBe('Your card was replaced');
@@ -157,7 +157,9 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
   },
 );
 
-test('a new card pays the owed cycle while UNPAID [D-33, D-30]', async ({ api }) => {
+test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-30]', async ({
+  api,
+}) => {
   const { subscription, give, look } = await open(api, 'UNPAID');
   const asked = await look();
   expect(linesOf(asked.text)).toEqual([
@@ -236,7 +238,7 @@ test('a declined card is not saved, and the update page says so [D-33]', async (
   expect(await lastFourOf(api, unpaid.subscription)).toBe('4242');
 });
 
-test('a reload of the return URL is no second try for a saved, refused or paid card [D-33]', async ({
+test('a reload of the return URL does not count as a second try of a card that was saved, refused or charged [D-33]', async ({
   api,
 }) => {
   const { comeBack, look, path } = await open(api, 'UNPAID');
@@ -273,7 +275,7 @@ test('the update page reloads while the outcome is unknown, and then shows the o
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('the return URL answers 503 during an outage, and replaces the card later [D-33]', async ({
+test('the return URL answers 503 during an outage, and a later load replaces the card [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, path } = await open(api, 'ACTIVE');

@@ -178,7 +178,7 @@ async function payHosted(api: ApiEnvironment, intentId: string, card: string): P
   await api.payments.pay({ merchantId, intentId, token });
 }
 
-test('a cancellation is refused after an earlier one and after the page expired [D-41]', async ({
+test('a cancellation is refused after an earlier cancellation and after the page has expired [D-41]', async ({
   api,
 }) => {
   const OVER = 'The payment is cancelled, or its page has expired.';

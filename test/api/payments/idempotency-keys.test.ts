@@ -152,7 +152,7 @@ const send = (api: ApiEnvironment, { path, body }: Call, key: string, changes: o
   });
 
 describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) => {
-  test(`repeated with the same key returns the same bytes and has no effect [${rules}, D-17]`, async ({
+  test(`repeated with the same key returns the same bytes and has no further effect [${rules}, D-17]`, async ({
     api,
   }) => {
     const call = await valid(api);

@@ -84,7 +84,7 @@ test('a list of customers has only those with the e-mail address [D-§7]', async
 });
 
 test.for(['/subscription', '/payments'])(
-  '%s with an unknown status is refused [D-10]',
+  'a list request with an unknown status is refused: %s [D-10]',
   async (path, { api }) => {
     const answer = await api.call('GET', `${path}?status=active`);
     expect(answer.status).toBe(400);

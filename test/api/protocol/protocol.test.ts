@@ -35,7 +35,7 @@ test('every answer has its own request id and the security headers [D-§8]', asy
 test.for<[string, string, string]>([
   ['GET', '/subscription/create', 'POST'],
   ['POST', '/customer/cus_0000000000000000000000', 'HEAD, GET'],
-  // A literal route is not read as an id.
+  // `create` and `advance` are parts of a route, not ids.
   ['GET', '/customer/create', 'POST'],
   ['GET', '/test-clock/advance', 'POST'],
   ['PATCH', '/webhook/whc_0000000000000000000000', 'PUT, DELETE'],

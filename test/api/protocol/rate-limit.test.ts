@@ -6,7 +6,10 @@ import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
 
 const CUSTOMER = '/customer/cus_0000000000000000000000000';
 
-/** `api` has windows that outlast any test. `short` has the production window of 1 s. */
+/**
+ * The environment `api` counts requests in windows of 600 s, longer than any test. `short` has the window of
+ * production, 1 s.
+ */
 const test = apiTest
   .extend(
     'apiOptions',
@@ -49,7 +52,7 @@ describe('the rate limit', () => {
     });
   });
 
-  test('refuses a merchant’s request above the limit, and no other merchant’s [D-22]', async ({
+  test('refuses a merchant’s request above the limit, and no request of another merchant [D-22]', async ({
     api,
   }) => {
     const merchant = await newMerchant(api);
@@ -107,7 +110,7 @@ describe('the rate limit', () => {
     expect(done.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  test('refuses frequent reads of one subscription, and serves another one [IF-4.5, D-22]', async ({
+  test('refuses frequent reads of one subscription, and serves another subscription [IF-4.5, D-22]', async ({
     api,
   }) => {
     const merchant = await newMerchant(api);

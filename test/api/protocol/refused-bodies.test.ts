@@ -136,7 +136,7 @@ function head({ line, type, as }: Kind, { api, limited }: Apis, framing: string)
 const urlOf = ({ as }: Kind, { api, limited }: Apis): string =>
   as === 'limited merchant' ? limited.url : api.url;
 
-/** Sends one call on a new connection and expects its refusal. */
+/** Sends one call on a new connection and expects the status of its kind. */
 async function refusedCall(kind: Kind, apis: Apis, framing: string, body: Buffer) {
   const connection = openConnection(urlOf(kind, apis));
   connection.write(head(kind, apis, framing));
@@ -198,7 +198,7 @@ describe('a refused or unread body', () => {
   );
 
   test.for(KINDS.map((kind) => [kind.name, kind] as const))(
-    'closes the connection of %s when it does not arrive completely [D-10]',
+    'closes the connection of %s when the body does not arrive completely [D-10]',
     async ([, kind], { api, limited }) => {
       const apis = { api, limited };
       const url = urlOf(kind, apis);

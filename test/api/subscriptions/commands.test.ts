@@ -28,11 +28,11 @@ interface CommandCase {
   body: Record<string, unknown>;
   /** The description of the answer to an empty body. */
   required: string;
-  /** Body of a success. */
+  /** The body of a successful answer. */
   success: RegExp;
 }
 
-/** Rule: D-16. */
+/** The body of an answer without fields. Rule: D-16. */
 const EMPTY = /^\{\}$/;
 
 const COMMANDS: CommandCase[] = [

@@ -5,7 +5,7 @@ import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import { readSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
-/** The operator's file raises the minimum of EUR, lowers that of USD and removes JPY. */
+/** The operator's file raises the minimum of EUR, lowers the minimum of USD and makes JPY inactive. */
 beforeAll(() =>
   useCurrencies(
     withOverrides(CURRENCIES, {
@@ -17,7 +17,7 @@ beforeAll(() =>
 );
 afterAll(() => useCurrencies(CURRENCIES));
 
-test('the operator’s limits replace the checked-in ones for new subscriptions and charges [D-03]', async ({
+test('limits of the operator’s file replace the built-in limits for new subscriptions and charges [D-03]', async ({
   api,
 }) => {
   const create = (changes: object) =>
@@ -43,7 +43,7 @@ test('the operator’s limits replace the checked-in ones for new subscriptions 
   expect((await create({ amount: 500, currency: 'EUR' })).status).toBe(200);
   expect((await create({ amount: 21, currency: 'USD' })).status).toBe(200);
 
-  // A charge outside the cycles has half of the minimum.
+  // The minimum of a charge outside the cycles is half of the minimum of a cycle.
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
   const charge = (amount: number) =>
     api.call('POST', '/subscription/merchant/one-time-charge', {
@@ -54,7 +54,7 @@ test('the operator’s limits replace the checked-in ones for new subscriptions 
   expect((await charge(10)).status).toBe(200);
 });
 
-test('the operator’s limits replace the checked-in ones for an edited amount [D-03, IF-8]', async ({
+test('limits of the operator’s file replace the built-in limits for an edited amount [D-03, IF-8]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'ACTIVE');
@@ -67,7 +67,7 @@ test('the operator’s limits replace the checked-in ones for an edited amount [
   expect(await readSubscription(api, subscription)).toMatchObject({ amount: 21 });
 });
 
-test('the OpenAPI document lists the operator’s limits [D-03]', async ({ api }) => {
+test('the OpenAPI document lists the limits of the operator’s file [D-03]', async ({ api }) => {
   const { text } = await api.call('GET', '/openapi.json', { as: null });
   expect(text).toContain('| EUR | 2 | 500 | 250 | 9000 |');
   expect(text).toContain('| USD | 2 | 21 | 10 | 99999999 |');

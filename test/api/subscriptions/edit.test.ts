@@ -200,7 +200,7 @@ test('an edit of one field changes no other field [IF-4.6]', async ({ api }) => 
   }
 });
 
-test('an edited amount applies to the next cycle, not to an owed one [D-15]', async ({ api }) => {
+test('an edited amount applies to the next cycle, not to an owed cycle [D-15]', async ({ api }) => {
   const subscription = await subscriptionIn(api, 'UNPAID');
   expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
   const retried = await api.call('POST', '/subscription/manual-retry', {
@@ -220,7 +220,9 @@ test('an edited date moves the end of a trial [D-15]', async ({ api }) => {
   });
 });
 
-test('an edited date replaces the rest of the retry plan while UNPAID [D-15]', async ({ api }) => {
+test('an edited date replaces the rest of the retry plan while the subscription is UNPAID [D-15]', async ({
+  api,
+}) => {
   const subscription = await subscriptionIn(api, 'UNPAID');
   expect((await edit(api, subscription, { newNextPaymentDate: CHRISTMAS })).status).toBe(200);
   expect(await readSubscription(api, subscription)).toMatchObject({
@@ -245,7 +247,7 @@ test('an edited date is refused after a hard decline until the payment method is
   expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
 });
 
-test('an edited date while PAUSED plans no payment, and unpause replaces it [D-15, IF-4.8]', async ({
+test('an edited date plans no payment while the subscription is PAUSED, and an unpause replaces the date [D-15, IF-4.8]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'PAUSED');

@@ -28,7 +28,7 @@ const charge = (
 const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
 
 test.for(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
-  'a one-time charge is made while the subscription is %s, and does not change it [IF-4.10, D-35]',
+  'a one-time charge is made while the subscription is %s, and does not change the subscription [IF-4.10, D-35]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const { updatePaymentMethodLink: _, ...before } = await readSubscription(api, subscription);

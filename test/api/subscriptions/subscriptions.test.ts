@@ -133,7 +133,7 @@ test('a read of a subscription with a trial returns the length of the trial, and
   ]);
 });
 
-test('a subscription has no trial when the count is 0 or absent [D-12]', async ({ api }) => {
+test('a subscription has no trial when trialPeriodCount is 0 or absent [D-12]', async ({ api }) => {
   for (const changes of [
     { trialPeriodCount: 0, trialPeriodInterval: 'DAY' },
     { trialPeriodInterval: 'DAY', upfrontAmount: 500 },

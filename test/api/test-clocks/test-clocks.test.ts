@@ -95,7 +95,7 @@ test('while an advance runs, another advance is refused and a repeat waits [D-17
   expectError(other, 400, 'operation_not_allowed', 'The test clock is still advancing.');
 
   api.workflows.faults.isDown = false;
-  // Records what a sweep would cause: the subscription reaches the target.
+  // Records that the subscription reached the target, as it would after a sweep.
   await recordClockReached(api.db, ref, FEB_1);
   expect((await running).json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
   const repeated = await advance(api, testClockId, FEB_1, 'slow-advance');

@@ -210,7 +210,8 @@ test('a merchant gets at most 20 webhook configurations, inactive ones included,
   ]);
   expect(await countOf(api, other.merchantId)).toBe(20);
 
-  // Another merchant is not affected. An update needs no free place, and a deletion makes one.
+  // Another merchant is not affected. At the limit an update is allowed, and a deletion allows a new
+  // configuration.
   await create(api);
   const put = await api.call('PUT', `/webhook/${first!.id}`, { body, as: other });
   expect(put.status).toBe(204);
