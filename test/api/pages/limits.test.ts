@@ -35,7 +35,7 @@ async function decline(api: ApiEnvironment, address: string, count: number): Pro
 }
 
 describe('the limit of five cards a session', () => {
-  test('locks a checkout after five cards; it stays CREATED until it expires [D-§4]', async ({
+  test('locks a checkout after five cards; the subscription stays CREATED until the checkout expires [D-§4]', async ({
     api,
   }) => {
     const subscription = await createSubscription(api);
@@ -67,7 +67,7 @@ describe('the limit of five cards a session', () => {
     expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
   });
 
-  test('locks a hosted payment after five cards, and does not charge a sixth one', async ({
+  test('locks a hosted payment after five cards, and does not charge a sixth card', async ({
     api,
   }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
