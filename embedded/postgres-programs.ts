@@ -9,7 +9,10 @@ import type { Program } from './services.ts';
 export interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
-  /** The account that runs Postgres if this process runs as root, which Postgres refuses. Else undefined. */
+  /**
+   * If this process runs as root: the account that runs Postgres, which refuses to run as root. Else
+   * undefined.
+   */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 

@@ -30,7 +30,7 @@ export interface Service {
    */
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
-  /** Called before each launch and each restart. */
+  /** Called before each launch, and before `program`. */
   readonly beforeLaunch?: () => Promise<void>;
   /**
    * The signals that stop the process, one after another. After each signal the supervisor waits up to

@@ -100,7 +100,8 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
-    // If all subscriptions of a clock have ended, an advance takes no time. This wait limits their rate.
+    // If all subscriptions of a clock have ended, an advance takes no time. This wait limits the rate of such
+    // advances.
     await rest(load.random.between(...BETWEEN_ADVANCES), enough);
   }
 }

@@ -15,8 +15,8 @@ import { prepare } from './surroundings.ts';
 import type { RunOptions, Surroundings } from './surroundings.ts';
 
 /**
- * Runs the fault phase, the recovery and the verification on the system `start`. The answers and webhooks
- * that its clients received are recorded in `folder`.
+ * Runs the fault phase, the recovery and the verification on the system `start`. The clients' answers and the
+ * received webhooks are recorded in `folder`.
  */
 export async function run(
   start: RunningStart,

@@ -44,8 +44,8 @@ const TABLES = `
   create temp table unreadable (merchant_id text, id text, problem text);`;
 
 /**
- * A view with the name of the table that hides subscriptions with an unreadable state. The queries of the
- * checks would fail on such a state.
+ * A temporary view `subscription`. It hides the rows of the table `subscription` whose state is unreadable,
+ * because the queries of the checks would fail on them.
  */
 const READABLE = `
   create temp view subscription as select * from public.subscription s where not exists (
