@@ -35,7 +35,7 @@ export interface ListFilters {
   customerId?: string | undefined;
   subscriptionId?: string | undefined;
   receiptId?: string | undefined;
-  /** Matches in any case. */
+  /** Compared without regard to upper and lower case. */
   email?: string | undefined;
 }
 

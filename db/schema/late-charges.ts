@@ -4,8 +4,8 @@ import { amountMinor, currency, instant, merchantId } from './_columns.ts';
 import { paymentAttempts } from './payment-attempts.ts';
 
 /**
- * A gateway charge that was found after its attempt was settled as not paid. The charge pays no intent. A
- * refund with the same `lateAttemptId` returns the money. Writer: activities.
+ * A gateway charge that was found after its attempt was settled as not paid. The charge pays no intent. The
+ * refund whose `lateAttemptId` is this `attemptId` returns the money. Writer: activities.
  */
 export const lateCharges = pgTable(
   'late_charge',

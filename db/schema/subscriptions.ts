@@ -43,7 +43,7 @@ export const subscriptions = pgTable(
     currency: currency().notNull(),
     cycleCount: integer('cycle_count').notNull(),
     cyclesCharged: integer('cycles_charged').notNull(),
-    /** When the next step that writes the row is due: business time, but real time for an open attempt. */
+    /** When the next step that writes the row is due. Real time for an open attempt, else business time. */
     wakeAt: instant('wake_at'),
     testClockId: text('test_clock_id'),
     /** The link that created the subscription; null if the merchant created it. Rule: D-37. */
@@ -58,7 +58,7 @@ export const subscriptions = pgTable(
     productPage: json('product_page').$type<ProductPage>(),
     phoneNumberRequired: boolean('phone_number_required').notNull(),
     presentmentCurrency: currency('presentment_currency').notNull(),
-    /** Business time: the test clock's time if the subscription has a test clock. */
+    /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
     /** Real time of the insert. The sweep for missing workflows reads it. */
     insertedAt: instant('inserted_at')

@@ -40,7 +40,7 @@ export const webhookDeliveries = pgTable(
     lastError: text('last_error'),
     settledAt: instant('settled_at'),
     /**
-     * Until this time, by the database's clock, one process has claimed the row to send it. Null without a
+     * End of the claim, by the database's clock: until then one process may send the delivery. Null without a
      * claim. The value also identifies the claim: a release must name the same value.
      */
     claimedUntil: instant('claimed_until'),

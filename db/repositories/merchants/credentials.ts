@@ -15,7 +15,7 @@ const SECRET_LENGTH = 43;
 /** How long the old credential stays valid after a rotation. Rule: D-20. */
 export const ROTATION_OVERLAP_MS = 24 * 3_600_000;
 
-/** A new credential. The secret is not stored anywhere else. */
+/** A new credential. The database stores only a hash of the secret. */
 export interface IssuedCredential {
   keyId: string;
   secret: string;

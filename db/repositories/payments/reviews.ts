@@ -166,8 +166,8 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if
- * the subject is not in REVIEW any more or has a decision.
+ * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if the
+ * attempt or refund is not in REVIEW or has a decision, or if its gateway id has settled another one.
  */
 export async function decideReview(
   db: Db,

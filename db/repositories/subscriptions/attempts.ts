@@ -293,7 +293,7 @@ const STATES = {
 /**
  * Writes the outcome of the attempt and of its intent, inside the caller's transaction. A settled attempt
  * never changes. An attempt in REVIEW changes only if `settlement` is succeeded or declined. `nowAt` is
- * business time.
+ * business time: the time of the subscription's test clock, else real time.
  */
 export async function settleAttempt(
   tx: Db,

@@ -3,7 +3,7 @@ import { wakeAt } from '../../../domain/subscription/decide.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 
-/** Returns the column `state` and the columns that repeat its facts for queries. */
+/** Returns the column `state`, and the columns that repeat parts of `state` for queries. */
 export function rowOf(state: SubscriptionState) {
   return {
     status: state.status,

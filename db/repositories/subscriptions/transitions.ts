@@ -37,8 +37,8 @@ export type Recorded =
 
 /**
  * Records a transition in one transaction: the row, the command with its result, the effects and the events.
- * If the row does not have the previous version, changes nothing and returns `repeated` or `stale`. If `db`
- * is a transaction, uses it.
+ * Changes nothing and returns `repeated` or `stale` if the command is recorded already, or if the row does not
+ * have the previous version. If `db` is a transaction, uses it.
  */
 export async function recordTransition(db: Db, transition: Transition): Promise<Recorded> {
   const { change, command } = transition;

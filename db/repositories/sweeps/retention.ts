@@ -5,7 +5,7 @@ import { retentionCounts } from '../../schema/retention-counts.ts';
 
 /**
  * Which records to delete: those from before `before` (real time, epoch ms), at most `limit`
- * in one call. Each function below returns the number of records that it deleted. A repeat is safe.
+ * in one call. Every function with a `Deletion` returns how many records it deleted. A repeat is safe.
  */
 export interface Deletion {
   readonly before: number;
