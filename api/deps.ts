@@ -39,7 +39,10 @@ export interface ApiDeps {
   readonly credentialPepper: string;
   /** Public URL that the hosted card form posts to. */
   readonly tokeniserUrl: string;
-  /** Makes the sandbox gateway decline later charges. Throws `service_unavailable` without its answer. */
+  /**
+   * Makes the sandbox gateway decline later charges. Throws `service_unavailable` if the gateway does not
+   * answer.
+   */
   readonly declineNext: (order: ForcedDeclines) => Promise<void>;
   /** Test card numbers that hosted pages show in test mode. */
   readonly testCards: readonly PublishedTestCard[];

@@ -91,9 +91,9 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
 
 /**
  * Claims the key under a lease of 45 s, runs `work`, which waits for a workflow, and stores the answer or the
- * definite refusal under the key. An answer with `isDefinite: false` and any other error, such as 503 or a
- * pending payment, are not stored. After these the key is released, and a repeat continues with the same
- * command id. Rule: D-17.
+ * definite refusal under the key. Two results are not stored: an answer with `isDefinite: false`, and an error
+ * that is no definite refusal, such as 503 or a pending payment. The key is then released, and a repeat
+ * continues with the same command id. Rule: D-17.
  */
 export async function withOutcome<Body>(
   { keyUse: use, late }: KeyedCall,

@@ -18,9 +18,9 @@ const EMAIL_MAX = 255;
 export const FILTERS = {
   customerId: optional(idText()).describe('Only records of this customer.'),
   subscriptionId: optional(idText()).describe('Only records of this subscription.'),
-  receiptId: optional(receiptId).describe('Only records with this order id of yours.'),
+  receiptId: optional(receiptId).describe('Only records with this `receiptId`, your own order id.'),
   email: optional(text(EMAIL_MAX)).describe(
-    'Only records with this e-mail address in `customerDetails`, in any case.',
+    'Only records with this e-mail address in `customerDetails`. Upper and lower case are equal.',
   ),
 };
 

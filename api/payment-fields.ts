@@ -49,7 +49,7 @@ export const receiptId = text(RECEIPT_ID_MAX);
 /** The merchant's description of an order. */
 export const description = text(DESCRIPTION_MAX);
 
-/** The merchant's own id of a shop. Stored without a check. Rule: D-14. */
+/** The merchant's own id of a store. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);
 
 /** Names of payment methods that the payer may use. An unknown name counts as unavailable. Rule: D-43. */

@@ -26,7 +26,7 @@ export function errorBoundary(logger: Logger) {
 
 /** Returns the error to answer with. It has `thrown` as its cause if `thrown` contains no DomainError. */
 export function toDomainError(thrown: unknown): DomainError {
-  // Drizzle wraps every error of a statement, also the DomainError that `checkUnanswered` throws before it.
+  // Drizzle wraps every error of a statement, also a DomainError that `checkUnanswered` throws.
   for (let error = thrown; error instanceof Error; error = error.cause) {
     if (error instanceof DomainError) return error;
   }

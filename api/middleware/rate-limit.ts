@@ -10,7 +10,7 @@ export interface RateLimits {
   readonly readsOfOneSubscription: number;
 }
 
-/** The limits of D-22. `requests` is the configured number of requests a second. */
+/** Returns the limits of rule D-22: `requests` a second, and 10 reads of each subscription a second. */
 export function limitsPerSecond(requests: number): RateLimits {
   return { windowSeconds: 1, requests, readsOfOneSubscription: 10 };
 }

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { payerOf } from '../../payer.ts';
 import { writeSubscription } from '../../new-subscription.ts';
 
-/** Maximum lifetime, in ms, of an unpaid checkout that takes a use of a link. Rule: D-37. */
+/** Maximum lifetime, in ms, of an unpaid checkout that was started from a link. Rule: D-37. */
 const USE_HELD_MS = 3_600_000;
 
 /**

@@ -72,8 +72,7 @@ async function pay(
     case 'succeeded':
       return { kind: 'decided' };
     case 'refused':
-      // `payment_outcome_pending`: another card is being charged. Any other refusal: the page shows the
-      // status.
+      // Pending: another card is being charged. After another refusal the page shows the intent's status.
       return { kind: outcome.code === 'payment_outcome_pending' ? 'pending' : 'decided' };
   }
 }

@@ -104,7 +104,7 @@ export function resultPage(
   return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
 }
 
-/** The page for a payer who can do nothing here; `texts` give the reason. */
+/** The page that is shown instead of a form; `texts` give the reason. */
 export function closedPage(
   status: 403 | 409 | 410,
   { title, texts }: PageText,

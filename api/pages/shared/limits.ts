@@ -62,7 +62,7 @@ export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Co
     .digest();
 }
 
-/** Returns the client's address; for IPv6 its /64 network, because one customer owns a whole /64. */
+/** Returns the client's address; for IPv6 its /64 network, because one client has all addresses of a /64. */
 function addressOf({ ip }: Context): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);

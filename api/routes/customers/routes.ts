@@ -187,7 +187,7 @@ export const getCustomerState = route({
   description:
     'The newest 100 subscriptions with their status and the end of the paid period, and the payment methods ' +
     'that can be charged. A customer has paid until the latest `currentPeriodEnd`. A trial lasts until ' +
-    '`nextPaymentDate`, or until `cancelAt`.',
+    '`nextPaymentDate`, or until `cancelAt` if it was cancelled.',
   isExtension: true,
   params: { customerId: customerIdParam },
   answer: {

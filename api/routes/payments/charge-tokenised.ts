@@ -26,7 +26,7 @@ const fields = {
   currency,
   amount: chargeAmount,
   receiptId: optional(receiptId).meta({ description: 'Your own order id.', ...EXTENSION }),
-  storeFrontId: optional(storeFrontId).describe('Stored with the intent. Not checked.'),
+  storeFrontId: optional(storeFrontId).describe('Your own id of a store. Stored without a check.'),
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
 };
 

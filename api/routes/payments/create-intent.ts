@@ -57,7 +57,9 @@ export const createIntent = route({
       customerId: optional(idText()).describe(
         'Id of an existing customer. Without it a customer is created from the details.',
       ),
-      storeFrontId: optional(storeFrontId).describe('Stored with the intent. Not checked.'),
+      storeFrontId: optional(storeFrontId).describe(
+        'Your own id of a store. Stored without a check.',
+      ),
       tokenise: optional(z.boolean()).describe(
         'Whether the payment method is saved for the customer. Default: false.',
       ),

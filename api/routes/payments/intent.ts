@@ -68,7 +68,7 @@ const intentFields = {
     description: 'Payment method of the latest attempt. Null when none is known yet.',
   }),
   cardMetadata: cardFields.cardMetadata.nullable().meta({
-    description: 'Card of the latest attempt: the card that paid a paid intent.',
+    description: 'Card of the latest attempt. For a paid intent, this card paid.',
   }),
   chargeAttempts: z.array(AttemptAnswer).meta({ description: 'Oldest first.' }),
   succeededCharge: AttemptAnswer.optional(),

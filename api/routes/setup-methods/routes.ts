@@ -63,7 +63,9 @@ export const createSetupMethod = route({
       customerId: optional(idText()).describe(
         'Id of an existing customer. Without it a customer is created from the details.',
       ),
-      storeFrontId: optional(storeFrontId).describe('Stored with the session. Not checked.'),
+      storeFrontId: optional(storeFrontId).describe(
+        'Your own id of a store. Stored without a check.',
+      ),
       metadata: optional(metadata()).describe('Your own key-value pairs.'),
       phoneNumberRequired,
     },

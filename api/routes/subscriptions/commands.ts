@@ -42,7 +42,8 @@ export const cancelSubscription = route({
     'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
     'made. The outcome of a charge that was already sent is still recorded, and its events are sent. ' +
     '`atPeriodEnd: true` is allowed in TRIALING and ACTIVE: nothing is charged any more, and the ' +
-    'subscription ends at `currentPeriodEnd` or at the end of its trial. Until then it can be resumed.',
+    'subscription ends at `currentPeriodEnd` or at the end of its trial. Until then ' +
+    '`POST /subscription/merchant/resume` withdraws the cancellation.',
   idempotencyKey: 'listed',
   body: {
     fields: {
@@ -130,7 +131,10 @@ export const pauseSubscription = route({
     })),
 });
 
-/** The workflow checks that the date is in the future, by the test clock if any. Rules: IF-4.8, D-§4, D-16. */
+/**
+ * The workflow checks that the date is in the future. A subscription on a test clock counts by the clock's
+ * time. Rules: IF-4.8, D-§4, D-16.
+ */
 export const unpauseSubscription = route({
   operationId: 'unpauseSubscription',
   method: 'post',
