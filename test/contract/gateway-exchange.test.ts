@@ -85,7 +85,7 @@ describe('one HTTP exchange', () => {
     expect(await exchange.send(post('/'))).toMatchObject({ kind: 'broken' });
   });
 
-  it('ends as broken at the deadline when it was sent [D-32]', async () => {
+  it('ends as broken when no answer arrives before the deadline [D-32]', async () => {
     const { arrived, exchange } = await start(() => undefined, { timeoutMs: 1_000 });
     expect(await exchange.send(post('/slow'))).toEqual({
       kind: 'broken',

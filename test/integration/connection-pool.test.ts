@@ -77,7 +77,7 @@ test.for([100, 196, 197, 198, 199, 200, 201, 300])(
     expect(values).toEqual([0, 1, 2, 3, 4]);
     expect(await statements).toHaveLength(count);
     await started;
-    // No transaction is left open: statements of other callers would be lost in it.
+    // No transaction is left open. In an open transaction, statements of other callers would be lost.
     expect(await statesOf()).toEqual(['idle', 'idle']);
   },
 );
