@@ -121,7 +121,7 @@ test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]'
   expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('a refund of unknown outcome is pending until its key returns the refund [D-17, D-§7]', async ({
+test('a refund of unknown outcome is pending until a repeat with its key returns the refund [D-17, D-§7]', async ({
   api,
 }) => {
   const intentId = await makePaid(api);

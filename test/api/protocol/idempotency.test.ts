@@ -19,7 +19,7 @@ async function keyRow(api: ApiEnvironment, key: string) {
   return row;
 }
 
-test('a repeated call gets the same status and bytes, and has no effect [D-17]', async ({
+test('a repeated call gets the same status and bytes, and has no further effect [D-17]', async ({
   api,
 }) => {
   const first = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
@@ -189,7 +189,9 @@ test('a repeated cancel gets the stored answer without a second command [D-16, D
   expect(api.workflows.calls).toHaveLength(sent);
 });
 
-test('a key gets 409 with Retry-After while its first call runs [D-17]', async ({ api }) => {
+test('a repeat with a key gets 409 with Retry-After while the first call runs [D-17]', async ({
+  api,
+}) => {
   const { subscriptionId } = await createSubscription(api);
   const body = { subscriptionId };
   let release = (): void => undefined;

@@ -4,7 +4,7 @@ import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { openConnection } from '../../support/raw-connection.ts';
 
-/** Sends these bytes and returns everything that is received until the connection closes. */
+/** Sends `bytes` and returns everything that is received until the connection closes. */
 function exchange(api: ApiEnvironment, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');

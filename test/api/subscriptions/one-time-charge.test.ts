@@ -76,7 +76,7 @@ test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
 });
 
-test('a charge of unknown outcome is PENDING, and its key later returns SUCCESS [D-17, D-40]', async ({
+test('a charge of unknown outcome is PENDING, and a later repeat with its key returns SUCCESS [D-17, D-40]', async ({
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
