@@ -10,7 +10,9 @@ import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/** Contains the OpenAPI document of the API version 2026-08-26.dahlia, which `stripe` 22.6.2 sends. */
+/**
+ * Its OpenAPI document has the API version 2026-08-26.dahlia, which the npm package `stripe` 22.6.2 sends.
+ */
 const VERSION = '0.203.0';
 const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
 
@@ -83,13 +85,14 @@ export interface StripeMock {
 }
 
 /**
- * Starts stripe-mock on a free port of 127.0.0.1 and waits until it answers. It listens on no other interface,
- * and refuses requests with another `Stripe-Version` than its own. It ends with this process, also after a kill.
+ * Starts stripe-mock on a free port of 127.0.0.1 and waits until it answers. stripe-mock listens on no other
+ * interface, refuses requests with a `Stripe-Version` other than its own, and ends with this process, also
+ * after a kill.
  *
- * @throws Error with the program's output if it ends or does not answer within 60 s.
+ * @throws Error with the program's output if stripe-mock ends or does not answer within 60 s.
  */
 export async function startStripeMock(program: string): Promise<StripeMock> {
-  // Without an address for HTTPS it would listen on port 12112 of every interface.
+  // Without an address for HTTPS stripe-mock would listen on port 12112 of every interface.
   const addresses = ['-http-addr', '127.0.0.1:0', '-https-addr', '127.0.0.1:0'];
   const child = spawn('sh', ['-c', WITH_PARENT, program, ...addresses, '-strict-version-check'], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -106,7 +109,7 @@ export async function startStripeMock(program: string): Promise<StripeMock> {
   child.stdin.on('error', () => undefined);
   try {
     const url = await announcedUrl(child, gone);
-    // The process's own streams must not keep this process alive.
+    // The child process must not keep this process alive.
     child.unref();
     return { url, stop };
   } catch (error) {
