@@ -11,13 +11,13 @@ import {
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
 
-/** `/?xpay_intent_id=…`, the address of a hosted payment by the id of its intent. */
+/** The address `/?xpay_intent_id=…` leads to a hosted payment by the id of its intent. */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
 const byId = (api: ApiEnvironment, id: string) => browse(api, `/?xpay_intent_id=${id}`);
 
-test('the address with the id of a hosted payment redirects to its page, where it can be paid [D-§7]', async ({
+test('/?xpay_intent_id= with the id of a hosted payment redirects to a page that takes the payment [D-§7]', async ({
   api,
 }) => {
   const { xIntentId, fwdUrl } = await makeHosted(api);
@@ -46,7 +46,7 @@ test('the address with the id of a hosted payment redirects to its page, where i
   ]);
 });
 
-test('the address with a missing, unknown or unhosted id shows the page of an unknown payment [D-§7]', async ({
+test('/?xpay_intent_id= with an empty or unknown id, or that of a payment without a page, answers 404 [D-§7]', async ({
   api,
 }) => {
   const unknown = await browse(api, '/payment/0000000000000000000000');
@@ -59,7 +59,7 @@ test('the address with a missing, unknown or unhosted id shows the page of an un
   }
 });
 
-test('the address without an id is an unknown path, also for other methods [D-§7, D-21]', async ({
+test('/ without xpay_intent_id, or with another method than GET, is an unknown path [D-§7, D-21]', async ({
   api,
 }) => {
   for (const [method, path] of [
@@ -75,7 +75,7 @@ test('the address without an id is an unknown path, also for other methods [D-§
   }
 });
 
-test('an address of a client is refused with 429 after twenty unknown intent ids in a minute [D-§7]', async ({
+test('an IP address is refused with 429 after twenty unknown intent ids in a minute [D-§7]', async ({
   createApi,
 }) => {
   const fresh = await createApi();
