@@ -3,8 +3,8 @@ import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 
 /**
- * Selects or joins the row of `table` with this id. A row belongs to one merchant, so the condition always
- * contains the merchant's id. Rule: D-21.
+ * Returns the SQL condition that selects or joins the row of `table` with this id. A row belongs to one
+ * merchant, so the condition always contains the merchant's id. Rule: D-21.
  */
 export function isRecord(
   table: { merchantId: AnyPgColumn; id: AnyPgColumn },

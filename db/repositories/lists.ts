@@ -22,9 +22,9 @@ export interface ListPosition {
 export interface ListQuery {
   merchantId: string;
   limit: number;
-  /** Rows created at this time or later. */
+  /** Only rows created at this time or later. */
   startAt?: number | undefined;
-  /** Rows created before this time. */
+  /** Only rows created before this time. */
   endAt?: number | undefined;
   /** Only rows after this position. The row at the position may have been deleted. */
   after?: ListPosition | undefined;

@@ -74,7 +74,7 @@ export const checkoutSessions = pgTable(
     index('checkout_session__subscription__idx').on(table.merchantId, table.subscriptionId),
     // For the retention sweep.
     index('checkout_session__inserted__idx').on(table.insertedAt),
-    // By the intent first, because a payer who comes with the intent's id names no merchant.
+    // `intentId` comes first, because the look-up of a page by its intent's id has no merchant id.
     index('checkout_session__intent__idx').on(table.intentId, table.merchantId),
   ],
 );

@@ -26,9 +26,7 @@ export const webhookConfigs = pgTable(
     deactivatedReason: text('deactivated_reason'),
     /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
-    /**
-     * Failed attempts since the last success. Together with `pausedUntil` this is the circuit breaker.
-     */
+    /** Failed attempts since the last success. The breaker's state: this, `pausedUntil` and `failingSince`. */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
     /** No request is sent before this time, in real time. Null while the breaker is closed. */
     pausedUntil: instant('paused_until'),

@@ -15,12 +15,12 @@ import type { SessionRef } from './tries.ts';
 import { appendDrafts } from '../subscriptions/events.ts';
 import { isRecord } from '../is-record.ts';
 
-/** Returns the stored form of the token in a checkout URL. */
+/** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
 export function hashCheckoutToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }
 
-/** Selects the session that the token opens. A token of another purpose opens no session. */
+/** Returns the SQL condition for the session of a token. A token of another purpose selects no session. */
 export function opensWith(token: string, purpose: CheckoutPurpose) {
   return and(
     eq(checkoutSessions.tokenHash, hashCheckoutToken(token)),

@@ -6,7 +6,7 @@ import { credentials } from '../../schema/credentials.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
-/** The stored version of the pepper that hashed a secret. There is one version so far. */
+/** Version of the pepper, stored with every hash. There is one version so far. */
 const PEPPER_VERSION = 1;
 
 /** 43 base62 characters hold 256 bits. Rule: D-20. */

@@ -68,7 +68,7 @@ function isBehind(clock: TestClock) {
   );
 }
 
-/** True for a subscription that is not ENDED and has not reached `targetAt`. */
+/** Returns the SQL condition: the subscription is not ENDED and has not reached `targetAt`. */
 export function hasToReach(targetAt: number | typeof testClocks.targetAt) {
   return and(
     ne(subscriptions.status, 'ENDED'),

@@ -14,7 +14,7 @@ import { isRecord } from '../is-record.ts';
 /** The data of a hosted payment's page. */
 export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPayment>>>;
 
-/** The payment of a page; null if there is none. `key`: the page's token, or the id of the intent. */
+/** Returns the payment of a hosted page, or null. `key`: the page's token, or the id of the intent. */
 export async function findHostedPayment(db: Db, key: string) {
   const [row] = await db
     .select({
@@ -56,8 +56,8 @@ export async function findHostedPayment(db: Db, key: string) {
 }
 
 /**
- * Marks the page as opened and writes the merchant's event, once. Returns the stream to wake, or null
- * if the page was opened before. Rule: D-51.
+ * Marks the page as opened and writes `intent.checkout_opened`, once. Returns the event's stream, which the
+ * caller must wake, or null if the page was opened before. Rule: D-51.
  */
 export async function markPaymentOpened(
   db: Db,

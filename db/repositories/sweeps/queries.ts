@@ -120,8 +120,8 @@ export async function takeBehindTheirClock(
 
 /**
  * Returns undecided payments outside the billing cycles that have not changed for a minute: charges without
- * an attempt, and all payments with an open attempt. Sets `updatedAt`, so that a call returns each payment at
- * most once a minute and the limit reaches other payments.
+ * an attempt, and all payments with an open attempt. Sets `updatedAt`, so that a payment is returned at most
+ * once a minute, and later calls return other payments.
  */
 export async function takeOpenPayments(db: Db, limit: number): Promise<IntentRef[]> {
   const open = db

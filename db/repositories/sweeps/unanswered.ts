@@ -14,7 +14,7 @@ export interface Unanswered {
   /** The id of the attempt or the refund. */
   id: string;
   intentId: string;
-  /** For an attempt on a billing cycle; else null. */
+  /** The subscription of an attempt on a billing cycle; else null. */
   subscriptionId: string | null;
   firstSentAt: number | null;
   unansweredAt: number | null;

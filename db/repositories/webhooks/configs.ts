@@ -71,8 +71,8 @@ export async function listWebhookConfigs(
 }
 
 /**
- * A new secret of a configuration. If the stored secret cannot be decrypted (`isStoredReadable` is false), it
- * does not become the previous secret.
+ * A new secret of a configuration. If `isStoredReadable` is false, the stored secret cannot be decrypted, and
+ * it does not become the previous secret.
  */
 export interface Resealed {
   readonly sealedSigner: Buffer;
