@@ -1,11 +1,13 @@
-/** Paths of hosted pages. The token in the path is the only credential. */
+/** Paths of hosted pages. The token or intent id in a path is the payer's only credential. */
 
 /** The path of a payment's page. `key`: the page's token, or the id of its intent. */
 export function paymentPath(key: string): string {
   return `/payment/${key}`;
 }
 
-/** Redirects to the page of the payment whose intent id is in the query parameter. Rule: D-§7. */
+/**
+ * Path of the redirect to a payment's page. `INTENT_PARAMETER` in the query has the intent's id. Rule: D-§7.
+ */
 export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';
 

@@ -39,7 +39,7 @@ export function createApiServer(
     if (isDraining) makeLast(response);
     void handle(request, response);
   };
-  // Node refuses a missing Host header without an error body; the app refuses it with one.
+  // Node would answer a missing Host header without an error body. The app answers it with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listener);
   server.on('connection', (socket) => {
     connections.set(socket, null);

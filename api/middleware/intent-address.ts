@@ -2,8 +2,8 @@ import type { Context } from '../context.ts';
 import { INTENT_PARAMETER, INTENT_PATH } from '../page-links.ts';
 
 /**
- * Serves `/?xpay_intent_id=<id>` by the route at {@link INTENT_PATH}. Without the parameter `/` stays an unknown
- * path. Rule: D-§7.
+ * Changes the path of `/?xpay_intent_id=<id>` to {@link INTENT_PATH}, whose route then answers. Without this
+ * parameter, `/` stays an unknown path. Rule: D-§7.
  */
 export function intentAddress() {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -43,7 +43,7 @@ function closeAfterBody(request: IncomingMessage): void {
   };
 }
 
-/** Returns whether the body ended within the limits. Does not throw, also if the connection is lost. */
+/** Returns whether the body ended within the limits. Does not throw, even if the connection is lost. */
 function discardBody(request: IncomingMessage, limits: DiscardLimits): Promise<boolean> {
   // A refused body is paused. A paused body blocks its connection, even if it has arrived completely.
   request.resume();

@@ -17,7 +17,7 @@ import { seeOther, sendPage } from '../shared/page.tsx';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The hosted page of a one-time payment, at `fwdUrl` and by the id of its intent. Rules: D-40, D-§7. */
+/** The hosted page of a one-time payment. Its path has the token or the intent's id. Rules: D-40, D-§7. */
 export function paymentPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,

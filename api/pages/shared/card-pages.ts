@@ -138,7 +138,7 @@ export function cardPageRoutes<Subject extends SessionRef>(
     if (subject !== null) await finish(ctx, { subject, home, isOwn: isOwnReturn(deps, ctx, home) });
   });
 
-  /** The form of `confirmReturnPage`, for a browser that keeps no cookies. */
+  /** Receives the form of `confirmReturnPage` from a browser that keeps no cookies. */
   router.post(`${path}/return`, async (ctx) => {
     const form = await readForm(ctx);
     const { subject, home } = await open(ctx);

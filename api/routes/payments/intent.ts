@@ -85,7 +85,10 @@ export const CreatedIntent = z
   })
   .meta({ id: 'CreatedPaymentIntent', ...EXTENSION });
 
-/** Returns the fields of the answer. Fields without a value are omitted. Rules: D-§7, D-10a. */
+/**
+ * Returns the fields of the answer. Fields without a value are omitted; only `paymentMethod` and
+ * `cardMetadata` may be null. Rules: D-§7, D-10a.
+ */
 export function presentIntent({ intent, method, order, attempts }: IntentRecord, nowAt: number) {
   const succeeded = attempts.find(({ state }) => state === 'SUCCEEDED');
   const optional = {
