@@ -212,7 +212,11 @@ function paid(
       owed: null,
       openAttempt: null,
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
-      currentPeriodEndAt: dateOf(state, calendar.anchorAt, calendar.nextIndex),
+      // A charge at an earlier date, ordered by an edit, takes away no time that is already paid.
+      currentPeriodEndAt: Math.max(
+        state.currentPeriodEndAt ?? 0,
+        dateOf(state, calendar.anchorAt, calendar.nextIndex),
+      ),
       ...(savesMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
     },
     {

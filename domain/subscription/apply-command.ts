@@ -13,7 +13,7 @@ import type {
   UnpauseCommand,
 } from './commands.ts';
 import { attemptPatch } from './apply-attempt.ts';
-import { cancelAt, chargesNewMethod, earliestAttemptAt } from './state.ts';
+import { cancelAt, chargesNewMethod, earliestAttemptAt, isInTrial } from './state.ts';
 import type { EndReason, OwedCycle, SubscriptionState } from './state.ts';
 
 /**
@@ -35,6 +35,7 @@ export function applyEdit(state: SubscriptionState, command: EditCommand, now: n
     {
       terms,
       ...(moved === undefined ? {} : { anchorAt: moved, nextIndex: 0 }),
+      ...(moved !== undefined && isInTrial(state) ? { currentPeriodEndAt: moved } : {}),
       owed: moved === undefined ? state.owed : owedMovedTo(state, moved),
     },
     { at: now, what: `edited: ${editedFields(command)}`, ...orderOf(command) },
@@ -204,7 +205,7 @@ export function applyTrialStart(
   const anchorAt = addTrial(now, trial.interval, trial.count);
   const after = next(
     state,
-    { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0 },
+    { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0, currentPeriodEndAt: anchorAt },
     {
       at: now,
       what: `trial until ${formatInstant(anchorAt)}`,

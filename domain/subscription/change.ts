@@ -4,7 +4,12 @@ import type {
   SubscriptionEventDraft,
   SubscriptionEventType,
 } from '../events.ts';
-import { LOG_ENTRIES_MAX, nextPaymentAt, remainingCycleCount } from './state.ts';
+import {
+  currentPeriodEndAt,
+  LOG_ENTRIES_MAX,
+  nextPaymentAt,
+  remainingCycleCount,
+} from './state.ts';
 import type { LogEntry, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /** A transition: the next state, its events for the merchant, and its changes of other rows. */
@@ -87,7 +92,7 @@ export function subscriptionEvent(
     cycleNumber: (cycle ?? unpaid)?.cycleNumber ?? null,
     remainingCycleCount: remainingCycleCount(state),
     nextPaymentAt: nextPaymentAt(state),
-    currentPeriodEndAt: state.currentPeriodEndAt,
+    currentPeriodEndAt: currentPeriodEndAt(state),
     endReason: state.endReason,
     ...(actor === undefined ? {} : { actor }),
     ...(unpaid && {

@@ -118,7 +118,7 @@ export interface SubscriptionState {
   nextIndex: number;
   cyclesCharged: number;
   paymentMethodId: string | null;
-  /** The end of the period that the payer has paid for. */
+  /** The end of the trial, then of the period that the payer has paid for. See `currentPeriodEndAt`. */
   currentPeriodEndAt: number | null;
   owed: OwedCycle | null;
   openAttempt: OpenAttempt | null;
@@ -191,6 +191,20 @@ export function takesNewMethod(status: SubscriptionStatus): boolean {
  */
 export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
+}
+
+/** True until the first cycle is due. A declined first cycle may leave the status TRIALING. Rule: D-30. */
+export function isInTrial({ status, owed }: SubscriptionState): boolean {
+  return status === 'TRIALING' && owed === null;
+}
+
+/**
+ * Returns the end of the trial or of the paid period; null before both. The payer may use the product until
+ * then. A trial that an earlier release started ends with its calendar's date. Rule: D-34.
+ */
+export function currentPeriodEndAt(state: SubscriptionState): number | null {
+  if (state.currentPeriodEndAt !== null) return state.currentPeriodEndAt;
+  return isInTrial(state) ? calendarDate(state, state.nextIndex) : null;
 }
 
 /**

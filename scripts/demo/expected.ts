@@ -85,13 +85,14 @@ export const TRIALING: Step = {
       eventTime: STARTS_AT,
       status: 'TRIALING',
       nextPaymentDate: noon('2027-01-31'),
+      currentPeriodEnd: noon('2027-01-31'),
     },
   ],
   subscription: {
     status: 'TRIALING',
     remainingCycleCount: 12,
     nextPaymentDate: noon('2027-01-31'),
-    currentPeriodEnd: null,
+    currentPeriodEnd: noon('2027-01-31'),
   },
 };
 

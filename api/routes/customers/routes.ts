@@ -7,6 +7,7 @@ import type { SavedMethod } from '../../../db/repositories/customers/payment-met
 import { newId } from '../../../domain/ids.ts';
 import {
   cancelAt,
+  currentPeriodEndAt,
   nextPaymentAt,
   SUBSCRIPTION_STATUSES,
 } from '../../../domain/subscription/state.ts';
@@ -186,8 +187,7 @@ export const getCustomerState = route({
   summary: 'Read the subscriptions and the saved payment methods of a customer',
   description:
     'The newest 100 subscriptions with their status and the end of the paid period, and the payment methods ' +
-    'that can be charged. A customer has paid until the latest `currentPeriodEnd`. A trial lasts until ' +
-    '`nextPaymentDate`, or until `cancelAt` if it was cancelled.',
+    'that can be charged. Give access until the latest `currentPeriodEnd`, in every status.',
   isExtension: true,
   params: { customerId: customerIdParam },
   answer: {
@@ -200,7 +200,7 @@ export const getCustomerState = route({
             subscriptionId: id('sub', 'subscription'),
             status: z.enum(SUBSCRIPTION_STATUSES),
             currentPeriodEnd: epochMs(
-              'End of the period that the payer has paid for. Null before the first payment.',
+              'End of the trial, then of the period that the payer has paid. Null before both.',
             ).nullable(),
             cancelAt: epochMs(
               'When the subscription ends after a cancellation at the end of its period. Absent without one.',
@@ -243,7 +243,7 @@ export const getCustomerState = route({
       subscriptions: subscriptions.map(({ id: subscriptionId, status, state }) => ({
         subscriptionId,
         status,
-        currentPeriodEnd: state.currentPeriodEndAt,
+        currentPeriodEnd: currentPeriodEndAt(state),
         nextPaymentDate: nextPaymentAt(state),
         ...withoutNulls({ cancelAt: cancelAt(state) }),
       })),

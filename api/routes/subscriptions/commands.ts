@@ -42,7 +42,7 @@ export const cancelSubscription = route({
     'Allowed in every status except ENDED. The subscription ends at once, and no further attempt is ' +
     'made. The outcome of a charge that was already sent is still recorded, and its events are sent. ' +
     '`atPeriodEnd: true` is allowed in TRIALING and ACTIVE: nothing is charged any more, and the ' +
-    'subscription ends at `currentPeriodEnd` or at the end of its trial. Until then ' +
+    'subscription ends at `currentPeriodEnd`. Until then ' +
     '`POST /subscription/merchant/resume` withdraws the cancellation.',
   idempotencyKey: 'listed',
   body: {

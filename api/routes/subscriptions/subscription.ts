@@ -3,6 +3,7 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/re
 import { formatInstant, INTERVAL_UNITS } from '../../../domain/calendar.ts';
 import {
   cancelAt,
+  currentPeriodEndAt,
   END_REASONS,
   nextPaymentAt,
   remainingCycleCount,
@@ -51,7 +52,7 @@ export const SubscriptionAnswer = z
       .nullable()
       .meta(EXTENSION),
     currentPeriodEnd: epochMs(
-      'End of the period that the payer has paid for. Null before the first payment.',
+      'End of the trial, then of the period that the payer has paid. Null before both.',
     )
       .nullable()
       .meta(EXTENSION),
@@ -106,7 +107,7 @@ export function presentSubscription(deps: Deps, view: SubscriptionView) {
     createdAt: formatInstant(view.createdAt),
     status: view.status,
     nextPaymentDate: nextPaymentAt(state),
-    currentPeriodEnd: state.currentPeriodEndAt,
+    currentPeriodEnd: currentPeriodEndAt(state),
     ...withoutNulls({
       cancelAt: cancelAt(state),
       resumeAt: resumeAt(state),

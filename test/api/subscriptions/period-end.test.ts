@@ -53,7 +53,7 @@ test('a trial that is cancelled at its end shows the instant of this end [D-§4]
   expect(await readSubscription(api, subscription)).toMatchObject({
     status: 'TRIALING',
     nextPaymentDate: null,
-    currentPeriodEnd: null,
+    currentPeriodEnd: nextPaymentDate,
     cancelAt: nextPaymentDate,
   });
 });

@@ -1,0 +1,280 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { addTrial } from '../../domain/calendar.ts';
+import type { IntervalUnit } from '../../domain/calendar.ts';
+import type { EventDraft } from '../../domain/events.ts';
+import { isIntentEvent } from '../../domain/events.ts';
+import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
+import type { Change } from '../../domain/subscription/change.ts';
+import { wakeAt } from '../../domain/subscription/decide.ts';
+import { currentPeriodEndAt } from '../../domain/subscription/state.ts';
+import type { Terms } from '../../domain/subscription/state.ts';
+import { HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
+import { PaidTime } from '../support/paid-time.ts';
+import { DAY, HOUR } from '../support/simulation.ts';
+
+type Step =
+  | { waitMs: number }
+  /** Runs to the next due instant, or to the last millisecond before it. */
+  | { waitFor: 'next' | 'just before the next' }
+  | { declines: ('card_declined' | typeof HARD)[] }
+  | { command: 'manualRetry' | 'replacePaymentMethod' | 'pause' | 'resume' }
+  | { pauseForMs: number }
+  | { unpauseInMs: number }
+  | { cancel: 'now' | 'at period end' }
+  | { editAmountMinor: number }
+  | { editDateInMs: number; unit?: IntervalUnit; count?: number };
+
+/** A subscription, and the events that the merchant receives. */
+class ObservedLife extends LifeInDoubt {
+  readonly drafts: EventDraft[] = [];
+
+  protected override adopt(change: Change): void {
+    super.adopt(change);
+    this.drafts.push(...change.events);
+  }
+}
+
+/** What a merchant stores who follows "When to give and take access" of `docs/integrating.md`. */
+class Merchant {
+  /** Each stored date, with the instant from which on it counts. */
+  private readonly stored: { fromAt: number; until: number | null }[] = [];
+
+  /** Each event of the subscription replaces the stored date. */
+  receive(event: EventDraft): void {
+    if (!isIntentEvent(event)) this.store(event.at, event.currentPeriodEndAt);
+  }
+
+  store(fromAt: number, until: number | null): void {
+    this.stored.push({ fromAt, until });
+  }
+
+  gives(at: number): boolean {
+    return at < (this.storedAt(at) ?? 0);
+  }
+
+  storedAt(at: number): number | null {
+    return this.stored.findLast(({ fromAt }) => fromAt <= at)?.until ?? null;
+  }
+}
+
+/** Lives through `steps`, and fails at the first instant at which access differs from what was paid. */
+function live(
+  terms: Partial<Terms>,
+  unpaidFrom: 'first_decline' | 'retries_exhausted',
+  steps: Step[],
+  situations: Set<string>,
+): void {
+  const life = new ObservedLife('2027-01-31T12:00:00Z', terms, {
+    ...DEFAULT_RETRY_PLAN,
+    unpaidFrom,
+  });
+  const { interval, intervalCount, trial } = life.state.terms;
+  const paid = new PaidTime(interval, intervalCount);
+  const merchant = new Merchant();
+  const seen = { events: 0, charges: 0 };
+
+  const observe = (): void => {
+    const charges = [...life.gateway.book.values()];
+    for (const { outcome, at } of charges.slice(seen.charges)) {
+      if (outcome === 'charged') paid.charged(at);
+    }
+    for (const event of life.drafts.slice(seen.events)) merchant.receive(event);
+    seen.charges = charges.length;
+    seen.events = life.drafts.length;
+  };
+
+  const compare = (): void => {
+    expect({
+      storedByEvents: merchant.storedAt(life.now),
+      'GET /customer/{id}/state': life.now < (currentPeriodEndAt(life.state) ?? 0),
+    }).toEqual({
+      storedByEvents: currentPeriodEndAt(life.state),
+      'GET /customer/{id}/state': paid.includes(life.now),
+    });
+  };
+
+  if (trial) paid.trialBegan(life.now, addTrial(life.now, trial.interval, trial.count));
+  life.pay();
+  observe();
+  compare();
+  for (const step of steps) {
+    take(life, step, paid, merchant, observe);
+    observe();
+    compare();
+  }
+  life.runTo(life.now + 366 * DAY);
+  observe();
+  compare();
+  const instants = [...paid.edges, ...life.drafts.map(({ at }) => at)].flatMap((at) => [
+    at - 1,
+    at,
+  ]);
+  const wrong = instants.filter((at) => merchant.gives(at) !== paid.includes(at));
+  expect(wrong.map((at) => new Date(at).toISOString())).toEqual([]);
+  for (const situation of paid.situations) situations.add(situation);
+}
+
+function take(
+  life: ObservedLife,
+  step: Step,
+  paid: PaidTime,
+  merchant: Merchant,
+  observe: () => void,
+): void {
+  if ('waitMs' in step) life.runTo(life.now + step.waitMs);
+  else if ('waitFor' in step) {
+    const nextAt = wakeAt(life.state) ?? life.now;
+    life.runTo(Math.max(life.now, step.waitFor === 'next' ? nextAt : nextAt - 1));
+  } else if ('declines' in step) {
+    const faults = step.declines.map((card) => ({ line: 'clear' as const, card, lateMs: 0 }));
+    life.gateway.chargeFaults.push(...faults);
+  } else if ('pauseForMs' in step) {
+    const resumeAt = life.now + step.pauseForMs;
+    if (life.command('pause', { resumeAt }).decision.ok) paid.paused(life.now, resumeAt);
+  } else if ('unpauseInMs' in step) {
+    const newNextPaymentAt = life.now + step.unpauseInMs;
+    if (life.command('unpause', { newNextPaymentAt }).decision.ok) paid.unpaused(newNextPaymentAt);
+  } else if ('cancel' in step) {
+    const fields = step.cancel === 'now' ? {} : { atPeriodEnd: true };
+    const { decision } = life.command('cancel', { reason: 'cancelled', ...fields });
+    if (decision.ok && step.cancel === 'now') paid.cancelled(life.now);
+  } else if ('editAmountMinor' in step) {
+    life.command('edit', { newAmountMinor: step.editAmountMinor });
+  } else if ('editDateInMs' in step) {
+    const newNextPaymentAt = life.now + step.editDateInMs;
+    const { unit, count } = step;
+    const interval = unit && count ? { interval: unit, intervalCount: count } : {};
+    const isTrial = life.drafts.at(-1)?.type === 'subscription.trialing';
+    if (!life.command('edit', { newNextPaymentAt, ...interval }).decision.ok) return;
+    paid.edited(life.now, newNextPaymentAt, unit && count ? { unit, count } : undefined);
+    // No event says that the merchant moved the end of a trial.
+    if (isTrial) merchant.store(life.now, newNextPaymentAt);
+  } else {
+    const token = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
+    const { decision } = life.command(step.command, token);
+    if (decision.ok && step.command === 'pause') paid.paused(life.now, null);
+  }
+  observe();
+}
+
+const of = fc.constantFrom;
+const delays = fc.oneof(
+  fc.integer({ min: 1, max: 26 * HOUR }),
+  fc.integer({ min: 1, max: 70 }).map((days) => days * DAY),
+);
+const declines = fc.array(of('card_declined', 'card_declined', 'card_declined', HARD), {
+  minLength: 1,
+  maxLength: 6,
+});
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 5, arbitrary: delays.map((waitMs) => ({ waitMs })) },
+  {
+    weight: 6,
+    arbitrary: of<Step>(
+      { waitFor: 'next' },
+      { waitFor: 'next' },
+      { waitFor: 'just before the next' },
+    ),
+  },
+  { weight: 4, arbitrary: declines.map((declines) => ({ declines })) },
+  {
+    weight: 4,
+    arbitrary: of<Step>({ command: 'manualRetry' }, { command: 'replacePaymentMethod' }),
+  },
+  { weight: 1, arbitrary: of<Step>({ command: 'pause' }) },
+  { weight: 2, arbitrary: delays.map((pauseForMs) => ({ pauseForMs })) },
+  { weight: 3, arbitrary: delays.map((unpauseInMs) => ({ unpauseInMs })) },
+  { weight: 2, arbitrary: of<Step>({ cancel: 'at period end' }, { command: 'resume' }) },
+  { weight: 1, arbitrary: of<Step>({ cancel: 'now' }) },
+  { weight: 1, arbitrary: of<Step>({ editAmountMinor: 2_999 }) },
+  { weight: 2, arbitrary: delays.map((editDateInMs) => ({ editDateInMs })) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      editDateInMs: delays,
+      unit: of<IntervalUnit>('DAY', 'WEEK', 'MONTH', 'YEAR'),
+      count: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+);
+
+const lives = fc.record({
+  terms: fc.record({
+    cycleCount: fc.integer({ min: 1, max: 15 }),
+    interval: of<IntervalUnit>('WEEK', 'MONTH', 'MONTH', 'YEAR'),
+    trial: of(null, { interval: 'DAY' as const, count: 14 }),
+  }),
+  unpaidFrom: of('first_decline' as const, 'first_decline' as const, 'retries_exhausted' as const),
+  steps: fc.array(steps, { minLength: 1, maxLength: 20, size: 'max' }),
+});
+
+/** The situations that the random lives must cover. */
+const SITUATIONS = [
+  'the date of a trial moved',
+  'a trial paused',
+  'a trial cancelled',
+  'a pause ended by itself',
+  'a gap between paid periods',
+  'a payment before the end of the paid period',
+];
+
+test('access by the recipe equals what was paid, at every instant of 1,000 lives from seed 20270131 [D-34]', () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(fc.noBias(lives), ({ terms, unpaidFrom, steps }) =>
+      live(terms, unpaidFrom, steps, seen),
+    ),
+    { numRuns: 1_000, seed: 20_270_131 },
+  );
+  expect(SITUATIONS.filter((situation) => !seen.has(situation))).toEqual([]);
+});
+
+function endOf(life: LifeInDoubt): string | null {
+  const endAt = currentPeriodEndAt(life.state);
+  return endAt === null ? null : new Date(endAt).toISOString();
+}
+
+test('the period that is paid keeps its end when a shorter interval is paid [D-34]', () => {
+  const life = new LifeInDoubt('2027-01-31T12:00:00Z', { cycleCount: 12 });
+  life.pay();
+  expect(endOf(life)).toBe('2027-02-28T12:00:00.000Z');
+  const newNextPaymentAt = Date.parse('2027-02-10T12:00:00Z');
+  life.command('edit', { newNextPaymentAt, interval: 'WEEK', intervalCount: 1 });
+  life.runTo('2027-02-10T12:00:00Z');
+  expect([life.sends.length, endOf(life)]).toEqual([2, '2027-02-28T12:00:00.000Z']);
+  life.runTo('2027-02-24T12:00:00Z');
+  expect([life.sends.length, endOf(life)]).toEqual([4, '2027-03-03T12:00:00.000Z']);
+});
+
+test('the end of a trial stays when the trial is paused, cancelled or declined, and moves with an edit [D-34]', () => {
+  const inTrial = (): LifeInDoubt => {
+    const terms = { trial: { interval: 'DAY' as const, count: 14 } };
+    const life = new LifeInDoubt('2027-01-31T12:00:00Z', terms);
+    life.pay();
+    return life;
+  };
+  const [paused, cancelled, declined, edited] = [inTrial(), inTrial(), inTrial(), inTrial()];
+  paused.command('pause', {});
+  cancelled.command('cancel', { reason: 'cancelled' });
+  declined.gateway.chargeFaults.push({ line: 'clear', card: 'card_declined', lateMs: 0 });
+  declined.runTo('2027-02-14T12:00:00Z');
+  edited.command('edit', { newNextPaymentAt: Date.parse('2027-02-07T12:00:00Z') });
+  expect(
+    [paused, cancelled, declined, edited].map((life) => [life.state.status, endOf(life)]),
+  ).toEqual([
+    ['PAUSED', '2027-02-14T12:00:00.000Z'],
+    ['ENDED', '2027-02-14T12:00:00.000Z'],
+    ['UNPAID', '2027-02-14T12:00:00.000Z'],
+    ['TRIALING', '2027-02-07T12:00:00.000Z'],
+  ]);
+});
+
+test('a trial that an earlier release started shows its end [D-34]', () => {
+  const terms = { trial: { interval: 'DAY' as const, count: 14 } };
+  const life = new LifeInDoubt('2027-01-31T12:00:00Z', terms);
+  life.pay();
+  life.state = { ...life.state, currentPeriodEndAt: null };
+  expect(endOf(life)).toBe('2027-02-14T12:00:00.000Z');
+});
