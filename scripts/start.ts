@@ -117,7 +117,7 @@ async function startAll(): Promise<void> {
     apiUrl,
     gatewayUrl: localUrl(config.gatewayPort),
     environment: {
-      // The sandbox gateway and loopback webhooks are only for development.
+      // With NODE_ENV=production the programs refuse WEBHOOK_ALLOW_LOOPBACK.
       NODE_ENV: 'development',
       WEBHOOK_ALLOW_LOOPBACK: 'true',
       HOST: config.host,
@@ -260,7 +260,7 @@ function shown(path: string): string {
   return short.startsWith('..') ? path : short;
 }
 
-/** For the terminal. The URL with the password is in demo.json, which only its owner can read. */
+/** The URL to print. The URL with the password is in demo.json, which only its owner can read. */
 function withoutPassword(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   url.password = '';

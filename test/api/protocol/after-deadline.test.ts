@@ -15,7 +15,10 @@ const test = apiTest.extend('apiOptions', { scope: 'file' }, { deadlineMs: [1_00
 
 const CHARGE = '/payments/charge-tokenised-pm';
 
-/** Sends a request whose writes to `table` must wait until the request is answered 503 and has ended. */
+/**
+ * Sends a request whose writes to `table` wait until the request is answered. Then waits until no statement
+ * runs.
+ */
 async function answerWhileLocked(
   api: ApiEnvironment,
   table: PgTable,
