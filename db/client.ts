@@ -28,11 +28,12 @@ export interface DbOptions {
 }
 
 /**
- * Creates a connection pool. The first query opens the first connection. After a connection is lost, the
- * next query opens a new connection.
+ * Creates a connection pool. The first query opens the first connection. After a connection is lost, the next
+ * query opens a new connection.
  *
  * A statement fails after 15 s, or after waiting 5 s for a lock. Postgres rolls back a transaction that is
- * idle for 10 s, because a stalled process would keep its locks. The caller must retry.
+ * idle for 10 s, because a stalled process would keep its locks. The pool repeats nothing: the caller must
+ * retry.
  */
 export function createDb(options: DbOptions): DbHandle {
   const settings: postgres.Options<Record<string, never>> & { socket: typeof openSocket } = {

@@ -76,7 +76,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
 
 const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
-/** Returns the sum of the payment's refunds that are not REFUSED, undecided ones included. */
+/** Returns the sum of the payment's refunds that are not REFUSED. Omits refunds of late charges. */
 async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
   const [row] = await tx
     .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })

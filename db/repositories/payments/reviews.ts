@@ -166,8 +166,9 @@ export interface Decision {
 export type Decided = { ok: true; review: ListedReview } | { ok: false; message: string };
 
 /**
- * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if the
- * attempt or refund is not in REVIEW or has a decision, or if its gateway id has settled another one.
+ * Stores an operator's decision; the workflow records its consequences later. Refuses, with the reason, if
+ * the attempt or refund is not in REVIEW or has a decision, or if `gatewayId` has settled another attempt or
+ * refund.
  */
 export async function decideReview(
   db: Db,
