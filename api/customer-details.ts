@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isCountryCode } from '../domain/countries.ts';
 import { text } from './fields.ts';
 
-/** Longest text inside customerDetails, in characters. Rule: D-11. */
+/** Maximum length of a text inside customerDetails, in characters. Rule: D-11. */
 const DETAIL_MAX = 255;
 
 const detail = () => text(DETAIL_MAX).nullish();

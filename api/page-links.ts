@@ -6,7 +6,8 @@ export function paymentPath(key: string): string {
 }
 
 /**
- * Path of the redirect to a payment's page. `INTENT_PARAMETER` in the query has the intent's id. Rule: D-§7.
+ * Path of the redirect to a payment's page. The query parameter `INTENT_PARAMETER` is the intent's id. Rule:
+ * D-§7.
  */
 export const INTENT_PATH = '/payment';
 export const INTENT_PARAMETER = 'xpay_intent_id';

@@ -10,7 +10,7 @@ import type { Problem } from './fields.ts';
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
 const STORE_FRONT_ID_MAX = 255;
-/** Longest list of payment methods in a request. The limit keeps an error answer short. */
+/** Maximum number of payment methods in a request. The limit keeps an error answer short. */
 const PAYMENT_METHODS_MAX = 20;
 
 /** Accepts every integer. {@link amountProblems} checks the bounds of the currency. Rule: D-01. */
@@ -65,7 +65,7 @@ export const phoneNumberRequired = z
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
 
-/** Returns the problems of amounts outside the currency's bounds. `amounts` is by field name. Rule: D-03. */
+/** Returns the problems of amounts outside the currency's bounds. Keyed by field name. Rule: D-03. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,

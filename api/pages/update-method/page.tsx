@@ -79,7 +79,7 @@ function closedText({ state, merchantName }: MethodUpdate): { title: string; tex
   };
 }
 
-/** The page after the last allowed card. After an earlier card, `keptText` is an alert above the form. */
+/** The page if the last allowed card was saved and its payment was declined. */
 function keptPage(update: MethodUpdate): Page {
   return notice(403, 'Your new card was saved', [
     keptText(update),

@@ -39,8 +39,8 @@ const ASSETS = {
 };
 
 /**
- * Registers the OpenAPI document and a page that shows it, both without credentials. The page loads nothing
- * from other servers. Rule: D-§7.
+ * Registers the routes of the OpenAPI document and of a page that shows it, both without credentials. The page
+ * loads nothing from other servers. Rule: D-§7.
  */
 export function documentRoutes(
   router: Router<RequestState>,

@@ -75,7 +75,7 @@ export const chargeSubscriptionOnce = route({
     }),
 });
 
-/** Writes the intent. Locks the subscription's row until the transaction ends. Throws a DomainError. */
+/** Writes the intent, and locks the subscription's row until the transaction ends. Throws if refused. */
 async function insertOneTime(
   tx: Db,
   { merchantId, intentId }: IntentRef,

@@ -202,7 +202,7 @@ function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-/** Returns the merchant's subscription with the path's id. Throws `resource_not_found`. Rule: D-21. */
+/** Returns the subscription of the path's id. Throws `resource_not_found` for an unknown id. Rule: D-21. */
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   const subscription = await findSubscription(db, merchantId, subscriptionId);

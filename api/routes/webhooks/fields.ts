@@ -5,7 +5,7 @@ import type { Fields, Problem } from '../../fields.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
-/** Longest list of event types in a request. The limit keeps an error answer short. */
+/** Maximum number of event types in a request. The limit keeps an error answer short. */
 const EVENT_TYPES_MAX = 50;
 
 /** Answers contain this text in place of every secret. Rule: D-55. */

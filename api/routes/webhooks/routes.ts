@@ -118,7 +118,7 @@ export const createWebhook = route({
   body: {
     ...body,
     problems: (fields, { endpointProblem }) => [
-      // A new configuration has no stored secret that the placeholder could stand for.
+      // The placeholder is refused, because a new configuration has no stored secret to keep.
       ...(fields.eventSigner === SHOWN_SIGNER
         ? [{ field: 'eventSigner', message: 'must be a secret of your own' }]
         : []),
