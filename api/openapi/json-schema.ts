@@ -32,7 +32,10 @@ export class SchemaBook {
   }
 }
 
-/** Changes references to point to the components. Drops bounds that only mean "a safe integer". */
+/**
+ * Changes references to point to the components. Drops bounds that only mean "a safe integer". Describes a nullable type
+ * beside its `anyOf`: code generators do not read descriptions inside it.
+ */
 function forOpenApi(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(forOpenApi);
   if (typeof value !== 'object' || value === null) return value;
@@ -41,5 +44,18 @@ function forOpenApi(value: unknown): unknown {
     if (member === Number.MAX_SAFE_INTEGER || member === Number.MIN_SAFE_INTEGER) return [];
     return [[key, forOpenApi(member)]];
   });
-  return Object.fromEntries(entries);
+  return withDescriptionOutside(Object.fromEntries(entries));
+}
+
+function withDescriptionOutside(schema: JsonSchema): JsonSchema {
+  const anyOf = schema['anyOf'] as JsonSchema[] | undefined;
+  const [described, ...others] = anyOf?.filter((type) => type['type'] !== 'null') ?? [];
+  if (schema['description'] !== undefined || !described || others.length > 0) return schema;
+  const { description, ...type } = described;
+  if (description === undefined) return schema;
+  return {
+    ...schema,
+    description,
+    anyOf: anyOf?.map((one) => (one === described ? type : one)),
+  };
 }

@@ -55,6 +55,18 @@ describe('the OpenAPI document', () => {
     expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
   });
 
+  it('describes a nullable field beside its anyOf, where code generators read it [D-§7]', () => {
+    expect(hiddenDescriptions(document)).toEqual([]);
+    const { SubscriptionEvent } = (document['components'] as Record<string, Json>)[
+      'schemas'
+    ] as Json;
+    const { properties } = SubscriptionEvent as { properties: Record<string, Json> };
+    expect(properties['cycleNumber']).toEqual({
+      description: 'Number of the cycle, from 1.',
+      anyOf: [{ type: 'integer', minimum: 0, format: 'int64' }, { type: 'null' }],
+    });
+  });
+
   it('describes every event type [IF-6, D-50]', () => {
     expect(Object.keys(document['webhooks'] as Json)).toEqual(EVENT_TYPES);
   });
@@ -273,6 +285,20 @@ function contradictionsIn(object: Json): string[] {
       !('success' in object) || object['success'] === (errorCode === null),
   };
   return Object.entries(rules).flatMap(([rule, holds]) => (holds ? [] : [rule]));
+}
+
+/** The places of schemas that are nullable and have their description only inside `anyOf`. */
+function hiddenDescriptions(value: unknown, pointer = '#'): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { anyOf, description } = value as { anyOf?: Json[]; description?: string };
+  const isHidden =
+    description === undefined &&
+    anyOf?.some(({ type }) => type === 'null') === true &&
+    anyOf.some((one) => one['description'] !== undefined);
+  const inside = Object.entries(value).flatMap(([key, member]) =>
+    hiddenDescriptions(member, `${pointer}/${key}`),
+  );
+  return isHidden ? [pointer, ...inside] : inside;
 }
 
 interface Content {
