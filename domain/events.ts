@@ -118,6 +118,8 @@ export interface EventCard {
 export interface SubscriptionFacts {
   subscriptionId: string;
   customerId: string;
+  /** The merchant's order id. */
+  receiptId: string | null;
   metadata: Record<string, string> | null;
 }
 
@@ -199,6 +201,7 @@ export function subscriptionEventBody(
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
     ...draft.dunning,
     ...(draft.actor === undefined ? {} : { actor: draft.actor }),
+    receiptId: facts.receiptId,
     metadata: facts.metadata ?? {},
   };
 }

@@ -166,6 +166,10 @@ const SubscriptionEvent = z.object({
     .optional()
     .meta(EXTENSION),
   updatePaymentMethodLink: updateLink,
+  receiptId: z
+    .string()
+    .nullable()
+    .meta({ description: 'Your own order id.', ...EXTENSION }),
   metadata: pairs,
 });
 

@@ -30,7 +30,8 @@ test('the events of a payment carry every field of their type and no other [D-45
     testClockId,
   });
   await payOnPage(fwdUrl);
-  await shop.news(subscriptionId, 6);
+  await shop.merchant.post('/subscription/merchant/pause', { subscriptionId });
+  await shop.news(subscriptionId, 7);
   const bodies = new Map(
     shop.receiver.received
       .filter(({ event }) => event['subscriptionId'] === subscriptionId)
@@ -84,8 +85,13 @@ test('the events of a payment carry every field of their type and no other [D-45
     nextPaymentDate: NEXT,
     currentPeriodEnd: NEXT,
     actor: 'payer',
+    receiptId: 'r-1',
     metadata: { plan: 'letters' },
   });
+  // Each is stored by other statements: with the first intent, and alone.
+  for (const type of ['subscription.created', 'subscription.paused']) {
+    expect(bodies.get(type)).toMatchObject({ receiptId: 'r-1' });
+  }
 });
 
 test('subscription.unpaid and intent.failed name cycle, reason, next retry and the link for a new card [D-52, D-33]', async ({
@@ -121,6 +127,7 @@ test('subscription.unpaid and intent.failed name cycle, reason, next retry and t
       errorCode: 'insufficient_funds',
       nextRetryAt: Date.parse('2027-02-10T04:00:00Z'),
       updatePaymentMethodLink: expect.any(String),
+      receiptId: null,
       metadata: {},
     },
   ]);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { intentEventBody, isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
-import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
+import type { EventDraft, IntentFacts, SubscriptionFacts } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import { chargeKey, shownKind } from '../../../domain/payment-intent.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
@@ -46,7 +46,7 @@ export interface FreshAttempt {
 /** Data for the events of a charge. The data does not change during the charge. */
 interface ChargeFacts {
   intent: IntentFacts;
-  subscriptionMetadata: Record<string, string> | null;
+  subscription: Pick<SubscriptionFacts, 'receiptId' | 'metadata'>;
   retryPlan: RetryPlan;
 }
 
@@ -191,7 +191,7 @@ async function readFacts(db: Db, state: ChargeableState, commandId: string) {
       metadata: intent ? intent.metadata : metadata,
       card: cardOf(method),
     },
-    subscriptionMetadata: metadata,
+    subscription: { receiptId: terms.receiptId, metadata },
     retryPlan: settings.retryPlan,
   };
   return { version, knownCommandId, intentId: intent?.id ?? null, method, facts };
@@ -279,7 +279,7 @@ function eventsToStore(
   facts: ChargeFacts,
 ): (draft: EventDraft) => EventToStore {
   const { subscriptionId, customerId } = state;
-  const ofSubscription = { subscriptionId, customerId, metadata: facts.subscriptionMetadata };
+  const ofSubscription = { subscriptionId, customerId, ...facts.subscription };
   return (draft) => ({
     type: draft.type,
     occurredAt: draft.at,

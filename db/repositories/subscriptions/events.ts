@@ -38,7 +38,11 @@ async function subscriptionEventsToStore(
     drafts.length === 0
       ? []
       : await tx
-          .select({ customerId: subscriptions.customerId, metadata: subscriptions.metadata })
+          .select({
+            customerId: subscriptions.customerId,
+            receiptId: subscriptions.receiptId,
+            metadata: subscriptions.metadata,
+          })
           .from(subscriptions)
           .where(isRecord(subscriptions, merchantId, subscriptionId));
   return (draft) => {

@@ -82,6 +82,7 @@ async function isRecordedAtOnce(
   const [found] = await db
     .select({
       version: subscriptions.version,
+      receiptId: subscriptions.receiptId,
       metadata: subscriptions.metadata,
       knownCommandId: subscriptionCommands.commandId,
     })
@@ -89,8 +90,9 @@ async function isRecordedAtOnce(
     .leftJoin(subscriptionCommands, isCommand(ref, command?.commandId ?? ''))
     .where(isRow(ref));
   if (found?.version !== state.version - 1 || found.knownCommandId !== null) return false;
-  const { metadata } = found;
-  const facts = { subscriptionId: state.subscriptionId, customerId: state.customerId, metadata };
+  const { subscriptionId, customerId } = state;
+  const { receiptId, metadata } = found;
+  const facts = { subscriptionId, customerId, receiptId, metadata };
   const parts = [
     movedPart(state, state.version - 1, transitionId),
     ...(command ? [commandPart(command, nowAt)] : []),
