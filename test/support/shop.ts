@@ -75,6 +75,8 @@ export async function openShop(env: TestEnvironment) {
 
   return {
     url,
+    /** Environment variables for a merchant's program. */
+    variables: { API_URL: url, KEY_ID: issued.keyId, SECRET: issued.secret },
     merchant,
     receiver,
     /**

@@ -25,7 +25,10 @@ export const webhookFields = {
       'The secret that signs the events: 1 to 255 visible ASCII characters. Recommended: `whsec_` followed by ' +
         '24 to 64 random bytes in Base64. A text without that prefix is accepted too.',
     ),
-  endpoint: text(ENDPOINT_MAX).meta({ description: 'A public https URL.', format: 'uri' }),
+  endpoint: text(ENDPOINT_MAX).meta({
+    description: 'A public https URL. A development server also accepts http to the same machine.',
+    format: 'uri',
+  }),
   subscribedEventTypes: z
     .array(z.enum(EVENT_TYPES))
     .max(EVENT_TYPES_MAX)
