@@ -269,18 +269,21 @@ describe('every unknown outcome is settled once, within 60 s of the gateway’s 
   );
 
   test(
-    'after an outage of 30 minutes [D-40]',
-    async ({ env, payments }) => {
-      await outage(env, payments, 30);
-    },
-    timeout,
-  );
-
-  test(
     'after an outage of 90 minutes [D-40]',
     async ({ env, payments }) => {
       await outage(env, payments, 90);
     },
     timeout,
   );
+
+  // Only a measurement needs a third length: its backoffs lie between those of the other two.
+  if (isMeasured) {
+    test(
+      'after an outage of 30 minutes [D-40]',
+      async ({ env, payments }) => {
+        await outage(env, payments, 30);
+      },
+      timeout,
+    );
+  }
 });
