@@ -94,9 +94,9 @@ const sides = [
   ),
   rule(
     'activities-see-the-port-only',
-    'Which gateway it is, worker.ts decides.',
+    'The port and its registry. Which gateways there are, worker.ts decides.',
     { path: '^activities/' },
-    { path: '^gateways/', pathNot: '^gateways/port\\.ts$' },
+    { path: '^gateways/', pathNot: '^gateways/(port|registry)\\.ts$' },
   ),
   rule(
     'activities-know-workflows-by-type',

@@ -7,6 +7,7 @@ import { migrate } from './db/migrate.ts';
 import { endpointsOf } from './db/repositories/webhooks/deliveries.ts';
 import { paymentRows } from './db/repositories/payments/charges.ts';
 import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
+import { oneGateway } from './gateways/registry.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
@@ -79,7 +80,7 @@ const { dispatcher, activities: webhooks } = createWebhookDelivery({
 });
 const activities = createActivities({
   db,
-  gateway,
+  gateways: oneGateway(gateway),
   subscriptionWorkflows: workflows,
   payments: createPaymentWorkflows({
     client: temporal.client,

@@ -41,7 +41,7 @@ import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takesNewMethod } from '../domain/subscription/state.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import type { RetryPlan } from '../domain/retry-plan.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { updateMethodLink } from '../runtime/update-links.ts';
 import type { LinkSettings } from '../runtime/update-links.ts';
@@ -53,7 +53,7 @@ import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 
 export interface ChargingDeps extends SendBudgetDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
   links: LinkSettings;
   payments: Pick<PaymentResumption, 'watchLateCharge'>;
   /** Requests the delivery of the stream's pending events. Never throws. */

@@ -6,6 +6,7 @@ import type { Db } from '../db/client.ts';
 import { isAskedLongEnough } from '../domain/lookup-delays.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { GatewayRejectedRequest } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import type {
   ChargeOutcome,
   LookupOutcome,
@@ -35,7 +36,7 @@ export interface SendBudgetDeps {
 
 export interface ExchangeDeps extends SendBudgetDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
 }
 
 /** If a key is older than this share of its lifetime, its charge or refund is not sent again. */
@@ -127,7 +128,7 @@ export async function collect(
   subscriptionId: string | null,
   limits: SendLimits,
 ): Promise<Settlement> {
-  const { db, gateway } = deps;
+  const { db } = deps;
   if (attempt.state === 'SUCCEEDED') {
     return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
   }
@@ -135,7 +136,8 @@ export async function collect(
     const { errorCode, gatewayChargeId } = attempt;
     return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId };
   }
-  if (attempt.state === 'REVIEW') return outcomeInReview({ db, gateway }, attempt);
+  const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
+  if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt);
 
   let mayBeAtGateway = attempt.state !== 'CREATED' && !limits.isFresh;
   let isMarked = limits.isFresh === true;
@@ -187,7 +189,8 @@ export async function collect(
  * a definite answer of the gateway overrides the decision.
  */
 async function outcomeInReview(
-  { db, gateway }: ExchangeDeps,
+  db: Db,
+  gateway: PaymentGateway,
   attempt: Attempt,
 ): Promise<Settlement> {
   const { merchantId, id: subjectId } = attempt;
@@ -209,7 +212,9 @@ async function outcomeInReview(
     : { kind: 'review', reason: attempt.reason ?? 'waits for a person' };
 }
 
-interface ChargeExchange extends ExchangeDeps {
+interface ChargeExchange {
+  db: Db;
+  gateway: PaymentGateway;
   attempt: Attempt;
   subscriptionId: string | null;
   /** True if the attempt's row is already in state SENDING. */

@@ -8,13 +8,14 @@ import { closeReview } from '../db/repositories/payments/reviews.ts';
 import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import { lookupRequestOf, unlessRejected } from './gateway-exchange.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
 export interface LateChargeDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
   subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
   payments: Pick<PaymentResumption, 'resumeRefund'>;
 }
@@ -44,7 +45,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
         case 'found':
           return book(deps, ref, watch.gatewayChargeId, nowAt);
         case 'watched': {
-          const found = await ask(deps.gateway, watch.attempt);
+          const { attempt } = watch;
+          const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
+          const found = await ask(gateway, attempt);
           if (found.kind === 'succeeded') return book(deps, ref, found.gatewayChargeId, nowAt);
           const isNotCharged = found.kind === 'absent' || found.kind === 'declined';
           if (!isNotCharged || !isLastLateLook(looks)) return { kind: 'pending' };

@@ -2,22 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   dueForRecheck,
   lastAnsweredAt,
-  lastUnansweredAt,
   longestUnasked,
   recordHealth,
   recordRecheck,
   recordSilence,
+  unansweredGateways,
 } from '../db/repositories/sweeps/unanswered.ts';
-import type { Unanswered } from '../db/repositories/sweeps/unanswered.ts';
+import type { Unanswered, UnansweredGateway } from '../db/repositories/sweeps/unanswered.ts';
 import type { Db } from '../db/client.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
+import { UnknownGateway } from '../gateways/registry.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 import { unlessRejected } from './gateway-exchange.ts';
 
 export interface OutageRecoveryDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
   subscriptionWorkflows: Pick<SubscriptionWorkflows, 'recheck'>;
   payments: Pick<PaymentResumption, 'wakePayment' | 'wakeRefund'>;
   /** Waits between two rechecks. Default: a timer. */
@@ -32,35 +34,38 @@ const PAUSE_MS = 50;
 const RECHECKS_FOR_MS = 20_000;
 
 /**
- * Detects that the gateway answers again after an outage, and then rechecks the outcomes that the outage left
+ * Detects that a gateway answers again after an outage, and then rechecks the outcomes that the outage left
  * unknown: their workflows look them up at once. During the outage each call sends the gateway one look-up,
  * about the charge that was last asked about the longest time ago. If the gateway rejects the look-up as
  * invalid, this does not count as an answer.
  *
  * All facts are rows, so a later call continues after a crash, and a repeat is safe. Rechecks the charges
- * that were sent first, at most 200 in a call and 20 in a second. `nowAt` is real time. Throws if the
- * database does not answer. Does nothing for a gateway without look-ups.
+ * that were sent first, at most 200 in a call and 20 in a second, of all gateways together. `nowAt` is real
+ * time. Throws if the database does not answer. Does nothing for a gateway without look-ups.
  */
 export async function recheckAfterOutage(
   deps: OutageRecoveryDeps,
   nowAt: number,
 ): Promise<{ rechecked: number; failed: number }> {
-  const { db, gateway, recheckPause = sleep } = deps;
+  const { db, recheckPause = sleep } = deps;
   const done = { rechecked: 0, failed: 0 };
-  const answeredAt = await answeredSince(deps, nowAt);
-  if (answeredAt === null) return done;
   const stopAt = performance.now() + RECHECKS_FOR_MS;
-  const due = await dueForRecheck(db, gateway.name, { answeredAt, nowAt, limit: RECHECKS_MAX });
-  for (const [index, subject] of due.entries()) {
-    if (index > 0) await recheckPause(PAUSE_MS);
-    if (performance.now() > stopAt) break;
-    try {
-      await recheck(deps, subject);
-      await recordRecheck(db, subject, nowAt);
-      done.rechecked += 1;
-    } catch {
-      // A failed recheck does not block the others. The next sweep finds it again.
-      done.failed += 1;
+  for (const unanswered of await unansweredGateways(db)) {
+    const answeredAt = await answeredSince(deps, unanswered, nowAt);
+    if (answeredAt === null) continue;
+    const limit = RECHECKS_MAX - done.rechecked - done.failed;
+    const due = await dueForRecheck(db, unanswered.gateway, { answeredAt, nowAt, limit });
+    for (const subject of due) {
+      if (done.rechecked + done.failed > 0) await recheckPause(PAUSE_MS);
+      if (performance.now() > stopAt) return done;
+      try {
+        await recheck(deps, subject);
+        await recordRecheck(db, subject, nowAt);
+        done.rechecked += 1;
+      } catch {
+        // A failed recheck does not block the others. The next sweep finds it again.
+        done.failed += 1;
+      }
     }
   }
   return done;
@@ -68,22 +73,25 @@ export async function recheckAfterOutage(
 
 /**
  * Returns the time at which the gateway last answered a sweep. If a request was left unanswered after that
- * time, first sends a look-up to test the gateway. Returns null if the gateway does not answer, or if no
- * undecided row has an unanswered request.
+ * time, first sends a look-up to test the gateway. Returns null if the gateway does not answer, or if this
+ * process has no such gateway.
  */
 async function answeredSince(
-  { db, gateway }: OutageRecoveryDeps,
+  { db, gateways }: OutageRecoveryDeps,
+  { gateway: name, merchantId, unansweredAt }: UnansweredGateway,
   nowAt: number,
 ): Promise<number | null> {
-  if (!gateway.capabilities.lookup) return null;
-  const unansweredAt = await lastUnansweredAt(db, gateway.name);
-  if (unansweredAt === null) return null;
-  const answeredAt = await lastAnsweredAt(db, gateway.name);
+  const gateway = await gateways.of(merchantId, name).catch((error: unknown) => {
+    if (error instanceof UnknownGateway) return null;
+    throw error;
+  });
+  if (gateway === null || !gateway.capabilities.lookup) return null;
+  const answeredAt = await lastAnsweredAt(db, name);
   if (answeredAt !== null && unansweredAt <= answeredAt) return answeredAt;
-  const subject = await longestUnasked(db, gateway.name);
+  const subject = await longestUnasked(db, name);
   if (!subject) return null;
   const isAnswered = await answers(gateway, subject);
-  await recordHealth(db, gateway.name, { isAnswered, nowAt });
+  await recordHealth(db, name, { isAnswered, nowAt });
   if (isAnswered) return nowAt;
   await recordSilence(db, subject, nowAt);
   return null;

@@ -7,7 +7,7 @@ import {
 } from '../db/repositories/payments/charges.ts';
 import type { PaymentTurn } from '../db/repositories/payments/charges.ts';
 import type { PaymentOrder, PaymentOutcome } from '../domain/payment-intent.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import type { ChargingDeps } from './charging.ts';
 import { collect, sendDeadline } from './gateway-exchange.ts';
@@ -17,7 +17,7 @@ import { redeemToken } from './redeem-token.ts';
 
 export interface PaymentDeps extends SendBudgetDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
   /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../db/client.ts';
 import { savePaymentMethod } from '../db/repositories/customers/payment-methods.ts';
 import { newId } from '../domain/ids.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { outcomeUnknown } from './failures.ts';
 
@@ -26,10 +26,11 @@ export type RedeemTokenResult =
  * repeat with the token is then safe.
  */
 export async function redeemToken(
-  { db, gateway }: { db: Db; gateway: PaymentGateway },
+  { db, gateways }: { db: Db; gateways: GatewayRegistry },
   input: RedeemTokenInput,
 ): Promise<RedeemTokenResult> {
   const id = newId('pmt', input.nowAt, randomBytes);
+  const gateway = await gateways.forNewMethods(input.merchantId);
   failpoint('before_gateway');
   const outcome = await gateway.saveMethod({
     key: saveKey(input),

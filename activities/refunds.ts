@@ -3,6 +3,7 @@ import { findIntent } from '../db/repositories/payments/orders.ts';
 import { streamOf } from '../db/repositories/payments/events.ts';
 import {
   findRefund,
+  gatewayNameOf,
   markRefundSending,
   refundOutcomeOf,
   settleRefund,
@@ -73,9 +74,10 @@ async function sendRefund(
   refund: Refund,
   { stopAt, lookups, realNowAt }: SendLimits,
 ): Promise<RefundSettlement | null> {
-  const { db, gateway } = deps;
+  const { db } = deps;
   const { merchantId, gatewayKey, gatewayChargeId, amountMinor, currency } = refund;
   if (refund.state === 'REVIEW') return outcomeInReview(db, refund);
+  const gateway = await deps.gateways.of(merchantId, await gatewayNameOf(db, refund));
   if (!gateway.capabilities.refunds && refund.firstSentAt === null) {
     return refusedOrReview(refund, 'This gateway gives no refunds.');
   }

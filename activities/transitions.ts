@@ -9,7 +9,7 @@ import type {
   Snapshot,
   Transition,
 } from '../db/repositories/subscriptions/transitions.ts';
-import type { PaymentGateway } from '../gateways/port.ts';
+import type { GatewayRegistry } from '../gateways/registry.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { isOpenAttemptDecided } from '../db/repositories/payments/reviews.ts';
 import { invalidInput } from './failures.ts';
@@ -18,7 +18,7 @@ import type { RedeemTokenInput, RedeemTokenResult } from './redeem-token.ts';
 
 export interface TransitionDeps {
   db: Db;
-  gateway: PaymentGateway;
+  gateways: GatewayRegistry;
   /** Requests the delivery of the stream's pending events. Never throws. */
   wakeStream(stream: { merchantId: string; streamId: string }): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createChargingActivities } from '../../activities/charging.ts';
@@ -37,11 +38,11 @@ describe('a gateway', () => {
       db: env.db,
       payments: env.payments,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),
-      gateway: {
+      gateways: oneGateway({
         ...env.gateway,
         charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
         lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
-      },
+      }),
     });
     const reason = 'the gateway refused the request: 401 key_unknown';
     expect(await refusing.chargeAttempt(input)).toMatchObject({
@@ -67,11 +68,11 @@ describe('a gateway', () => {
       db: env.db,
       payments: env.payments,
       wakeStream: (stream) => env.webhooks.wakeStream(stream),
-      gateway: {
+      gateways: oneGateway({
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, lookup: false },
         lookup: () => Promise.reject(new Error('there is no look-up')),
-      },
+      }),
     });
     expect(await withoutLookup.chargeAttempt(input)).toMatchObject({
       outcome: { kind: 'succeeded' },

@@ -3,6 +3,7 @@ import { sql as raw, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
 import { paymentIntents } from '../../db/schema/payment-intents.ts';
@@ -219,10 +220,10 @@ describe('an unknown outcome', () => {
       db: env.db,
       payments: env.payments,
       wakeStream: async () => undefined,
-      gateway: {
+      gateways: oneGateway({
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 1_000 },
-      },
+      }),
       // Longer than 80 % of the key's lifetime: after that a key is too old to resend.
       sendBudget: { newSendsForMs: 1_200, pauseMs: 200 },
     });

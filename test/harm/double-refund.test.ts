@@ -1,6 +1,7 @@
 import { eq, sql as raw } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import { createRefundActivities } from '../../activities/refunds.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { refunds } from '../../db/schema/refunds.ts';
@@ -247,10 +248,10 @@ describe('a lost answer to a refund', () => {
     const withShortKeyLifetime = createRefundActivities({
       db: env.db,
       wakeStream: async () => undefined,
-      gateway: {
+      gateways: oneGateway({
         ...env.gateway,
         capabilities: { ...env.gateway.capabilities, keyLifetimeMs: 600_000 },
-      },
+      }),
     });
     const input = { ...ref, nowAt: Date.now() };
     const needsPerson = { kind: 'pending', needsPerson: true };

@@ -3,6 +3,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
@@ -325,7 +326,7 @@ test('the sweep wakes an endpoint queue once when the signal for a new event was
 
   const deps = {
     db: env.db,
-    gateway: env.gateway,
+    gateways: oneGateway(env.gateway),
     links: LINKS,
     payments: env.payments,
     wakeStream: async () => undefined,

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect } from 'vitest';
 import { recheckAfterOutage } from '../../activities/outage-recovery.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import type { OutageRecoveryDeps } from '../../activities/outage-recovery.ts';
 import { gatewayHealth } from '../../db/schema/gateway-health.ts';
 import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
@@ -38,13 +39,13 @@ function depsOf(env: TestEnvironment): OutageRecoveryDeps {
   };
   return {
     db: env.db,
-    gateway: {
+    gateways: oneGateway({
       ...env.gateway,
       lookup: async ({ key }) => {
         lookups.push(key);
         return answer.now;
       },
-    },
+    }),
     subscriptionWorkflows: { recheck: ({ subscriptionId }) => recheck(subscriptionId) },
     payments: {
       wakePayment: ({ intentId }) => recheck(intentId),
@@ -187,7 +188,7 @@ describe('the recheck after an outage of the gateway', () => {
     await undecided(env, payments, 1);
     const { url } = env.gatewayPlace;
     const gateway = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong', timeoutMs: 2_000 });
-    const deps = { ...depsOf(env), gateway };
+    const deps = { ...depsOf(env), gateways: oneGateway(gateway) };
     expect(await recheckAfterOutage(deps, NOW)).toEqual({ rechecked: 0, failed: 0 });
     expect(rechecked).toEqual([]);
     expect(await env.db.select().from(gatewayHealth)).toEqual([

@@ -2,6 +2,7 @@ import { LINKS } from '../support/links.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createChargingActivities } from '../../activities/charging.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import { createPaymentActivities } from '../../activities/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';
@@ -30,7 +31,7 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
     // Without Temporal the sweep starts the late-charge watch.
     payments: { watchLateCharge: () => Promise.reject(new Error('Temporal is away')) },
     wakeStream: async () => undefined,
-    gateway: {
+    gateways: oneGateway({
       ...env.gateway,
       charge: async () => {
         sent += 1;
@@ -52,7 +53,7 @@ test('a stalled worker sends nothing when its attempt was reviewed and decided m
         await decideReview(env.db, subjectId, { ...decision, outcome: 'declined' });
         return { kind: 'absent' };
       },
-    },
+    }),
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({
@@ -73,13 +74,13 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
     db: env.db,
     payments: env.payments,
     wakeStream: async () => undefined,
-    gateway: {
+    gateways: oneGateway({
       ...env.gateway,
       charge: async (request) => {
         await env.gateway.charge({ ...request, amountMinor: request.amountMinor + 1 });
         return { kind: 'unknown', reason: 'no answer' };
       },
-    },
+    }),
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
@@ -184,7 +185,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     db: env.db,
     payments: env.payments,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
-    gateway: {
+    gateways: oneGateway({
       ...env.gateway,
       charge: async (request) => {
         const answer = await env.gateway.charge(request);
@@ -198,14 +199,14 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
         await asked.isOpen;
         return answer;
       },
-    },
+    }),
   });
   const live = createChargingActivities({
     links: LINKS,
     db: env.db,
     payments: env.payments,
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
-    gateway: {
+    gateways: oneGateway({
       ...env.gateway,
       // The look-up does not find the charge. Its answer arrives after the stalled run has returned.
       lookup: async () => {
@@ -213,7 +214,7 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
         await isLateOver;
         return { kind: 'absent' };
       },
-    },
+    }),
   });
   let continued!: ReturnType<typeof live.chargeAttempt>;
   const times = { nowAt, realNowAt: Date.now() };

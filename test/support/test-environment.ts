@@ -5,6 +5,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { expect, inject, vi } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
+import { oneGateway } from '../../gateways/registry.ts';
 import type { SendBudget } from '../../activities/gateway-exchange.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
@@ -125,7 +126,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
   const activities = createActivities({
     db,
-    gateway,
+    gateways: oneGateway(gateway),
     links: LINKS,
     subscriptionWorkflows: workflows,
     payments,

@@ -117,6 +117,25 @@ export async function findRefund(
   return row ?? null;
 }
 
+/** Returns the name of the gateway that made the refund's charge. */
+export async function gatewayNameOf(db: Db, refund: Refund): Promise<string> {
+  const { merchantId, intentId, lateAttemptId } = refund;
+  const [charge] = await db
+    .select({ gateway: paymentAttempts.gateway })
+    .from(paymentAttempts)
+    .where(
+      lateAttemptId === null
+        ? and(
+            eq(paymentAttempts.merchantId, merchantId),
+            eq(paymentAttempts.intentId, intentId),
+            eq(paymentAttempts.state, 'SUCCEEDED'),
+          )
+        : isRecord(paymentAttempts, merchantId, lateAttemptId),
+    );
+  if (!charge) throw new Error(`${refund.id} has no charge`);
+  return charge.gateway;
+}
+
 /**
  * Voids a refund, unless its sending has begun. Returns true if the refund will never be sent. A repeat is
  * safe.

@@ -28,30 +28,52 @@ export interface Unanswered {
 }
 
 /** Literal states, so that Postgres can use the partial indexes of undecided rows. */
-const isOpenAttempt = (gateway: string) =>
-  and(
-    sql`${paymentAttempts.state} in ('SENDING', 'UNKNOWN')`,
-    eq(paymentAttempts.gateway, gateway),
-    isNotNull(paymentAttempts.unansweredAt),
-  );
+const IS_OPEN_ATTEMPT = and(
+  sql`${paymentAttempts.state} in ('SENDING', 'UNKNOWN')`,
+  isNotNull(paymentAttempts.unansweredAt),
+);
 const IS_OPEN_REFUND = and(
   sql`${refunds.state} in ('SENDING', 'UNKNOWN')`,
   isNotNull(refunds.unansweredAt),
 );
+const isOf = (gateway: string) => eq(paymentAttempts.gateway, gateway);
 
-/** Returns the time of the latest request that the gateway did not answer; null if none is recorded. */
-export async function lastUnansweredAt(db: Db, gateway: string): Promise<number | null> {
-  const [attempt] = await db
-    .select({ at: max(paymentAttempts.unansweredAt) })
-    .from(paymentAttempts)
-    .where(isOpenAttempt(gateway));
-  const [refund] = await db
-    .select({ at: max(refunds.unansweredAt) })
-    .from(refunds)
-    .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE)
-    .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway)));
-  const times = [attempt?.at, refund?.at].flatMap((at) => at ?? []);
-  return times.length === 0 ? null : Math.max(...times);
+/** A gateway that did not answer about an attempt or a refund which is still undecided. */
+export interface UnansweredGateway {
+  gateway: string;
+  /** One of the merchants that wait for the gateway. */
+  merchantId: string;
+  /** The latest real time at which the gateway was asked and did not answer. */
+  unansweredAt: number;
+}
+
+/** Returns the gateways that did not answer, each once. */
+export async function unansweredGateways(db: Db): Promise<UnansweredGateway[]> {
+  const { gateway, merchantId } = paymentAttempts;
+  const of = (at: typeof paymentAttempts.unansweredAt | typeof refunds.unansweredAt) => ({
+    gateway,
+    merchantId: sql<string>`max(${merchantId})`,
+    at: max(at),
+  });
+  const found = [
+    ...(await db
+      .select(of(paymentAttempts.unansweredAt))
+      .from(paymentAttempts)
+      .where(IS_OPEN_ATTEMPT)
+      .groupBy(gateway)),
+    ...(await db
+      .select(of(refunds.unansweredAt))
+      .from(refunds)
+      .innerJoin(paymentAttempts, IS_REFUNDED_CHARGE)
+      .where(IS_OPEN_REFUND)
+      .groupBy(gateway)),
+  ];
+  const latest = new Map<string, UnansweredGateway>();
+  for (const { at, ...row } of found) {
+    const unansweredAt = Math.max(at ?? 0, latest.get(row.gateway)?.unansweredAt ?? 0);
+    latest.set(row.gateway, { ...row, unansweredAt });
+  }
+  return [...latest.values()];
 }
 
 /** Joins the attempt whose charge is refunded. */
@@ -113,11 +135,11 @@ function unansweredRefunds(db: Db) {
 export async function longestUnasked(db: Db, gateway: string): Promise<Unanswered | null> {
   const found: Unanswered[] = [
     ...(await unansweredAttempts(db)
-      .where(isOpenAttempt(gateway))
+      .where(and(IS_OPEN_ATTEMPT, isOf(gateway)))
       .orderBy(paymentAttempts.unansweredAt)
       .limit(1)),
     ...(await unansweredRefunds(db)
-      .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway)))
+      .where(and(IS_OPEN_REFUND, isOf(gateway)))
       .orderBy(refunds.unansweredAt)
       .limit(1)),
   ];
@@ -140,11 +162,11 @@ export async function dueForRecheck(
     );
   const found: Unanswered[] = [
     ...(await unansweredAttempts(db)
-      .where(and(isOpenAttempt(gateway), isDue(paymentAttempts)))
+      .where(and(IS_OPEN_ATTEMPT, isOf(gateway), isDue(paymentAttempts)))
       .orderBy(paymentAttempts.firstSentAt)
       .limit(limit)),
     ...(await unansweredRefunds(db)
-      .where(and(IS_OPEN_REFUND, eq(paymentAttempts.gateway, gateway), isDue(refunds)))
+      .where(and(IS_OPEN_REFUND, isOf(gateway), isDue(refunds)))
       .orderBy(refunds.firstSentAt)
       .limit(limit)),
   ];

@@ -1,5 +1,6 @@
 import { LINKS } from '../links.ts';
 import { createPaymentActivities } from '../../../activities/payments.ts';
+import { oneGateway } from '../../../gateways/registry.ts';
 import { createRefundActivities } from '../../../activities/refunds.ts';
 import { createSetupMethodActivities } from '../../../activities/setup-methods.ts';
 import type { Db } from '../../../db/client.ts';
@@ -36,7 +37,7 @@ export function createFakePayments(db: Db, now: () => number) {
   const book = createBook(faults);
   const deps = {
     db,
-    gateway: book.gateway,
+    gateways: oneGateway(book.gateway),
     // A retry would not change an answer of the gateway in memory.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
     links: LINKS,

@@ -1,6 +1,7 @@
 import { LINKS } from '../links.ts';
 import { randomBytes } from 'node:crypto';
 import type { ApiDeps } from '../../../api/deps.ts';
+import { oneGateway } from '../../../gateways/registry.ts';
 import { createChargingActivities } from '../../../activities/charging.ts';
 import { createTransitionActivities } from '../../../activities/transitions.ts';
 import type { Db } from '../../../db/client.ts';
@@ -50,16 +51,16 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     /** Temporal does not know the workflow. */
     isMissing: false,
   };
-  const gateway = fakeGateway(faults);
+  const gateways = oneGateway(fakeGateway(faults));
   const transitions = createTransitionActivities({
     db,
-    gateway,
+    gateways,
     wakeStream: async () => undefined,
   });
   const charging = createChargingActivities({
     links: LINKS,
     db,
-    gateway,
+    gateways,
     payments: { watchLateCharge: async () => true },
     wakeStream: async () => undefined,
     // A retry would not change an answer of the gateway in memory.

@@ -1,0 +1,32 @@
+import type { PaymentGateway } from './port.ts';
+
+/** The gateways of this process. */
+export interface GatewayRegistry {
+  /**
+   * Returns the gateway that a row of the merchant names: a payment method's or an attempt's `gateway`.
+   * Rejects with {@link UnknownGateway} if this process has no such gateway.
+   */
+  of(merchantId: string, name: string): Promise<PaymentGateway>;
+  /** Returns the gateway that saves the merchant's new payment methods. */
+  forNewMethods(merchantId: string): Promise<PaymentGateway>;
+}
+
+/** A row names a gateway for which this process has no settings. A process with the settings can go on. */
+export class UnknownGateway extends Error {
+  override readonly name = 'UnknownGateway';
+
+  constructor(gateway: string) {
+    super(`this process has no gateway ${gateway}`);
+  }
+}
+
+/** One gateway for all merchants. */
+export function oneGateway(gateway: PaymentGateway): GatewayRegistry {
+  return {
+    async of(_merchantId, name) {
+      if (name !== gateway.name) throw new UnknownGateway(name);
+      return gateway;
+    },
+    forNewMethods: async () => gateway,
+  };
+}
