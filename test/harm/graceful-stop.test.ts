@@ -134,7 +134,7 @@ async function expectSentOnce(env: TestEnvironment, count: number): Promise<void
   expect(await repairsOf(env, 60_000)).toEqual({});
 }
 
-describe.concurrent('after SIGTERM', () => {
+describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
   test('a worker finishes its charges and deliveries, and its successor does the rest [D-40, D-54]', ({
     server,
   }) =>
@@ -172,7 +172,12 @@ describe.concurrent('after SIGTERM', () => {
       await successor;
       const intents = await Promise.all(answers);
       expect(intents.map(({ status }) => status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
-      expect(await advanced).toMatchObject({ status: 'READY' });
+      // The API answers ADVANCING when the renewal takes longer than it waits.
+      await advanced;
+      await vi.waitFor(async () => {
+        const clock = await merchant.get<Json>(`/test-clock/${testClockId}`);
+        expect(clock['status']).toBe('READY');
+      }, SOON);
       await shop.expectAllDelivered(subscriptionId);
       await shop.expectAllDelivered(renewed.subscriptionId);
       const eventTypes = ({ intentId }: Json) =>
@@ -191,7 +196,7 @@ describe.concurrent('after SIGTERM', () => {
   test('an API answers its open requests, refuses new ones and leaves its keys usable [D-17, D-40]', ({
     server,
   }) =>
-    inOwnEnvironment(server, { gatewayTimeoutMs: 5_000 }, async (env, keep) => {
+    inOwnEnvironment(server, {}, async (env, keep) => {
       const processes = await apiProcesses(env);
       const { authorization } = processes;
       const api = await keep(processes.start());
@@ -260,7 +265,7 @@ describe.concurrent('after SIGTERM', () => {
   test('each charge is made once when three workers in turn and an API stop under load [D-17, D-40]', ({
     server,
   }) =>
-    inOwnEnvironment(server, { gatewayTimeoutMs: 5_000 }, async (env, keep) => {
+    inOwnEnvironment(server, {}, async (env, keep) => {
       const processes = await apiProcesses(env);
       const port = await freePort();
       const startApi = () => keep(processes.start({ port }));
