@@ -46,7 +46,8 @@ import { failpoint } from '../runtime/failpoints.ts';
 import { updateMethodLink } from '../runtime/update-links.ts';
 import type { LinkSettings } from '../runtime/update-links.ts';
 import { invalidInput } from './failures.ts';
-import { collect, sendDeadline } from './gateway-exchange.ts';
+import { collect } from './charge-exchange.ts';
+import { sendDeadline } from './gateway-exchange.ts';
 import type { SendBudgetDeps } from './gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
@@ -249,7 +250,7 @@ function decidedOutcome(
   if (settlement.kind === 'succeeded') {
     return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
   }
-  const { gatewayChargeId: _, ...declined } = settlement;
+  const { gatewayChargeId: _, isProven: __, ...declined } = settlement;
   invariant(retryPlan !== null, "the merchant's retry plan is loaded for a decline");
   return { ...declined, retryPlan };
 }

@@ -9,7 +9,8 @@ import { isLastLateLook } from '../domain/review.ts';
 import type { AttemptRef, LateChargeOutcome } from '../domain/review.ts';
 import type { PaymentGateway } from '../gateways/port.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
-import { lookupRequestOf, unlessRejected } from './gateway-exchange.ts';
+import { chargeRefOf } from './charge-exchange.ts';
+import { unlessRejected } from './gateway-exchange.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
@@ -76,7 +77,7 @@ export async function watchUnproven(
 /** Looks the attempt up. Returns `absent` for a gateway without look-ups. */
 async function ask(gateway: PaymentGateway, attempt: Attempt) {
   if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
-  return unlessRejected(() => gateway.lookup(lookupRequestOf(attempt)));
+  return unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
 }
 
 async function book(

@@ -15,6 +15,7 @@ import { UnknownGateway } from '../gateways/registry.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
+import { chargeRefOf } from './charge-exchange.ts';
 import { unlessRejected } from './gateway-exchange.ts';
 
 export interface OutageRecoveryDeps {
@@ -98,8 +99,7 @@ async function answeredSince(
 }
 
 async function answers(gateway: PaymentGateway, subject: Unanswered): Promise<boolean> {
-  const { gatewayKey: key, amountMinor, currency } = subject;
-  const found = await unlessRejected(() => gateway.lookup({ key, amountMinor, currency }));
+  const found = await unlessRejected(() => gateway.lookup(chargeRefOf(subject)));
   return found.kind !== 'unknown' && found.kind !== 'rejected';
 }
 

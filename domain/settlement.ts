@@ -2,8 +2,8 @@
  * The outcome of an attempt.
  *
  * `byPerson`: manual review decided it, not the gateway's answer. `isWithdrawn`: the attempt was voided
- * before the gateway received it, because its subscription ended or was paused. `review`: the attempt needs
- * manual review. `unansweredAt`: the real time of a request that the gateway did not answer; null if the
+ * before the gateway received it, because its subscription ended or was paused. `isProven`: the gateway has
+ * confirmed that it will never make the voided charge. `review`: the attempt needs manual review. `unansweredAt`: the real time of a request that the gateway did not answer; null if the
  * gateway answered that it has not decided yet.
  */
 export type Settlement =
@@ -14,6 +14,7 @@ export type Settlement =
       gatewayChargeId: string | null;
       byPerson?: true;
       isWithdrawn?: true;
+      isProven?: true;
     }
   | { kind: 'unknown'; reason: string; unansweredAt: number | null }
   | { kind: 'review'; reason: string };
@@ -22,6 +23,7 @@ export type Settlement =
 export function isUnproven(settlement: Settlement): boolean {
   return (
     settlement.kind === 'declined' &&
+    settlement.isProven !== true &&
     (settlement.byPerson === true || settlement.isWithdrawn === true)
   );
 }

@@ -29,14 +29,20 @@ export interface ForcedDeclines {
   readonly count: number;
 }
 
-export interface ChargeRequest {
+/** One charge at the gateway. */
+export interface ChargeRef {
   /** Idempotency key, the same for every send of one attempt. */
   readonly key: string;
-  readonly gatewayMethodId: string;
+  /** The id from {@link PaymentGateway.prepare}; null if the charge was not prepared. */
+  readonly gatewayChargeId: string | null;
   readonly amountMinor: number;
   readonly currency: string;
-  readonly reference: ChargeReference;
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface ChargeRequest extends ChargeRef {
+  readonly gatewayMethodId: string;
+  readonly reference: ChargeReference;
 }
 
 /** A final outcome: the charge was made or declined. */
@@ -63,19 +69,23 @@ export interface NotSent {
   readonly reason: string;
 }
 
-export type ChargeOutcome = DecidedCharge | NotSent | UnknownOutcome;
-
-export interface LookupRequest {
-  readonly key: string;
-  /** The amount that was sent with the key. */
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly signal?: AbortSignal | undefined;
+/** The gateway has the charge and has not decided it yet. A look-up finds the outcome. */
+export interface InProgress {
+  readonly kind: 'in_progress';
 }
 
+export type ChargeOutcome = DecidedCharge | InProgress | NotSent | UnknownOutcome;
+
+export type PrepareOutcome =
+  | { readonly kind: 'prepared'; readonly gatewayChargeId: string }
+  | NotSent
+  | UnknownOutcome;
+
+/** `withdrawn`: the gateway will never make the charge, also if a request for it is still in transit. */
+export type WithdrawOutcome = DecidedCharge | { readonly kind: 'withdrawn' } | UnknownOutcome;
+
 /**
- * - `absent`: the gateway has received no charge with this key.
- * - `in_progress`: the gateway has not decided the charge yet.
+ * - `absent`: the gateway has not begun the charge. A send now charges at most once.
  * - `another_charge`: the charge of this key has another amount or currency. This needs manual review.
  * - `unknown`: the look-up itself failed.
  */
@@ -83,7 +93,7 @@ export type LookupOutcome =
   | DecidedCharge
   | { readonly kind: 'another_charge'; readonly reason: string }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'in_progress' }
+  | InProgress
   | UnknownOutcome;
 
 export interface RefundRequest {
@@ -141,8 +151,11 @@ export interface GatewayCapabilities {
   /** False if the gateway has no look-up. Then only a resend with the key can reveal an unknown outcome. */
   readonly lookup: boolean;
   readonly refunds: boolean;
-  /** Time in ms after the first send during which a resend with the same key never charges again. */
-  readonly keyLifetimeMs: number;
+  /**
+   * Time in ms after the first send during which a resend of the same charge never charges again. Null:
+   * without a limit.
+   */
+  readonly keyLifetimeMs: number | null;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. Rule: D-20. */
   readonly mode: 'test' | 'live';
 }
@@ -169,12 +182,20 @@ export interface PaymentGateway {
   readonly testCards: readonly PublishedTestCard[];
 
   /**
+   * Prepares a charge, once per key, and returns its id, which every later request about the charge needs.
+   * Never moves money: a preparation whose answer was lost can never charge. Null if the gateway charges
+   * without a preparation.
+   */
+  readonly prepare: ((request: ChargeRequest) => Promise<PrepareOutcome>) | null;
+  /**
    * Charges once per key. A repeat with the same parameters returns the first charge. A repeat with other
    * parameters throws {@link GatewayRejectedRequest} and charges nothing.
    */
   charge(request: ChargeRequest): Promise<ChargeOutcome>;
-  /** Looks up the outcome of a charge by its key. Never charges. */
-  lookup(request: LookupRequest): Promise<LookupOutcome>;
+  /** Looks up the outcome of a charge, by its id if it was prepared and else by its key. Never charges. */
+  lookup(charge: ChargeRef): Promise<LookupOutcome>;
+  /** Ends a charge for good, unless it is decided. A repeat is safe. Null if the gateway cannot do this. */
+  readonly withdraw: ((charge: ChargeRef) => Promise<WithdrawOutcome>) | null;
   /** Refunds all or part of a charge, once per key. Refuses more than the amount that is not refunded yet. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
   /** Redeems a one-time token for a saved card, once per key. */

@@ -19,6 +19,8 @@ export const FAILPOINTS = [
   'before_opening',
   /** Worker: the attempt and its key are committed; no charge is sent. */
   'after_opening',
+  /** Worker: the gateway has prepared the charge; its id is not committed. */
+  'after_prepare',
   /** Worker: the row of the attempt or refund is SENDING; no request is sent. */
   'before_gateway',
   /** Worker: the gateway has answered; its answer is not recorded. */

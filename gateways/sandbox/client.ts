@@ -64,6 +64,9 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
     },
 
+    prepare: null,
+    withdraw: null,
+
     lookup: async ({ key, amountMinor, currency, signal }) => {
       const path = `/v1/charges?key=${encodeURIComponent(key)}`;
       const sent = await exchange.send({ method: 'GET', path, signal });

@@ -17,9 +17,10 @@ export interface Mutant {
 export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'every send of an attempt uses a new gateway key',
-    file: 'activities/gateway-exchange.ts',
-    find: '    key: attempt.gatewayKey,\n    gatewayMethodId',
-    replace: '    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
+    file: 'activities/charge-exchange.ts',
+    find: '    ...chargeRefOf(attempt),\n    gatewayMethodId',
+    replace:
+      '    ...chargeRefOf(attempt),\n    key: `${attempt.gatewayKey}:${performance.now()}`,\n    gatewayMethodId',
     project: 'harm',
     test: 'test/harm/double-charge.test.ts',
   },

@@ -18,6 +18,7 @@ afterAll(() => sandbox.close());
 
 const request = (key: string, subscriptionId: string | null, paymentMethodId = 'pmt_1') => ({
   key,
+  gatewayChargeId: null,
   gatewayMethodId,
   amountMinor: 1_999,
   currency: 'USD',
@@ -171,7 +172,12 @@ describe('the control API', () => {
 
   it('applies a fault with chance 0.5 to some of the requests only [D-61]', async () => {
     const fault = { operation: 'lookup', fault: 'error_500', count: 1_000, chance: 0.5 };
-    const never = { key: 'charge:in_never:1', amountMinor: 1_999, currency: 'USD' };
+    const never = {
+      key: 'charge:in_never:1',
+      gatewayChargeId: null,
+      amountMinor: 1_999,
+      currency: 'USD',
+    };
     await sandbox.call('POST', '/control/faults', fault);
     const kinds = await Promise.all(
       Array.from({ length: 64 }, async () => (await sandbox.gateway.lookup(never)).kind),

@@ -39,6 +39,7 @@ const post = (path: string, signal?: AbortSignal) =>
 const reference = { merchantId: 'm', intentId: 'i', subscriptionId: null, paymentMethodId: 'p' };
 const charge = {
   key: 'charge:in_1:1',
+  gatewayChargeId: null,
   gatewayMethodId: 'pm_1',
   amountMinor: 100,
   currency: 'USD',

@@ -69,6 +69,7 @@ export async function chargeRequest(
     changes.gatewayMethodId ?? (await savedMethod(harness, harness.payingCard));
   return {
     key: `charge:in_${randomUUID()}:1`,
+    gatewayChargeId: null,
     amountMinor: 1_999,
     currency: 'USD',
     reference: {

@@ -218,6 +218,7 @@ describe('the sandbox gateway', () => {
     const charge = (attempt: number) =>
       sandbox.gateway.charge({
         key: `charge:in_0341:${attempt}`,
+        gatewayChargeId: null,
         gatewayMethodId,
         amountMinor: 1_000,
         currency: 'USD',

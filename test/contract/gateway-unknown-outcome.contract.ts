@@ -65,7 +65,12 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
 
   it('reports unknown when a look-up fails [D-32]', async ({ harness: { gateway }, faults }) => {
     await faults.once({ operation: 'lookup', fault: 'lose_answer' });
-    const never = { key: 'charge:in_none:1', amountMinor: 1_999, currency: 'USD' };
+    const never = {
+      key: 'charge:in_none:1',
+      gatewayChargeId: null,
+      amountMinor: 1_999,
+      currency: 'USD',
+    };
     expect((await gateway.lookup(never)).kind).toBe('unknown');
   });
 

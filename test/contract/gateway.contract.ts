@@ -119,7 +119,12 @@ function describeCharging(it: GatewayTest): void {
     skip,
   }) => {
     skip(!gateway.capabilities.lookup, 'this adapter has no look-up');
-    const never = { key: `charge:in_${randomUUID()}:1`, amountMinor: 1_999, currency: 'USD' };
+    const never = {
+      key: `charge:in_${randomUUID()}:1`,
+      gatewayChargeId: null,
+      amountMinor: 1_999,
+      currency: 'USD',
+    };
     expect(await gateway.lookup(never)).toEqual({ kind: 'absent' });
   });
 

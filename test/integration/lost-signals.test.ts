@@ -88,7 +88,8 @@ async function chargeOutside(
   const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
   const { merchantId } = env;
   const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
-  const charge = { key, gatewayMethodId, amountMinor, currency, reference };
+  const money = { amountMinor, currency };
+  const charge = { key, gatewayChargeId: null, gatewayMethodId, ...money, reference };
   const outcome = await env.gateway.charge(charge);
   if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
   return outcome.gatewayChargeId;

@@ -105,14 +105,14 @@ test('a voided attempt is watched for a late charge only when it was sent before
     const opened = await openPaymentAttempt(env.db, order, null, nowAt);
     if (opened.kind !== 'goOn') throw new Error('no attempt was opened');
     // `opened.attempt` is the row as each process read it before the send.
-    if (isSent) await markSending(env.db, opened.attempt);
+    if (isSent) await markSending(env.db, opened.attempt, null);
     await settlePayment(
       env.db,
       opened.attempt,
       { kind: 'declined', code: 'processing_error', gatewayChargeId: null, isWithdrawn: true },
       nowAt,
     );
-    expect(await markSending(env.db, opened.attempt)).toBe(false);
+    expect(await markSending(env.db, opened.attempt, null)).toBe('settled');
     return env.db
       .select({ outcome: paymentReviews.outcome, closedAt: paymentReviews.closedAt })
       .from(paymentReviews)

@@ -216,6 +216,7 @@ describe('a payment in review', () => {
     expect((await env.state(ref)).cyclesCharged).toBe(2);
     await env.gateway.charge({
       key: attempt.gatewayKey,
+      gatewayChargeId: null,
       gatewayMethodId: method.gatewayMethodId,
       amountMinor: attempt.amountMinor,
       currency: attempt.currency,
@@ -248,6 +249,7 @@ describe('a payment in review', () => {
     const { ref, method, attempt, id } = await inReview(env);
     await env.gateway.charge({
       key: attempt.gatewayKey,
+      gatewayChargeId: null,
       gatewayMethodId: method.gatewayMethodId,
       amountMinor: attempt.amountMinor,
       currency: attempt.currency,

@@ -130,6 +130,7 @@ test('a late charge is refunded by the sweep when its refund’s workflow never 
   if (!attempt) throw new Error('no attempt');
   const late = await env.gateway.charge({
     key: `${attempt.gatewayKey}:second`,
+    gatewayChargeId: null,
     gatewayMethodId: attempt.gatewayMethodId,
     amountMinor: attempt.amountMinor,
     currency: attempt.currency,

@@ -146,6 +146,7 @@ describe('record', () => {
     const { amountMinor, currency, gatewayKey: key } = attempt;
     await env.gateway.charge({
       key,
+      gatewayChargeId: null,
       gatewayMethodId: card.card.gatewayMethodId,
       amountMinor,
       currency,

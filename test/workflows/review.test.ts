@@ -265,6 +265,7 @@ describe('a payment settled as not charged', () => {
     // The lost request arrives late.
     const arrived = await env.gateway.charge({
       key: attempt.gatewayKey,
+      gatewayChargeId: null,
       gatewayMethodId: attempt.gatewayMethodId,
       amountMinor: attempt.amountMinor,
       currency: attempt.currency,

@@ -241,20 +241,28 @@ async function methodOf(tx: Db, merchantId: string, id: string) {
 
 /**
  * Marks the attempt as SENDING. The caller must do this before every send, because from then on the gateway
- * may have the charge. Returns false if the attempt is settled or in REVIEW; the caller must then not send
- * it.
+ * may have the charge. Stores `preparedId`, the gateway's id of the prepared charge, unless another process
+ * has stored an id before. Returns the stored id, which the caller must send. Returns `settled` if the attempt
+ * is settled or in REVIEW; the caller must then not send it.
  */
-export async function markSending(db: Db, attempt: Attempt): Promise<boolean> {
-  const sending = await db
+export async function markSending(
+  db: Db,
+  attempt: Attempt,
+  preparedId: string | null,
+): Promise<{ gatewayChargeId: string | null } | 'settled'> {
+  const [sending] = await db
     .update(paymentAttempts)
     .set({
       state: 'SENDING',
       firstSentAt: sql`coalesce(${paymentAttempts.firstSentAt}, now())`,
       lastSentAt: sql`now()`,
+      ...(preparedId === null
+        ? {}
+        : { gatewayChargeId: sql`coalesce(${paymentAttempts.gatewayChargeId}, ${preparedId})` }),
     })
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)))
-    .returning({ id: paymentAttempts.id });
-  return sending.length > 0;
+    .returning({ gatewayChargeId: paymentAttempts.gatewayChargeId });
+  return sending ?? 'settled';
 }
 
 /**
@@ -306,7 +314,10 @@ export async function settleAttempt(
     .update(paymentAttempts)
     .set({
       state: STATES[settlement.kind],
-      gatewayChargeId: isDecided ? settlement.gatewayChargeId : null,
+      // A prepared charge keeps its id, also while its outcome is unknown.
+      ...(isDecided && settlement.gatewayChargeId !== null
+        ? { gatewayChargeId: settlement.gatewayChargeId }
+        : {}),
       errorCode: settlement.kind === 'declined' ? settlement.code : null,
       reason: isDecided ? null : settlement.reason,
       unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,

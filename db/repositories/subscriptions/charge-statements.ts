@@ -114,7 +114,8 @@ export async function settleFreshAttempt(
     // Reads from `moved`, so that the subscription's row is locked before the attempt's row.
     sql`settled as (
       update payment_attempt a set state = ${isPaid ? 'SUCCEEDED' : 'DECLINED'},
-        gateway_charge_id = ${settlement.gatewayChargeId}, error_code = ${errorCode},
+        gateway_charge_id = coalesce(${settlement.gatewayChargeId}::text, a.gateway_charge_id),
+        error_code = ${errorCode},
         settled_at = now()
       from moved m
       where a.merchant_id = m.merchant_id and a.id = ${attempt.id} and a.state = 'SENDING'

@@ -23,6 +23,7 @@ export interface Unanswered {
    * Key of the attempt's charge, or of the refunded charge. `amountMinor` and `currency` are that charge's.
    */
   gatewayKey: string;
+  gatewayChargeId: string | null;
   amountMinor: number;
   currency: string;
 }
@@ -88,6 +89,7 @@ const IS_REFUNDED_CHARGE = and(
 
 const CHARGE = {
   gatewayKey: paymentAttempts.gatewayKey,
+  gatewayChargeId: paymentAttempts.gatewayChargeId,
   amountMinor: paymentAttempts.amountMinor,
   currency: paymentAttempts.currency,
 };

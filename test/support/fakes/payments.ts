@@ -92,6 +92,8 @@ function createBook(faults: Faults) {
     capabilities: { lookup: true, refunds: true, keyLifetimeMs: 86_400_000, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
+    prepare: null,
+    withdraw: null,
     async saveMethod({ token, verify }: SaveMethodRequest) {
       const code = verify ? declineOf(token) : null;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

@@ -222,6 +222,8 @@ function fakeGateway(faults: { card: string | null }): PaymentGateway {
     capabilities: { lookup: true, refunds: false, keyLifetimeMs: DAY_MS, mode: 'test' },
     tokeniserUrl: '',
     testCards: [],
+    prepare: null,
+    withdraw: null,
     async saveMethod({ token, verify }) {
       const code = verify || token.includes('unsaved') ? declineOf(token) : undefined;
       if (code) return { kind: 'refused', code, reason: 'asked for' };

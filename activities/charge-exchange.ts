@@ -1,0 +1,211 @@
+import { findAttempt, markSending } from '../db/repositories/subscriptions/attempts.ts';
+import type { Attempt } from '../db/repositories/subscriptions/attempts.ts';
+import { findDecision } from '../db/repositories/payments/reviews.ts';
+import type { Db } from '../db/client.ts';
+import type { Settlement } from '../domain/settlement.ts';
+import type {
+  ChargeOutcome,
+  ChargeRef,
+  ChargeRequest,
+  LookupOutcome,
+  PaymentGateway,
+  WithdrawOutcome,
+} from '../gateways/port.ts';
+import { failpoint } from '../runtime/failpoints.ts';
+import {
+  isKeyTooOld,
+  pauseIfTimeLeft,
+  unknownOrReview,
+  unlessRejected,
+} from './gateway-exchange.ts';
+import type { ExchangeDeps, SendLimits } from './gateway-exchange.ts';
+
+/**
+ * The outcome of a voided attempt: the gateway has no charge, and no charge will be sent. The late-charge
+ * watch covers a request that is still in transit.
+ */
+const VOIDED = {
+  kind: 'declined',
+  code: 'processing_error',
+  gatewayChargeId: null,
+  isWithdrawn: true,
+} as const;
+
+/**
+ * Returns the attempt's outcome, from its row or from the gateway. Sends the charge and looks it up until
+ * `stopAt`. If the gateway may have the charge, a look-up precedes each resend. Every send has the same key
+ * and the stored amount, so repeated or concurrent calls charge once. Returns `review` if a look-up cannot
+ * find the outcome.
+ */
+export async function collect(
+  deps: ExchangeDeps,
+  attempt: Attempt,
+  subscriptionId: string | null,
+  limits: SendLimits,
+): Promise<Settlement> {
+  const { db } = deps;
+  if (attempt.state === 'SUCCEEDED') {
+    return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
+  }
+  if (attempt.state === 'DECLINED') {
+    const { errorCode, gatewayChargeId } = attempt;
+    return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId };
+  }
+  const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
+  if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt);
+
+  const exchange: ChargeExchange = {
+    db,
+    gateway,
+    attempt,
+    subscriptionId,
+    isVoided: limits.isVoided === true,
+    isMarked: limits.isFresh === true,
+    mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits),
+  };
+  if (limits.isVoided && !exchange.mayBeAtGateway) return VOIDED;
+  if (limits.isVoided && !gateway.capabilities.lookup && gateway.withdraw === null) {
+    return {
+      kind: 'review',
+      reason: 'the charge was voided, and the gateway has no look-up to show whether it was made',
+    };
+  }
+  for (;;) {
+    const outcome = await unlessRejected(() => ask(exchange));
+    switch (outcome.kind) {
+      case 'succeeded':
+      case 'declined':
+        return outcome;
+      case 'withdrawn':
+        return { ...VOIDED, isProven: true };
+      case 'absent':
+        if (limits.isVoided) return VOIDED;
+        if (isKeyTooOld(attempt.firstSentAt, gateway)) {
+          return { kind: 'review', reason: 'not at the gateway, and its key is too old to resend' };
+        }
+        exchange.mayBeAtGateway = false;
+        continue;
+      case 'another_charge':
+      case 'rejected':
+        return { kind: 'review', reason: outcome.reason };
+      case 'moved':
+        // Another process has settled the attempt or put it in review.
+        return collect(deps, outcome.attempt, subscriptionId, limits);
+      case 'not_sent':
+      case 'in_progress':
+      case 'unknown': {
+        if (outcome.kind !== 'not_sent') exchange.mayBeAtGateway = true;
+        const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
+        if (hasTime) continue;
+        return outcome.kind === 'in_progress'
+          ? unknownOrReview(limits.lookups, 'still in progress', null)
+          : unknownOrReview(limits.lookups, outcome.reason, limits.realNowAt);
+      }
+    }
+  }
+}
+
+/** True if an earlier send may have reached the gateway. A prepared charge has an id before its first send. */
+function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
+  if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
+  return attempt.state !== 'CREATED' && !limits.isFresh;
+}
+
+/**
+ * Returns the outcome of an attempt in REVIEW, which is never sent again. If the manual decision is *paid*,
+ * no look-up is made, because the operator has found a charge that a look-up by key does not find. Otherwise
+ * a definite answer of the gateway overrides the decision.
+ */
+async function outcomeInReview(
+  db: Db,
+  gateway: PaymentGateway,
+  attempt: Attempt,
+): Promise<Settlement> {
+  const { merchantId, id: subjectId } = attempt;
+  const decision = await findDecision(db, { merchantId, subjectId });
+  if (decision?.outcome === 'paid') {
+    return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
+  }
+  if (gateway.capabilities.lookup) {
+    const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
+    if (found.kind === 'succeeded' || found.kind === 'declined') return found;
+  }
+  return decision
+    ? {
+        kind: 'declined',
+        code: decision.code ?? 'processing_error',
+        gatewayChargeId: null,
+        byPerson: true,
+      }
+    : { kind: 'review', reason: attempt.reason ?? 'waits for a person' };
+}
+
+/** One call's requests to the gateway about one attempt. */
+interface ChargeExchange {
+  readonly db: Db;
+  readonly gateway: PaymentGateway;
+  readonly subscriptionId: string | null;
+  /** The charge must not be made any more. */
+  readonly isVoided: boolean;
+  /** With the id of the prepared charge, as soon as the row has it. */
+  attempt: Attempt;
+  /** The row is in state SENDING for the next send already. */
+  isMarked: boolean;
+  mayBeAtGateway: boolean;
+}
+
+type Moved = { kind: 'moved'; attempt: Attempt };
+
+/**
+ * Makes one request: a send if the gateway cannot have the charge yet, a withdrawal of a voided charge, else a
+ * look-up. Without look-ups, returns `absent`, so that the charge is sent again with its key.
+ */
+async function ask(
+  exchange: ChargeExchange,
+): Promise<ChargeOutcome | LookupOutcome | WithdrawOutcome | Moved> {
+  const { gateway, attempt } = exchange;
+  if (!exchange.mayBeAtGateway) return send(exchange);
+  if (exchange.isVoided && gateway.withdraw !== null) return gateway.withdraw(chargeRefOf(attempt));
+  if (!gateway.capabilities.lookup) return { kind: 'absent' };
+  return gateway.lookup(chargeRefOf(attempt));
+}
+
+/** Identifies the charge of an attempt at its gateway. */
+export function chargeRefOf(
+  attempt: Pick<Attempt, 'gatewayKey' | 'gatewayChargeId' | 'amountMinor' | 'currency'>,
+): ChargeRef {
+  const { gatewayKey: key, gatewayChargeId, amountMinor, currency } = attempt;
+  return { key, gatewayChargeId, amountMinor, currency };
+}
+
+async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
+  const { db, gateway, isMarked } = exchange;
+  let preparedId: string | null = null;
+  if (gateway.prepare !== null && exchange.attempt.gatewayChargeId === null) {
+    const prepared = await gateway.prepare(chargeRequestOf(exchange));
+    failpoint('after_prepare');
+    // A preparation whose answer was lost can never charge.
+    if (prepared.kind !== 'prepared') return { kind: 'not_sent', reason: prepared.reason };
+    preparedId = prepared.gatewayChargeId;
+  }
+  exchange.isMarked = false;
+  if (!isMarked || preparedId !== null) {
+    const { attempt } = exchange;
+    const marked = await markSending(db, attempt, preparedId);
+    if (marked === 'settled') return { kind: 'moved', attempt: await findAttempt(db, attempt) };
+    exchange.attempt = { ...attempt, ...marked };
+  }
+  failpoint('before_gateway');
+  const outcome = await gateway.charge(chargeRequestOf(exchange));
+  failpoint('after_gateway');
+  return outcome;
+}
+
+function chargeRequestOf({ attempt, subscriptionId }: ChargeExchange): ChargeRequest {
+  const { merchantId, intentId, paymentMethodId, gatewayMethodId } = attempt;
+  return {
+    ...chargeRefOf(attempt),
+    gatewayMethodId,
+    reference: { merchantId, intentId, subscriptionId, paymentMethodId },
+  };
+}

@@ -1,0 +1,186 @@
+import { eq } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import { collect } from '../../activities/charge-exchange.ts';
+import type { SendLimits } from '../../activities/gateway-exchange.ts';
+import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
+import { openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
+import { paymentAttempts } from '../../db/schema/payment-attempts.ts';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import type { PaymentGateway } from '../../gateways/port.ts';
+import { oneGateway } from '../../gateways/registry.ts';
+import { onDevServer as test } from '../support/environment.ts';
+import type { Payments } from '../support/payments.ts';
+import type { TestEnvironment } from '../support/test-environment.ts';
+
+/** Charges at a gateway that prepares each charge, and can withdraw it. The sandbox moves the money. */
+
+interface Calls {
+  readonly made: string[];
+  /** True: the next preparation is made and its answer is lost. */
+  losesPreparation: boolean;
+  /** True: the gateway makes the next charge and its answer is lost. */
+  losesAnswer: boolean;
+  /** Runs before the gateway gets a charge. */
+  beforeCharge: () => Promise<void>;
+}
+
+function preparingGateway(env: TestEnvironment) {
+  const withdrawn = new Set<string>();
+  const calls: Calls = {
+    made: [],
+    losesPreparation: false,
+    losesAnswer: false,
+    beforeCharge: async () => undefined,
+  };
+  let prepared = 0;
+  const gateway: PaymentGateway = {
+    ...env.gateway,
+    capabilities: { ...env.gateway.capabilities, keyLifetimeMs: null },
+    prepare: async () => {
+      calls.made.push('prepare');
+      const isLost = calls.losesPreparation;
+      calls.losesPreparation = false;
+      if (isLost) return { kind: 'unknown', reason: 'the answer was lost' };
+      prepared += 1;
+      return { kind: 'prepared', gatewayChargeId: `pi_${prepared}` };
+    },
+    charge: async (request) => {
+      calls.made.push(`charge ${request.gatewayChargeId}`);
+      await calls.beforeCharge();
+      if (withdrawn.has(request.gatewayChargeId ?? '')) {
+        throw new GatewayRejectedRequest(400, 'charge_withdrawn');
+      }
+      const outcome = await env.gateway.charge(request);
+      return calls.losesAnswer ? { kind: 'unknown', reason: 'the answer was lost' } : outcome;
+    },
+    lookup: async (charge) => {
+      calls.made.push(`look up ${charge.gatewayChargeId}`);
+      return env.gateway.lookup(charge);
+    },
+    withdraw: async (charge) => {
+      calls.made.push(`withdraw ${charge.gatewayChargeId}`);
+      const found = await env.gateway.lookup(charge);
+      if (found.kind === 'succeeded' || found.kind === 'declined') return found;
+      withdrawn.add(charge.gatewayChargeId ?? '');
+      return { kind: 'withdrawn' };
+    },
+  };
+  return { gateway, calls };
+}
+
+/** A charge of a saved card for 50.00 USD, with its attempt just opened. */
+async function opened(env: TestEnvironment, payments: Payments) {
+  const ref = await payments.tokenised();
+  const turn = await openPaymentAttempt(env.db, { ...ref, token: null }, null, Date.now());
+  if (turn.kind !== 'goOn') throw new Error('no attempt was opened');
+  const { gateway, calls } = preparingGateway(env);
+  const row = async () => {
+    const [attempt] = await env.db
+      .select()
+      .from(paymentAttempts)
+      .where(eq(paymentAttempts.id, turn.attempt.id));
+    if (!attempt) throw new Error('no attempt');
+    return attempt;
+  };
+  const collected = async (limits: Partial<SendLimits> = {}) =>
+    collect(
+      {
+        db: env.db,
+        gateways: oneGateway(gateway),
+        sendBudget: { newSendsForMs: 0, pauseMs: 1 },
+      },
+      await row(),
+      null,
+      { stopAt: 0, lookups: 0, realNowAt: Date.now(), ...limits },
+    );
+  const book = () => payments.book(ref);
+  return { attempt: turn.attempt, calls, row, collected, book };
+}
+
+describe('a charge at a gateway that prepares charges', () => {
+  test('is sent only after its id at the gateway is stored [D-40]', async ({ env, payments }) => {
+    const { calls, row, collected, book } = await opened(env, payments);
+    const stored: unknown[] = [];
+    calls.beforeCharge = async () => {
+      const { state, gatewayChargeId } = await row();
+      stored.push([state, gatewayChargeId]);
+    };
+    expect(await collected()).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['prepare', 'charge pi_1']);
+    expect(stored).toEqual([['SENDING', 'pi_1']]);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('is looked up by its id, and not sent again, when its answer was lost [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { calls, collected, book } = await opened(env, payments);
+    calls.losesAnswer = true;
+    expect(await collected()).toMatchObject({ kind: 'unknown', reason: 'the answer was lost' });
+    expect(await collected()).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['prepare', 'charge pi_1', 'look up pi_1']);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('is prepared anew, without a look-up, when the preparation was lost [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { calls, row, collected, book } = await opened(env, payments);
+    calls.losesPreparation = true;
+    expect(await collected()).toMatchObject({ kind: 'unknown' });
+    expect(await row()).toMatchObject({ state: 'CREATED', gatewayChargeId: null });
+    expect(await book()).toEqual([]);
+    expect(await collected()).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['prepare', 'prepare', 'charge pi_1']);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('is sent with the id that another process stored first [D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const { attempt, calls, row, collected, book } = await opened(env, payments);
+    await markSending(env.db, attempt, 'pi_first');
+    expect(await markSending(env.db, attempt, 'pi_second')).toEqual({
+      gatewayChargeId: 'pi_first',
+    });
+    expect(await row()).toMatchObject({ state: 'SENDING', gatewayChargeId: 'pi_first' });
+    expect(await collected()).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['look up pi_first', 'charge pi_first']);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('is withdrawn for good when it is voided after it was prepared [D-§4]', async ({
+    env,
+    payments,
+  }) => {
+    const { attempt, calls, collected, book } = await opened(env, payments);
+    await markSending(env.db, attempt, 'pi_stalled');
+    expect(await collected({ isVoided: true })).toEqual({
+      kind: 'declined',
+      code: 'processing_error',
+      gatewayChargeId: null,
+      isWithdrawn: true,
+      isProven: true,
+    });
+    // The stalled process sends its request now.
+    const late = await collected();
+    expect(late).toEqual({
+      kind: 'review',
+      reason: 'the gateway refused the request: 400 charge_withdrawn',
+    });
+    expect(calls.made).toEqual(['withdraw pi_stalled', 'look up pi_stalled', 'charge pi_stalled']);
+    expect(await book()).toEqual([]);
+  });
+
+  test('is paid when it is voided after the gateway made it [D-§4]', async ({ env, payments }) => {
+    const { calls, collected, book } = await opened(env, payments);
+    calls.losesAnswer = true;
+    expect(await collected()).toMatchObject({ kind: 'unknown' });
+    expect(await collected({ isVoided: true })).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual(['prepare', 'charge pi_1', 'withdraw pi_1']);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+});
