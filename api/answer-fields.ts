@@ -57,7 +57,9 @@ export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
 });
 
 /** Rule: D-§7. */
-export const intentComments = z.string().meta({ description: 'Your note on a one-time charge.' });
+export const intentComments = z
+  .string()
+  .meta({ description: 'Your note on a one-time charge or on a link to pay once.' });
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 

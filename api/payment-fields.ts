@@ -9,6 +9,7 @@ import type { Problem } from './fields.ts';
 
 const RECEIPT_ID_MAX = 255;
 const DESCRIPTION_MAX = 5_000;
+const COMMENTS_MAX = 5_000;
 const STORE_FRONT_ID_MAX = 255;
 /** Maximum number of payment methods in a request. The limit keeps an error answer short. */
 const PAYMENT_METHODS_MAX = 20;
@@ -48,6 +49,9 @@ export const receiptId = text(RECEIPT_ID_MAX);
 
 /** The merchant's description of an order. */
 export const description = text(DESCRIPTION_MAX);
+
+/** The merchant's note on a payment. */
+export const comments = text(COMMENTS_MAX);
 
 /** The merchant's own id of a store. Stored without a check. Rule: D-14. */
 export const storeFrontId = text(STORE_FRONT_ID_MAX);

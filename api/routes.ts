@@ -8,7 +8,8 @@ import {
 import { readDocument } from './routes/documents/routes.ts';
 import type { Operation } from './openapi/operation.ts';
 import type { Route } from './route.ts';
-import { generateLink } from './routes/links/routes.ts';
+import { generatePaymentLink } from './routes/links/payment-link.ts';
+import { generateLink } from './routes/links/subscription-link.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
 import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
@@ -59,6 +60,7 @@ export const ROUTES: readonly Route[] = [
   unpauseSubscription,
   retrySubscription,
   generateLink,
+  generatePaymentLink,
   chargeSubscriptionOnce,
   chargeTokenised,
   createIntent,

@@ -95,7 +95,7 @@ export interface EventEnvelope {
 
 export interface IntentFacts {
   kind: ShownIntentKind;
-  /** The merchant's note on a one-time charge. */
+  /** The merchant's note on a one-time charge or on a link to pay once. */
   comments: string | null;
   amountMinor: number;
   currency: string;

@@ -10,7 +10,7 @@ export const ID_PREFIXES = [
   'dlv', // webhook delivery
   'evt', // event
   'in', // payment intent
-  'lnk', // subscription link
+  'lnk', // link
   'mer', // merchant
   'pmt', // payment method
   'req', // HTTP request

@@ -43,7 +43,7 @@ export function offeredMethods(
  * Returns a sentence that names each wanted method that is unavailable in the currency, and the method used
  * instead. Returns "" if every wanted method is available. Rules: IF-2.7, D-37, D-43.
  */
-export function fallbackDisclaimer(wanted: readonly PaymentMethodKind[], currency: string): string {
+export function fallbackDisclaimer(wanted: readonly string[], currency: string): string {
   const { unavailable } = offeredMethods(wanted, currency);
   if (unavailable.length === 0) return '';
   const pairs = unavailable.map((kind) => `${kind} with ${currency}`).join(' and ');

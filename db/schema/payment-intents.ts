@@ -16,6 +16,7 @@ import { INTENT_KINDS, INTENT_STATUSES } from '../../domain/payment-intent.ts';
 import type { IntentKind, IntentStatus } from '../../domain/payment-intent.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { amountMinor, currency, instant, merchantId, oneOf } from './_columns.ts';
+import { subscriptionLinks } from './subscription-links.ts';
 import { subscriptions } from './subscriptions.ts';
 
 /**
@@ -31,6 +32,8 @@ export const paymentIntents = pgTable(
     kind: text('kind').$type<IntentKind>().notNull().default('cycle'),
     subscriptionId: text('subscription_id'),
     cycleNumber: integer('cycle_number'),
+    /** The link that created a hosted payment; null if the merchant created it. Rule: D-37. */
+    linkId: text('link_id'),
     customerId: text('customer_id').notNull(),
     /** The method of the latest attempt. */
     paymentMethodId: text('payment_method_id'),
@@ -44,7 +47,7 @@ export const paymentIntents = pgTable(
     refundedMinor: amountMinor('refunded_minor').notNull().default(0),
     receiptId: text('receipt_id'),
     description: text('description'),
-    /** A merchant's note on a one-time charge. */
+    /** A merchant's note on a one-time charge or on a link to pay once. */
     comments: text('comments'),
     storeFrontId: text('store_front_id'),
     /** For a hosted payment. A cycle uses its subscription's URLs. */
@@ -76,6 +79,10 @@ export const paymentIntents = pgTable(
       columns: [table.merchantId, table.subscriptionId],
       foreignColumns: [subscriptions.merchantId, subscriptions.id],
     }),
+    foreignKey({
+      columns: [table.merchantId, table.linkId],
+      foreignColumns: [subscriptionLinks.merchantId, subscriptionLinks.id],
+    }),
     check('payment_intent__status__ck', sql`${table.status} in (${oneOf(INTENT_STATUSES)})`),
     check('payment_intent__kind__ck', sql`${table.kind} in (${oneOf(INTENT_KINDS)})`),
     check(
@@ -96,6 +103,10 @@ export const paymentIntents = pgTable(
       .where(
         sql`${table.kind} <> 'cycle' and ${table.status} in ('CREATED', 'PENDING') and (${table.kind} <> 'hosted' or ${table.status} = 'PENDING')`,
       ),
+    // For the uses of a link whose payment was not made in time.
+    index('payment_intent__link__idx')
+      .on(table.merchantId, table.linkId, table.checkoutExpiresAt)
+      .where(sql`${table.linkId} is not null and ${table.status} in ('CREATED', 'FAILED')`),
     index('payment_intent__customer__idx').on(table.merchantId, table.customerId),
   ],
 );

@@ -11,6 +11,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../domain/customer.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { Terms } from '../../domain/subscription/state.ts';
 import { instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -21,9 +22,22 @@ export interface ProductPage {
   description?: string | undefined;
 }
 
+/** What a link to pay once sells. An absent field becomes null or false in the intent. Rule: D-§7. */
+export interface LinkPayment {
+  amountMinor: number;
+  currency: string;
+  comments?: string | undefined;
+  metadata?: Record<string, string> | undefined;
+  /** The methods that the page offers; null if the request named none. */
+  paymentMethods: PaymentMethodKind[] | null;
+  storeFrontId?: string | undefined;
+  tokenise?: boolean | undefined;
+}
+
 /**
- * A shareable link: the template of its subscriptions, and the number of uses. Opening the link takes no use;
- * submitting the page's form takes one. Rules: IF-4.4, D-37. Writers: the API; activities release a use.
+ * A shareable link: the template of its subscriptions or of its payments, and the number of uses. Opening the link
+ * takes no use; submitting the page's form takes one. Rules: IF-4.4, D-37, D-§7. Writers: the API; activities
+ * release a use.
  */
 export const subscriptionLinks = pgTable(
   'subscription_link',
@@ -32,7 +46,10 @@ export const subscriptionLinks = pgTable(
     id: text('id').notNull(),
     /** The random part of `shortUrl`. */
     code: text('code').notNull(),
-    terms: jsonb('terms').$type<Terms>().notNull(),
+    /** For a link to subscribe. Exactly one of `terms` and `payment` is set. */
+    terms: jsonb('terms').$type<Terms>(),
+    /** For a link to pay once. */
+    payment: json('payment').$type<LinkPayment>(),
     customerId: text('customer_id'),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     receiptId: text('receipt_id'),
@@ -49,6 +66,7 @@ export const subscriptionLinks = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     uniqueIndex('subscription_link__code__uq').on(table.code),
+    check('subscription_link__goods__ck', sql`num_nonnulls(${table.terms}, ${table.payment}) = 1`),
     check('subscription_link__uses__ck', sql`${table.uses} between 0 and ${table.multiUseLimit}`),
   ],
 );

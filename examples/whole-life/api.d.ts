@@ -276,6 +276,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/link/merchant/generate-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["generatePaymentLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/subscription/merchant/one-time-charge": {
         parameters: {
             query?: never;
@@ -2039,6 +2055,79 @@ export interface operations {
                         description?: string | null;
                     } | null;
                     customerId?: string | null;
+                    /** Format: int64 */
+                    expiryDate: number;
+                    multiUseLimit?: number | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: uri */
+                        shortUrl: string;
+                        disclaimer: string;
+                    };
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        errorCode: "bad_request" | "resource_not_found";
+                        errorDescription: string;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            409: components["responses"]["idempotency_key_in_use"];
+            422: components["responses"]["idempotency_key_reused"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    generatePaymentLink: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: int64 */
+                    amount: number;
+                    currency: string;
+                    customerDetails?: components["schemas"]["CustomerDetails"] | null;
+                    callbackUrl?: string | null;
+                    receiptId?: string | null;
+                    description?: string | null;
+                    cancelUrl?: string | null;
+                    paymentMethods?: string[] | null;
+                    metadata?: {
+                        [key: string]: string;
+                    } | null;
+                    phoneNumberRequired?: boolean | null;
+                    customerId?: string | null;
+                    storeFrontId?: string | null;
+                    tokenise?: boolean | null;
+                    comments?: string | null;
                     /** Format: int64 */
                     expiryDate: number;
                     multiUseLimit?: number | null;

@@ -163,7 +163,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'the last use of a link can be taken twice',
     file: 'db/repositories/subscriptions/links.ts',
-    find: 'link.uses >= link.multiUseLimit || ',
+    find: 'used >= link.multiUseLimit || ',
     replace: '',
     project: 'api',
     test: 'test/api/links/uses.test.ts',

@@ -109,6 +109,7 @@ describe('the OpenAPI document', () => {
       'GET /subscription/timeline/:subscriptionId',
       'GET /subscription/upcoming/:subscriptionId',
       'GET /test-clock/:testClockId',
+      'POST /link/merchant/generate-link',
       'POST /payments/create-intent',
       'POST /payments/merchant/refund',
       'POST /subscription/merchant/pause',

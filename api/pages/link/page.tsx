@@ -1,12 +1,12 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { saleFrom } from '../checkout/page.tsx';
 import { detailsFields } from '../shared/card-page.tsx';
 import { missingDetails } from '../shared/details-form.ts';
 import type { DetailName, TypedDetails } from '../shared/details-form.ts';
 import { formToken } from '../shared/own-form.ts';
 import { notice } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
+import { goodsOf } from './goods.ts';
 import { DetailsInput, SaleSummary } from '../shared/views.tsx';
 import type { DetailsField, Sale } from '../shared/views.tsx';
 
@@ -20,13 +20,12 @@ export function linkPage(
   typed: TypedDetails,
   nowAt: number,
 ): Page {
-  const { template, merchant } = link;
-  const order = { ...template, merchantName: merchant.name, mode: merchant.mode };
-  const sale = saleFrom(deps, order, template.terms, nowAt);
+  const { code } = link.template;
+  const sale = goodsOf(link).sale(deps, nowAt);
   const form = {
-    action: linkPath(template.code),
+    action: linkPath(code),
     visit,
-    formToken: visitFormToken(deps, template.code, visit),
+    formToken: visitFormToken(deps, code, visit),
     fields: detailsFields(missingOf(link), typed),
   };
   return {
@@ -36,7 +35,7 @@ export function linkPage(
   };
 }
 
-/** Returns the details that the payer must type before a subscription is created. Rule: D-11. */
+/** Returns the details that the payer must type before a subscription or payment is created. Rule: D-11. */
 export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }

@@ -1,19 +1,17 @@
 import type { Router } from '@koa/router';
-import { findCheckout } from '../../../db/repositories/checkouts/sessions.ts';
 import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../context.ts';
 import type { Context, RequestState } from '../../context.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { pagePath } from '../checkout/page.tsx';
-import { businessNow, stageOf } from '../checkout/stage.ts';
 import { readDetails } from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
 import { isOwnForm, readForm } from '../shared/own-form.ts';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import { seeOther, sendPage } from '../shared/page.tsx';
-import { beginCheckout } from './begin.ts';
+import { beginUse } from './begin.ts';
+import { goodsOf } from './goods.ts';
 import {
   busyPage,
   foreignFormPage,
@@ -38,7 +36,7 @@ export function linkPageRoutes(
     if (link === null) return;
     const { code } = link.template;
     const known = cookieVisit(deps, ctx, code);
-    const checkout = known === null ? null : await findCheckoutOf(deps, code, known);
+    const checkout = known === null ? null : await findPageOf(deps, link, known);
     if (checkout?.isOver === false) {
       seeOther(ctx, checkout.path);
       return;
@@ -82,7 +80,7 @@ async function takeFirstStep(
   typed: TypedDetails,
 ): Promise<void> {
   const { code } = link.template;
-  const checkout = await findCheckoutOf(deps, code, visit);
+  const checkout = await findPageOf(deps, link, visit);
   if (checkout !== null) {
     seeOther(ctx, checkout.path);
     return;
@@ -99,11 +97,12 @@ async function takeFirstStep(
   const given = Object.fromEntries([...typed].map(([name, { value }]) => [name, value] as const));
   const checkoutToken = checkoutTokenOf(deps, code, visit);
   const payer = { checkoutToken, addressHash: hashAddress(deps, ctx) };
-  const use = await beginCheckout(deps, link, payer, given);
+  const goods = goodsOf(link);
+  const use = await beginUse(deps, link, goods, payer, given);
   switch (use.kind) {
     case 'taken':
     case 'repeated':
-      return seeOther(ctx, pagePath(checkoutToken));
+      return seeOther(ctx, goods.pathOf(checkoutToken));
     case 'gone':
       return sendPage(deps, ctx, gonePage());
     case 'limited': {
@@ -118,21 +117,20 @@ async function takeFirstStep(
 async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promise<Link | null> {
   const code = pathParam(ctx, 'code');
   const link = await limits.lookUp(ctx, async () =>
-    CODE.test(code) ? findLink(deps.db, code) : null,
+    CODE.test(code) ? findLink(deps.db, code, deps.now()) : null,
   );
   if (link === null) sendPage(deps, ctx, gonePage());
   return link;
 }
 
-/** Returns the checkout of a visit; null if there is none. `isOver`: it ended without a payment. */
-async function findCheckoutOf(
+/** Returns the checkout or payment page of a visit; null if there is none. `isOver`: it ended unpaid. */
+async function findPageOf(
   deps: ApiDeps,
-  code: string,
+  link: Link,
   visit: string,
 ): Promise<{ path: string; isOver: boolean } | null> {
-  const token = checkoutTokenOf(deps, code, visit);
-  const checkout = await findCheckout(deps.db, token);
-  if (checkout === null) return null;
-  const stage = stageOf(checkout, businessNow(checkout, deps.now()));
-  return { path: pagePath(token), isOver: stage === 'expired' || stage === 'cancelled' };
+  const goods = goodsOf(link);
+  const token = checkoutTokenOf(deps, link.template.code, visit);
+  const isOver = await goods.isOver(deps, token);
+  return isOver === null ? null : { path: goods.pathOf(token), isOver };
 }

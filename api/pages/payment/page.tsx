@@ -83,9 +83,20 @@ export function paymentDetailsPage(
   });
 }
 
-function saleOf({ testCards }: PageDeps, payment: HostedPayment, nowAt: number): Sale {
-  const { description, merchantName } = payment;
-  const amount = formatAmount(payment.amountMinor, payment.currency);
+function saleOf(deps: PageDeps, payment: HostedPayment, nowAt: number): Sale {
+  const cancelUrl = withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt);
+  return { ...paymentSale(deps, payment), cancelUrl };
+}
+
+type Order = Pick<
+  HostedPayment,
+  'merchantName' | 'mode' | 'description' | 'amountMinor' | 'currency'
+>;
+
+/** Returns the offer of a payment, without a cancel link. */
+export function paymentSale({ testCards }: Pick<PageDeps, 'testCards'>, order: Order): Sale {
+  const { description, merchantName } = order;
+  const amount = formatAmount(order.amountMinor, order.currency);
   return {
     merchantName,
     productName: description ?? `Payment to ${merchantName}`,
@@ -94,8 +105,8 @@ function saleOf({ testCards }: PageDeps, payment: HostedPayment, nowAt: number):
       action: `Pay ${amount}`,
       lines: [{ label: 'To pay, once', text: amount }],
     },
-    cancelUrl: withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, nowAt),
-    testCards: payment.mode === 'test' ? testCards : null,
+    cancelUrl: null,
+    testCards: order.mode === 'test' ? testCards : null,
   };
 }
 

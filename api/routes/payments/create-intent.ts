@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
-import { newId, randomToken } from '../../../domain/ids.ts';
+import { randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../answers.ts';
 import { customerDetails as customerDetailsField } from '../../customer-details.ts';
 import { httpUrl, idText, metadata, optional } from '../../fields.ts';
 import { inTransaction } from '../../idempotency.ts';
+import { writeHostedPayment } from '../../new-payment.ts';
 import { paymentPath } from '../../page-links.ts';
 import { payerOf } from '../../payer.ts';
 import {
@@ -23,6 +23,36 @@ import {
 import { route } from '../../route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
+/** The fields of a hosted payment. In a link to pay once `callbackUrl` is optional. Rules: D-§7, D-11, D-43. */
+export const hostedFields = {
+  amount: chargeAmount,
+  currency,
+  customerDetails: optional(customerDetailsField).describe(
+    'The payer. The page asks for a missing name or e-mail address.',
+  ),
+  callbackUrl: httpUrl().describe(
+    'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
+      'The parameters are unsigned and never prove a payment.',
+  ),
+  receiptId: optional(receiptId).describe('Your own order id.'),
+  description: optional(description).describe('What the payment is for.'),
+  cancelUrl: optional(httpUrl()).describe(
+    'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+  ),
+  paymentMethods: optional(paymentMethods).describe(
+    'Payment methods that the payer may use. An unavailable method falls back to CARD.',
+  ),
+  metadata: optional(metadata()).describe('Your own key-value pairs.'),
+  phoneNumberRequired,
+  customerId: optional(idText()).describe(
+    'Id of an existing customer. Without it a customer is created from the details.',
+  ),
+  storeFrontId: optional(storeFrontId).describe('Your own id of a store. Stored without a check.'),
+  tokenise: optional(z.boolean()).describe(
+    'Whether the payment method is saved for the customer. Default: false.',
+  ),
+};
+
 /** A hosted one-time payment. Rules: D-§7, D-11, D-14, D-43. */
 export const createIntent = route({
   operationId: 'createIntent',
@@ -34,36 +64,7 @@ export const createIntent = route({
   isExtension: true,
   idempotencyKey: 'honoured',
   body: {
-    fields: {
-      amount: chargeAmount,
-      currency,
-      customerDetails: optional(customerDetailsField).describe(
-        'The payer. The page asks for a missing name or e-mail address.',
-      ),
-      callbackUrl: httpUrl().describe(
-        'Where the payer’s browser goes afterwards, with `xpay_intent_id` and `status` added. ' +
-          'The parameters are unsigned and never prove a payment.',
-      ),
-      receiptId: optional(receiptId).describe('Your own order id.'),
-      description: optional(description).describe('What the payment is for.'),
-      cancelUrl: optional(httpUrl()).describe(
-        'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
-      ),
-      paymentMethods: optional(paymentMethods).describe(
-        'Payment methods that the payer may use. An unavailable method falls back to CARD.',
-      ),
-      metadata: optional(metadata()).describe('Your own key-value pairs.'),
-      phoneNumberRequired,
-      customerId: optional(idText()).describe(
-        'Id of an existing customer. Without it a customer is created from the details.',
-      ),
-      storeFrontId: optional(storeFrontId).describe(
-        'Your own id of a store. Stored without a check.',
-      ),
-      tokenise: optional(z.boolean()).describe(
-        'Whether the payment method is saved for the customer. Default: false.',
-      ),
-    },
+    fields: hostedFields,
     problems: (given) => amountProblems({ amount: given.amount }, given.currency, 'charge'),
     examples: [
       {
@@ -102,25 +103,18 @@ export const createIntent = route({
     const merchantId = call.merchant.id;
     return inTransaction(call, deps, async (tx) => {
       const nowAt = deps.now();
-      const intentId = newId('in', nowAt, deps.random);
       const token = randomToken(deps.random);
       const payer = { customerId, details: customerDetails };
-      await insertPayment(tx, {
+      const payment = {
         merchantId,
-        intentId,
-        kind: 'hosted',
         customerId: await payerOf(tx, deps, merchantId, payer),
         amountMinor: amount,
         customerDetails,
         ...order,
         paymentMethods: wanted === undefined ? null : offered,
         nowAt,
-        checkout: {
-          id: newId('cs', nowAt, deps.random),
-          token,
-          expiresAt: nowAt + deps.checkoutExpiryMs,
-        },
-      });
+      };
+      const intentId = await writeHostedPayment(tx, deps, payment, token);
       const record = await findIntentRecord(tx, merchantId, intentId);
       invariant(record, 'the intent exists after its insert');
       return {

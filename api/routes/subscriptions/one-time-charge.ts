@@ -5,21 +5,19 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 import { notFound, ok } from '../../answers.ts';
-import { idText, optional, text } from '../../fields.ts';
+import { idText, optional } from '../../fields.ts';
 import type { Fields } from '../../fields.ts';
-import { chargeAmount, amountProblems, currency } from '../../payment-fields.ts';
+import { amountProblems, chargeAmount, comments, currency } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
 import { INTENT_ID } from '../payments/intent.ts';
 import { SUBSCRIPTION_ID } from './subscription.ts';
 
-const COMMENTS_MAX = 5_000;
-
 const fields = {
   subscriptionId: idText().describe('Id of the subscription.'),
   amount: chargeAmount,
   currency,
-  comments: optional(text(COMMENTS_MAX)).describe('Your own note.'),
+  comments: optional(comments).describe('Your own note.'),
 };
 
 /** Charges the saved method once, outside the billing cycles. Rules: IF-4.10, D-35, D-40. */

@@ -14,6 +14,7 @@ import { businessNow } from '../subscriptions/business-time.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
 import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendIntentEvent } from './events.ts';
+import { releasePaymentUse } from './link-uses.ts';
 import { isRecord } from '../is-record.ts';
 
 type Intent = typeof paymentIntents.$inferSelect;
@@ -35,6 +36,7 @@ export interface NewPayment extends IntentRef, OptionalTerms {
 type OptionalTerms = Pick<
   typeof paymentIntents.$inferInsert,
   | 'subscriptionId'
+  | 'linkId'
   | 'paymentMethodId'
   | 'receiptId'
   | 'description'
@@ -152,8 +154,8 @@ export async function withdrawPayment(db: Db, ref: IntentRef): Promise<boolean> 
 export type Cancelled = { ok: true } | { ok: false; message: string };
 
 /**
- * Cancels a hosted payment inside the caller's transaction. Refuses if the payment is paid, has an open
- * attempt, or has expired at `nowAt` (real time). Rule: D-41.
+ * Cancels a hosted payment inside the caller's transaction, and returns its use to its link, if any. Refuses if the payment is paid, has an open
+ * attempt, or has expired at `nowAt` (real time). Rules: D-37, D-41.
  */
 export async function cancelHostedPayment(
   tx: Db,
@@ -169,6 +171,7 @@ export async function cancelHostedPayment(
     case 'CREATED':
     case 'FAILED':
       await setCancelled(tx, ref);
+      if (intent.linkId !== null) await releasePaymentUse(tx, { ...ref, linkId: intent.linkId });
       return { ok: true };
     case 'CANCELLED':
       return refused('The payment is cancelled, or its page has expired.');

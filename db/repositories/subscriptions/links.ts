@@ -8,12 +8,12 @@ import { merchants } from '../../schema/merchants.ts';
 import { subscriptionLinks } from '../../schema/subscription-links.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { countExpiredUses, releaseExpiredUses } from '../payments/link-uses.ts';
 import { isRecord } from '../is-record.ts';
 
-export async function insertLink(
-  tx: Db,
-  link: Omit<typeof subscriptionLinks.$inferInsert, 'uses'>,
-): Promise<void> {
+export type NewLink = Omit<typeof subscriptionLinks.$inferInsert, 'uses'>;
+
+export async function insertLink(tx: Db, link: NewLink): Promise<void> {
   await tx.insert(subscriptionLinks).values(link);
 }
 
@@ -22,10 +22,12 @@ export interface Link {
   readonly template: typeof subscriptionLinks.$inferSelect;
   readonly merchant: Pick<typeof merchants.$inferSelect, 'name' | 'mode'>;
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
+  /** Counted uses of payments that were not made in time, which a payer may take. */
+  readonly expiredUses: number;
 }
 
-/** Returns the link of a code, also if it is expired or used up. Null for an unknown code. */
-export async function findLink(db: Db, code: string): Promise<Link | null> {
+/** Returns the link of a code at `nowAt`, also if it is expired or used up. Null for an unknown code. */
+export async function findLink(db: Db, code: string, nowAt: number): Promise<Link | null> {
   const [row] = await db
     .select({
       template: subscriptionLinks,
@@ -39,12 +41,16 @@ export async function findLink(db: Db, code: string): Promise<Link | null> {
       isRecord(customers, subscriptionLinks.merchantId, subscriptionLinks.customerId),
     )
     .where(eq(subscriptionLinks.code, code));
-  return row ?? null;
+  if (!row) return null;
+  const { merchantId, id: linkId, payment } = row.template;
+  const expiredUses =
+    payment === null ? 0 : await countExpiredUses(db, { merchantId, linkId }, nowAt);
+  return { ...row, expiredUses };
 }
 
 /** True if a new payer may use the link at `nowAt`. {@link takeLinkUse} checks again under a lock. */
-export function isUsable({ template }: Link, nowAt: number): boolean {
-  return template.uses < template.multiUseLimit && nowAt < template.expiresAt;
+export function isUsable({ template, expiredUses }: Link, nowAt: number): boolean {
+  return template.uses - expiredUses < template.multiUseLimit && nowAt < template.expiresAt;
 }
 
 /** Maximum number of uses of one link that one address takes in {@link ADDRESS_WINDOW_MS}. Rule: D-37. */
@@ -69,13 +75,14 @@ export type LinkUse =
   | { kind: 'limited'; untilAt: number };
 
 /**
- * Counts a use of a link, for the link and for the payer's address. Locks the link's row until the transaction
+ * Counts a use of a link, for the link and for the payer's address. Before, returns the uses of payments that
+ * were not made in time. Locks the link's row until the transaction
  * ends, so that parallel calls exceed no limit and a concurrent call with the same token finds the checkout.
  * `nowAt` is real time. Rule: D-37.
  */
 export async function takeLinkUse(
   tx: Db,
-  { template: { merchantId, id: linkId } }: Link,
+  { template: { merchantId, id: linkId, payment } }: Link,
   { checkoutToken, addressHash }: LinkPayer,
   nowAt: number,
 ): Promise<LinkUse> {
@@ -92,7 +99,11 @@ export async function takeLinkUse(
     .from(checkoutSessions)
     .where(eq(checkoutSessions.tokenHash, tokenHash));
   if (checkout) return { kind: 'repeated' };
-  if (!link || link.uses >= link.multiUseLimit || nowAt >= link.expiresAt) return { kind: 'gone' };
+  if (!link) return { kind: 'gone' };
+  const returned =
+    payment === null ? 0 : await releaseExpiredUses(tx, { merchantId, linkId }, nowAt);
+  const used = link.uses - returned;
+  if (used >= link.multiUseLimit || nowAt >= link.expiresAt) return { kind: 'gone' };
   const begun = await tx
     .select({ at: linkUses.begunAt })
     .from(linkUses)
@@ -111,7 +122,7 @@ export async function takeLinkUse(
   await tx.insert(linkUses).values({ merchantId, linkId, addressHash, tokenHash, begunAt: nowAt });
   await tx
     .update(subscriptionLinks)
-    .set({ uses: link.uses + 1 })
+    .set({ uses: used + 1 })
     .where(isLink);
   return { kind: 'taken' };
 }

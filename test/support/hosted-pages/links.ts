@@ -1,5 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { paymentIntents } from '../../../db/schema/payment-intents.ts';
 import { subscriptionLinks } from '../../../db/schema/subscription-links.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { PUBLIC_URL, subscriptionBody } from '../api-environment.ts';
@@ -29,6 +30,37 @@ export async function makeLink(
   });
   expect(made.status).toBe(200);
   return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+}
+
+export const PAYMENT_LINK = '/link/merchant/generate-link';
+
+/** The body of a valid link to pay once, which expires in a day. */
+export function paymentLinkBody(changes: object = {}, nowAt = Date.now()): object {
+  return {
+    amount: 2_500,
+    currency: 'USD',
+    customerDetails: { name: 'Ada Example', email: 'ada@example.com' },
+    expiryDate: nowAt + DAY,
+    ...changes,
+  };
+}
+
+/** Creates a link to pay 25.00 USD once, and returns its path. */
+export async function makePaymentLink(api: ApiEnvironment, changes: object = {}): Promise<string> {
+  const body = paymentLinkBody(changes, Date.now() + api.clock.aheadMs);
+  const made = await api.call('POST', PAYMENT_LINK, { body });
+  expect(made.status).toBe(200);
+  return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+}
+
+/** The payments that a link created, oldest first. */
+export async function paymentsOf(api: ApiEnvironment, path: string) {
+  const { merchantId, id } = await rowOf(api, path);
+  return api.db
+    .select()
+    .from(paymentIntents)
+    .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.linkId, id)))
+    .orderBy(paymentIntents.id);
 }
 
 /**

@@ -1,0 +1,123 @@
+import { findCheckout } from '../../../db/repositories/checkouts/sessions.ts';
+import { findHostedPayment } from '../../../db/repositories/payments/hosted.ts';
+import type { Link } from '../../../db/repositories/subscriptions/links.ts';
+import type { LinkPayment } from '../../../db/schema/subscription-links.ts';
+import type { Db } from '../../../db/client.ts';
+import type { CustomerDetails } from '../../../domain/customer.ts';
+import { invariant } from '../../../domain/errors.ts';
+import type { Terms } from '../../../domain/subscription/state.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { writeHostedPayment } from '../../new-payment.ts';
+import { writeSubscription } from '../../new-subscription.ts';
+import { paymentPath } from '../../page-links.ts';
+import { pagePath, saleFrom } from '../checkout/page.tsx';
+import { businessNow, stageOf } from '../checkout/stage.ts';
+import { paymentSale } from '../payment/page.tsx';
+import { paymentStageOf } from '../payment/stage.ts';
+import type { Sale } from '../shared/views.tsx';
+
+/** A use of a link that a payer begins: the page's token, the payer, and the time. */
+export interface NewUse {
+  readonly token: string;
+  readonly customerId: string;
+  readonly customerDetails: CustomerDetails;
+  readonly createdAt: number;
+}
+
+/** What differs between a link to subscribe and a link to pay once. Rules: D-37, D-§7. */
+export interface Goods {
+  /** The path of the page on which the payer pays. */
+  pathOf(token: string): string;
+  /** True if the page of the token ended without a payment. Null if there is no such page. */
+  isOver(deps: ApiDeps, token: string): Promise<boolean | null>;
+  /** The offer for a payer who pays at `nowAt`. */
+  sale(deps: Pick<ApiDeps, 'testCards'>, nowAt: number): Sale;
+  /**
+   * Creates what the payer pays, inside the caller's transaction. Returns what the caller must do after the
+   * commit.
+   */
+  create(tx: Db, deps: ApiDeps, use: NewUse): Promise<() => Promise<void>>;
+}
+
+/** Returns what the link sells. */
+export function goodsOf(link: Link): Goods {
+  const { terms, payment } = link.template;
+  if (payment !== null) return paymentGoods(link, payment);
+  invariant(terms, 'a link sells a subscription or a payment');
+  return subscriptionGoods(link, terms);
+}
+
+function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
+  const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
+  const { productPage, phoneNumberRequired } = template;
+  return {
+    pathOf: pagePath,
+    async isOver({ db, now }, token) {
+      const checkout = await findCheckout(db, token);
+      if (checkout === null) return null;
+      return isUnpaid(stageOf(checkout, businessNow(checkout, now())));
+    },
+    sale: (deps, nowAt) =>
+      saleFrom(
+        deps,
+        { ...template, merchantName: merchant.name, mode: merchant.mode },
+        terms,
+        nowAt,
+      ),
+    async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
+      const subscriptionId = await writeSubscription(
+        tx,
+        deps,
+        { merchantId, customerId, terms, createdAt, testClockId: null },
+        {
+          customerDetails,
+          receiptId,
+          description,
+          callbackUrl,
+          cancelUrl,
+          productPage,
+          phoneNumberRequired,
+          linkId,
+        },
+        token,
+      );
+      return async () => {
+        await deps.starts.begin({ merchantId, subscriptionId });
+      };
+    },
+  };
+}
+
+function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods {
+  const { merchantId, id: linkId, receiptId, description, callbackUrl, cancelUrl } = template;
+  const { phoneNumberRequired } = template;
+  return {
+    pathOf: paymentPath,
+    async isOver({ db, now }, token) {
+      const found = await findHostedPayment(db, token);
+      return found === null ? null : isUnpaid(paymentStageOf(found, now()));
+    },
+    sale: (deps) =>
+      paymentSale(deps, {
+        ...payment,
+        description,
+        merchantName: merchant.name,
+        mode: merchant.mode,
+      }),
+    async create(tx, deps, { token, customerId, customerDetails, createdAt }) {
+      const order = { receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, linkId };
+      const streamId = await writeHostedPayment(
+        tx,
+        deps,
+        { ...payment, ...order, merchantId, customerId, customerDetails, nowAt: createdAt },
+        token,
+      );
+      // Not awaited. If the wake-up fails, the maintenance sweep wakes the endpoint queue.
+      return async () => void deps.webhooks.wakeStream({ merchantId, streamId });
+    },
+  };
+}
+
+function isUnpaid(stage: string): boolean {
+  return stage === 'expired' || stage === 'cancelled';
+}

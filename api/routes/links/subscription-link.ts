@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { httpUrl, optional } from '../../fields.ts';
+import type { Fields, Problem } from '../../fields.ts';
+import { inTransaction } from '../../idempotency.ts';
+import { route } from '../../route.ts';
+import {
+  datedProblems,
+  termsFields,
+  termsFieldsProblems,
+  termsAndOrder,
+} from '../subscriptions/fields.ts';
+import { expiryProblems, linkAnswer, usesFields, writeLink } from './link.ts';
+
+/** Rules: IF-4.4, D-14. */
+const fields = {
+  ...termsFields,
+  callbackUrl: optional(httpUrl()).describe(
+    'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
+      'Without a URL the payer stays on the result page.',
+  ),
+  metadata: z
+    .unknown()
+    .refine((value) => value === null, { error: 'is not accepted on a link' })
+    .meta({ type: 'null' })
+    .optional()
+    .describe('Not accepted on a link.'),
+  ...usesFields,
+};
+
+/** Rules: IF-2.7, IF-4.4. */
+export const generateLink = route({
+  operationId: 'generateSubscriptionLink',
+  method: 'post',
+  path: '/subscription/link/merchant/generate-link',
+  tag: 'Links',
+  summary: 'Generate a link to subscribe',
+  description:
+    'A payer who submits the first form of the linked page takes one use of the link and gets a ' +
+    'subscription on these terms. Opening the link takes no use. An unpaid checkout expires after an hour, ' +
+    'and its use can then be taken again. One IP address can take at most 5 uses in 10 minutes.',
+  idempotencyKey: 'listed',
+  body: {
+    fields,
+    problems: termsFieldsProblems,
+    examples: [
+      {
+        summary: 'A link for 100 payers',
+        value: {
+          amount: 1_999,
+          currency: 'USD',
+          interval: 'MONTH',
+          intervalCount: 1,
+          cycleCount: 12,
+          customerDetails: {},
+          expiryDate: 1_798_761_600_000,
+          multiUseLimit: 100,
+        },
+      },
+    ],
+  },
+  answer: linkAnswer,
+  refusals: ['resource_not_found'],
+  handle: async (call, deps) => {
+    const { merchant, body } = call;
+    const { terms, customerId, order: fieldsOfLink } = termsAndOrder(body);
+    const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
+    return inTransaction(call, deps, async (tx) =>
+      writeLink(tx, deps, {
+        link: {
+          merchantId: merchant.id,
+          terms,
+          customerId,
+          ...order,
+          multiUseLimit,
+          expiresAt: expiryDate,
+        },
+        currency: body.currency,
+        dateProblems: (nowAt) => [
+          ...datedProblems(body, nowAt),
+          ...expiryProblems(expiryDate, nowAt),
+          ...horizonProblems(body, nowAt),
+        ],
+      }),
+    );
+  },
+});
+
+/**
+ * Returns the problem of an expiry after which a subscription would end too late. A subscription may begin at any
+ * instant before the link expires, so the last billing date is checked for that latest begin. Rules: D-06, D-37.
+ */
+function horizonProblems(body: Fields<typeof fields>, nowAt: number): Problem[] {
+  const { expiryDate } = body;
+  const isChecked = expiryDate > nowAt && datedProblems(body, nowAt).length === 0;
+  if (!isChecked || datedProblems(body, expiryDate).length === 0) return [];
+  const message = 'must leave every billing date of the subscription before the year 2200';
+  return [{ field: 'expiryDate', message }];
+}
