@@ -76,7 +76,7 @@ A decline is not an error. The call is answered 200, and \`errorCode\` is a *Dec
 
 Test clocks need test credentials. Create a clock, create subscriptions with its \`testClockId\`, let the
 payer pay with a test card, and advance the clock. A year of billing then happens in seconds, in order,
-including webhooks. A payment link takes no test clock.
+including webhooks. A link takes no test clock.
 `.trim();
 
 function testCardTable(testCards: readonly PublishedTestCard[]): string {

@@ -236,6 +236,19 @@ def sell_by_link():
     step(f"link         {made['shortUrl']}: one payer subscribed, and is cancelled at once")
 
 
+def sell_once_by_link():
+    order = f"order-{uuid.uuid4()}"
+    expiry = round(time.time() * 1000) + 86_400_000
+    offer = {"currency": "USD", "amount": 4900, "description": "A teapot", "comments": "fair in May"}
+    made = post("/link/merchant/generate-link", **offer, receiptId=order, expiryDate=expiry)
+    pay_at(made["shortUrl"])
+    paid = inbox.expect(["intent.success"], receiptId=order)[0]
+    seen = {name: paid[name] for name in ("amount", "kind", "comments", "subscriptionId")}
+    expected = {"amount": 4900, "kind": "hosted", "comments": "fair in May", "subscriptionId": None}
+    same(seen, expected, "payment by link")
+    step(f"payment link {made['shortUrl']}: one payer paid 49.00 USD once")
+
+
 def save_a_card():
     details = {"name": "Ada Example", "email": "ada@example.com"}
     customer = post("/customer/create", customerDetails=details)["customerId"]
@@ -264,6 +277,7 @@ try:
     recover_from_declines(subscription)
     cancel_at_period_end(subscription)
     sell_by_link()
+    sell_once_by_link()
     save_a_card()
     same(inbox.forged, 0, "events with a wrong signature")
     step(f"as expected  {len(inbox.events)} events, each with both signatures")

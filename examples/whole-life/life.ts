@@ -261,6 +261,28 @@ async function sellByLink(): Promise<void> {
   step('link', `${shortUrl}: one payer subscribed, and is cancelled at once`);
 }
 
+async function sellOnceByLink(): Promise<void> {
+  const receiptId = `order-${randomUUID()}`;
+  const offer = {
+    currency: 'USD',
+    amount: 4_900,
+    description: 'A teapot',
+    comments: 'fair in May',
+  };
+  const body = { ...offer, receiptId, expiryDate: Date.now() + 86_400_000 };
+  const { shortUrl } = await dataOf(client.POST('/link/merchant/generate-link', { body }));
+  await payAt(shortUrl);
+  const [paid] = (await inbox.expect('receiptId', receiptId, ['intent.success'])).filter(
+    isOfIntent,
+  );
+  expectSame(
+    'payment by link',
+    [paid?.amount, paid?.kind, paid?.comments, paid?.subscriptionId],
+    [4_900, 'hosted', 'fair in May', null],
+  );
+  step('payment link', `${shortUrl}: one payer paid 49.00 USD once`);
+}
+
 async function saveACard(): Promise<void> {
   const { customerId } = await dataOf(
     client.POST('/customer/create', { body: { customerDetails: ADA } }),
@@ -297,6 +319,7 @@ try {
   await recoverFromDeclines(life);
   await cancelAtPeriodEnd(life);
   await sellByLink();
+  await sellOnceByLink();
   await saveACard();
   step('as expected', `${inbox.count()} events, each with both signatures`);
 } finally {

@@ -32,8 +32,9 @@ const LINES = [
   'refunded     10.00 USD of it',
   'cancelled    at the end of the period: ENDED on 15 June, and no payment in the next year',
   'link         /l/…: one payer subscribed, and is cancelled at once',
+  'payment link /l/…: one payer paid 49.00 USD once',
   'saved        pmt_…: charged 5.00 USD, and declined once with lost_card',
-  'as expected  24 events, each with both signatures',
+  'as expected  25 events, each with both signatures',
 ];
 
 function linesOf(stdout: string): string[] {
