@@ -71,7 +71,6 @@ describe('record', () => {
     await vi.waitFor(async () => expect((await env.state(ref)).status).toBe('PAUSED'), 60_000);
     failures.chargeAttempt = 6;
     failures.loadSubscription = 7;
-    failures.deliverPending = 3;
     const newNextPaymentAt = Date.parse('2027-02-20T00:00:00Z');
     await send(env, ref, { kind: 'unpause', newNextPaymentAt });
     await env.advance(clock, '2027-02-21T00:00:00Z');
