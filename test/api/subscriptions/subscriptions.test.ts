@@ -204,6 +204,7 @@ test('the first intent has the upfront amount, and two events follow in order [D
       nextPaymentDate: null,
       currentPeriodEnd: null,
       actor: 'merchant',
+      receiptId: 'r-2',
       metadata: { order: '9' },
     },
   ]);
