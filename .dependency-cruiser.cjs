@@ -123,6 +123,12 @@ const sides = [
     { path: foldersBut('domain', 'gateways', 'runtime') },
   ),
   rule(
+    'doubles-are-for-scripts-and-tests',
+    'Production uses a real gateway; the image does not contain the doubles.',
+    { pathNot: '^(gateways/(stripe-double|fault-proxy)|embedded|scripts|proof|bench|test)/' },
+    { path: '^gateways/(stripe-double|fault-proxy)/' },
+  ),
+  rule(
     'gateways-use-no-temporal',
     'A gateway is called by activities; it does not know them.',
     { path: '^gateways/' },
@@ -232,7 +238,11 @@ const everywhere = [
   rule(
     'not-to-dev-packages',
     'Production installs no dev packages.',
-    { pathNot: '^(test|scripts|proof|bench|embedded)/|\\.config\\.ts$' },
+    {
+      // The doubles are servers for tests. The image does not contain them.
+      pathNot:
+        '^(test|scripts|proof|bench|embedded)/|^gateways/(stripe-double|fault-proxy)/|\\.config\\.ts$',
+    },
     { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
   ),
   rule('resolvable', 'It is not there.', {}, { couldNotResolve: true }),

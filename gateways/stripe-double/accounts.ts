@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Sql } from 'postgres';
+import { StripeRefusal } from './errors.ts';
+import { newId } from './book.ts';
+
+export interface NewAccount {
+  readonly secretKey: string;
+  /** The account whose key may act for this one with `Stripe-Account`, or null. */
+  readonly platformId: string | null;
+  /** The URL for this account's events, or null. */
+  readonly webhookUrl: string | null;
+  readonly webhookSecret: string | null;
+}
+
+/** Registers an account, or changes the one that has this key. Returns its id. */
+export async function saveAccount(sql: Sql, account: NewAccount, now: number): Promise<string> {
+  const { secretKey, platformId, webhookUrl, webhookSecret } = account;
+  const [row] = await sql<{ id: string }[]>`
+    insert into stripe_double.account (id, key_hash, platform_id, webhook_url, webhook_secret, created)
+    values (${newId('acct')}, ${hash(secretKey)}, ${platformId}, ${webhookUrl}, ${webhookSecret}, ${now})
+    on conflict (key_hash) do update set platform_id = excluded.platform_id,
+      webhook_url = excluded.webhook_url, webhook_secret = excluded.webhook_secret
+    returning id`;
+  if (row === undefined) throw new Error('no account was stored');
+  return row.id;
+}
+
+/**
+ * The account of a request: that of the secret key, or with `Stripe-Account` one of its connected accounts.
+ * Refuses a missing, unknown or live key with 401, and another account with 403.
+ */
+export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise<string> {
+  const key = secretKey(headers.authorization ?? '');
+  if (key === null) {
+    throw unauthorized(
+      'You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth (e.g. Authorization: Bearer YOUR_SECRET_KEY).',
+    );
+  }
+  const [own] = await sql<{ id: string }[]>`
+    select id from stripe_double.account where key_hash = ${hash(key)}`;
+  if (own === undefined || !/^[sr]k_test_/.test(key)) {
+    throw unauthorized(`Invalid API Key provided: ${masked(key)}`);
+  }
+  const wanted = headers['stripe-account'];
+  if (wanted === undefined || wanted === own.id) return own.id;
+  const [connected] = await sql<{ id: string }[]>`
+    select id from stripe_double.account
+    where id = ${String(wanted)} and platform_id = ${own.id}`;
+  if (connected !== undefined) return connected.id;
+  throw new StripeRefusal(403, {
+    type: 'invalid_request_error',
+    code: 'account_invalid',
+    message: `The provided key '${masked(key)}' does not have access to account '${String(wanted)}' (or that account does not exist). Application access may have been revoked.`,
+  });
+}
+
+function secretKey(authorization: string): string | null {
+  const [scheme = '', given = ''] = authorization.split(' ', 2);
+  if (given === '') return null;
+  if (scheme.toLowerCase() === 'bearer') return given;
+  if (scheme.toLowerCase() !== 'basic') return null;
+  return Buffer.from(given, 'base64').toString('utf8').split(':')[0] ?? null;
+}
+
+function masked(key: string): string {
+  return `${key.slice(0, 8)}${'*'.repeat(8)}${key.slice(-4)}`;
+}
+
+function unauthorized(message: string): StripeRefusal {
+  return new StripeRefusal(401, { type: 'invalid_request_error', message });
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,73 @@
+import { invalid } from './errors.ts';
+
+/** Currencies whose smallest unit is the unit itself, by Stripe's list. */
+const ZERO_DECIMAL = new Set(
+  'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' '),
+);
+
+/** Zero-decimal currencies that Stripe takes with two decimals, which must be 00. */
+const WHOLE_HUNDREDS = new Set(['isk', 'ugx']);
+
+/** Currencies with three decimals, of which the last must be 0. */
+const THREE_DECIMAL = new Set(['bhd', 'jod', 'kwd', 'omr', 'tnd']);
+
+/** Stripe's documented minimum charges in minor units. Other currencies have none in the double. */
+const MINIMUM: Readonly<Record<string, number>> = {
+  usd: 50,
+  aed: 200,
+  aud: 50,
+  brl: 50,
+  cad: 50,
+  chf: 50,
+  czk: 1_500,
+  dkk: 250,
+  eur: 50,
+  gbp: 30,
+  hkd: 400,
+  huf: 17_500,
+  inr: 50,
+  jpy: 50,
+  mxn: 1_000,
+  myr: 200,
+  nok: 300,
+  nzd: 50,
+  pln: 200,
+  ron: 200,
+  sek: 300,
+  sgd: 50,
+  thb: 1_000,
+};
+
+/** Eight digits. */
+const MAXIMUM = 99_999_999;
+
+/** Refuses an amount that Stripe refuses in this currency. */
+export function checkAmount(amount: number, currency: string): void {
+  if (!/^[a-z]{3}$/.test(currency)) {
+    throw invalid(`Invalid currency: ${currency}.`, { param: 'currency' });
+  }
+  const param = { param: 'amount' };
+  if (amount < 1) {
+    throw invalid('Invalid positive integer', { code: 'parameter_invalid_integer', ...param });
+  }
+  const minimum = MINIMUM[currency] ?? 1;
+  if (amount < minimum) {
+    const least = `Amount must be at least ${display(minimum, currency)}`;
+    throw invalid(least, { code: 'amount_too_small', ...param });
+  }
+  if (amount > MAXIMUM) {
+    const most = `Amount must be no more than ${display(MAXIMUM, currency)}`;
+    throw invalid(most, { code: 'amount_too_large', ...param });
+  }
+  const step = WHOLE_HUNDREDS.has(currency) ? 100 : THREE_DECIMAL.has(currency) ? 10 : 1;
+  if (amount % step !== 0) {
+    throw invalid(`Amount must be divisible by ${step} in ${currency}.`, param);
+  }
+}
+
+/** An amount as Stripe's messages show it, for example `$0.50 usd`. */
+export function display(amount: number, currency: string): string {
+  const sign = currency === 'usd' ? '$' : '';
+  const decimals = ZERO_DECIMAL.has(currency) ? 0 : THREE_DECIMAL.has(currency) ? 3 : 2;
+  return `${sign}${(amount / 10 ** decimals).toFixed(decimals)} ${currency}`;
+}

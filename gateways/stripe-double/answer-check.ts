@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises';
+import { dereference, validate } from '@cfworker/json-schema';
+import type { Schema } from '@cfworker/json-schema';
+import type { StripeObject } from './errors.ts';
+import { API_VERSION } from './events.ts';
+import { KINDS } from './kinds.ts';
+
+/** Returns what is wrong with an answer of an endpoint, by Stripe's OpenAPI document. */
+export type AnswerCheck = (
+  endpoint: { readonly method: string; readonly path: string },
+  status: number,
+  body: StripeObject,
+) => string[];
+
+const ROOT = 'https://stripe/';
+
+/**
+ * Reads Stripe's OpenAPI document and returns a check of answers against it. The check also refuses fields that
+ * the document does not have. It walks the schemas: to compile them takes seconds, because every object of
+ * Stripe can contain every other one.
+ */
+export async function createAnswerCheck(
+  specFile: string,
+  endpoints: readonly { readonly method: string; readonly path: string }[],
+): Promise<AnswerCheck> {
+  const wanted = new Set(endpoints.map(({ method, path }) => keyOf(method, path)));
+  const spec = JSON.parse(await readFile(specFile, 'utf8')) as Spec;
+  if (spec.info.version !== API_VERSION) {
+    throw new Error(`${specFile} is of ${spec.info.version}, not of ${API_VERSION}.`);
+  }
+  const schemas: Record<string, Schema> = {};
+  const missing = new Set(['error']);
+  const convert = (schema: unknown): Schema => converted(schema, (name) => missing.add(name));
+
+  const answers: Record<string, Schema> = {};
+  for (const [path, operations] of Object.entries(spec.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const schema = operation.responses?.['200']?.content?.['application/json']?.schema;
+      const key = keyOf(method, path);
+      if (schema !== undefined && wanted.has(key)) answers[key] = convert(schema);
+    }
+  }
+  // The schemas that answers of these endpoints can contain; a set also yields what is added meanwhile.
+  for (const name of missing) schemas[name] = convert(spec.components.schemas[name]);
+  const errors: Schema = { $ref: '#/components/schemas/error' };
+  const lookup = dereference({ $id: ROOT, components: { schemas }, answers, errors });
+
+  return ({ method, path }, status, body) => {
+    const schema = status === 200 ? answers[keyOf(method, path)] : errors;
+    if (schema === undefined) return [`the document has no ${method} ${path}`];
+    // What JSON omits, such as an undefined field, is no part of the answer.
+    const sent: unknown = JSON.parse(JSON.stringify(body));
+    const { valid, errors: found } = validate(sent, schema, '7', lookup, false);
+    return valid ? [] : found.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
+  };
+}
+
+interface Spec {
+  readonly info: { readonly version: string };
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+interface Operation {
+  readonly responses?: Readonly<
+    Record<string, { content?: Record<string, { schema?: StripeObject }> }>
+  >;
+}
+
+/** All path parameters have the same name, as in the double's own paths. */
+function keyOf(method: string, path: string): string {
+  return `${method.toLowerCase()} ${path.replaceAll(/\{\w+\}/g, ':id')}`;
+}
+
+/** The objects of Stripe that the double has. Ids of other objects are not expanded. */
+const EXPANDED = new Set<string>(Object.keys(KINDS));
+const PLACE = '#/components/schemas/';
+
+/** A schema of OpenAPI 3.0 as JSON Schema, without texts, and closed: no field but the listed ones. */
+function converted(schema: unknown, onReference: (name: string) => void): Schema {
+  const { properties, nullable, ...rest } = schema as StripeObject;
+  const isExpandable = 'x-expansionResources' in rest;
+  const inner = (value: unknown): Schema => converted(value, onReference);
+  const own: Schema = {};
+  for (const [name, value] of Object.entries(rest)) {
+    if (name.startsWith('x-') || name === 'description' || name === 'title') continue;
+    const isSchema = typeof value === 'object' && value !== null;
+    if (name === 'anyOf') own[name] = choices(value, isExpandable).map(inner);
+    else if ((name === 'items' || name === 'additionalProperties') && isSchema) {
+      own[name] = inner(value);
+    } else own[name] = value;
+    if (name === '$ref') onReference(String(value).slice(PLACE.length));
+  }
+  if (properties !== undefined) {
+    const fields = Object.entries(properties as StripeObject);
+    own['properties'] = Object.fromEntries(fields.map(([name, each]) => [name, inner(each)]));
+    if (fields.length > 0) own['additionalProperties'] ??= false;
+  }
+  return nullable === true ? { anyOf: [{ type: 'null' }, own] } : own;
+}
+
+/** An id may be replaced by its object, if the double has objects of this kind. */
+function choices(value: unknown, isExpandable: boolean): unknown[] {
+  const all = value as { readonly $ref?: string }[];
+  if (!isExpandable) return all;
+  return all.filter(({ $ref }) => $ref === undefined || EXPANDED.has($ref.slice(PLACE.length)));
+}

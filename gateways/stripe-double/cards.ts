@@ -1,0 +1,92 @@
+/** A decline as Stripe reports it. */
+export interface Decline {
+  readonly code: string;
+  readonly declineCode: string | null;
+  readonly adviceCode: string | null;
+}
+
+/** When a card needs 3D Secure: at set-up, and again off-session (`always`) or not (`setup`). */
+export type Authentication = 'never' | 'setup' | 'always';
+
+/** How a test card behaves. */
+export interface TestCard {
+  readonly number: string;
+  readonly brand: string;
+  readonly authentication: Authentication;
+  /** Declines the set-up and every charge. */
+  readonly decline: Decline | null;
+  /** Declines every charge, after a successful set-up. */
+  readonly chargeDecline: Decline | null;
+}
+
+const decline = (code: string, declineCode: string | null, adviceCode: string): Decline => ({
+  code,
+  declineCode,
+  adviceCode,
+});
+
+const CARD_DECLINED = decline('card_declined', 'generic_decline', 'try_again_later');
+
+const card = (number: string, brand: string, more: Partial<TestCard> = {}): TestCard => ({
+  number,
+  brand,
+  authentication: 'never',
+  decline: null,
+  chargeDecline: null,
+  ...more,
+});
+
+const declined = (number: string, why: Decline): TestCard => card(number, 'visa', { decline: why });
+
+/** Test cards of https://docs.stripe.com/testing. The advice codes are ours. */
+export const TEST_CARDS: readonly TestCard[] = [
+  card('4242424242424242', 'visa'),
+  card('5555555555554444', 'mastercard'),
+  card('378282246310005', 'amex'),
+  card('4000002500003155', 'visa', { authentication: 'setup' }),
+  card('4000002760003184', 'visa', { authentication: 'always' }),
+  card('4000000000000341', 'visa', { chargeDecline: CARD_DECLINED }),
+  declined('4000000000000002', CARD_DECLINED),
+  declined('4000000000009995', decline('card_declined', 'insufficient_funds', 'try_again_later')),
+  declined('4000000000009987', decline('card_declined', 'lost_card', 'do_not_try_again')),
+  declined('4000000000009979', decline('card_declined', 'stolen_card', 'do_not_try_again')),
+  declined('4000000000000069', decline('expired_card', null, 'confirm_card_data')),
+  declined('4000000000000127', decline('incorrect_cvc', null, 'confirm_card_data')),
+  declined('4000000000000119', decline('processing_error', null, 'try_again_later')),
+];
+
+export const AUTHENTICATION_REQUIRED = decline(
+  'authentication_required',
+  'authentication_required',
+  'try_again_later',
+);
+
+/** A card with a valid check digit that is no test card. */
+export const NOT_A_TEST_CARD = decline('card_declined', 'test_mode_live_card', 'confirm_card_data');
+
+const MESSAGES: Readonly<Record<string, string>> = {
+  insufficient_funds: 'Your card has insufficient funds.',
+  expired_card: 'Your card has expired.',
+  incorrect_cvc: "Your card's security code is incorrect.",
+  incorrect_number: 'Your card number is incorrect.',
+  processing_error: 'An error occurred while processing your card. Try again in a little bit.',
+  authentication_required: 'Your card was declined. This transaction requires authentication.',
+};
+
+/** Stripe's message for the payer. */
+export function declineMessage({ code, declineCode }: Decline): string {
+  return MESSAGES[code] ?? MESSAGES[declineCode ?? ''] ?? 'Your card was declined.';
+}
+
+/** The check of the last digit that every card number passes. */
+export function hasCheckDigit(number: string): boolean {
+  if (!/^\d{12,19}$/.test(number)) return false;
+  const sum = number
+    .split('')
+    .toReversed()
+    .reduce((total, digit, index) => {
+      const value = Number(digit) * (index % 2 === 1 ? 2 : 1);
+      return total + (value > 9 ? value - 9 : value);
+    }, 0);
+  return sum % 10 === 0;
+}

@@ -1,0 +1,143 @@
+import { display } from './amounts.ts';
+import { newId } from './book.ts';
+import type { Stored } from './book.ts';
+import type { Kind } from './kinds.ts';
+import { docUrl, invalid } from './errors.ts';
+import { integer, metadata, text } from './form.ts';
+import type { Params } from './form.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { Scope } from './scope.ts';
+import { refund } from './shapes.ts';
+
+const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
+
+/** Charges, refunds and disputes. */
+export const chargeEndpoints: Endpoint[] = [
+  ...readers('charge', '/v1/charges', ['customer', 'payment_intent'], 'charge'),
+  ...readers('refund', '/v1/refunds', ['charge', 'payment_intent']),
+  ...readers('dispute', '/v1/disputes', ['charge', 'payment_intent']),
+  {
+    method: 'POST',
+    path: '/v1/refunds',
+    params: ['charge', 'payment_intent', 'amount', 'reason', 'metadata', 'expand'],
+    handle: async (scope, { params }) => ({ status: 200, body: await createRefund(scope, params) }),
+  },
+];
+
+function readers(kind: Kind, url: string, filters: string[], param?: string): Endpoint[] {
+  return [
+    {
+      method: 'GET',
+      path: url,
+      params: [...PAGE, ...filters],
+      handle: async ({ book }, { params }) => ({
+        status: 200,
+        body: await book.list({ kind, url, filters }, params),
+      }),
+    },
+    {
+      method: 'GET',
+      path: `${url}/:id`,
+      params: ['expand'],
+      handle: async ({ book }, { id }) => ({
+        status: 200,
+        body: (await (param === undefined ? book.get(kind, id) : book.get(kind, id, param))).body,
+      }),
+    },
+  ];
+}
+
+/** Refunds all or part of a charge. All refunds of a charge together never exceed it. */
+async function createRefund(scope: Scope, params: Params) {
+  const { book } = scope;
+  const charge = await refundedCharge(scope, params);
+  const total = Number(charge.body['amount']);
+  const left = total - Number(charge.body['amount_refunded']);
+  const currency = String(charge.body['currency']);
+  if (charge.body['disputed'] === true) {
+    const code = 'charge_disputed';
+    throw invalid(`Charge ${charge.id} has been charged back; cannot issue a refund.`, {
+      code,
+      doc_url: docUrl(code),
+    });
+  }
+  if (left === 0) {
+    const code = 'charge_already_refunded';
+    throw invalid(`Charge ${charge.id} has already been refunded.`, {
+      code,
+      doc_url: docUrl(code),
+    });
+  }
+  const amount = integer(params, 'amount') ?? left;
+  if (amount < 1) {
+    const code = 'parameter_invalid_integer';
+    throw invalid('Invalid positive integer', { code, param: 'amount' });
+  }
+  if (amount > left) {
+    throw invalid(
+      `Refund amount (${display(amount, currency)}) is greater than unrefunded amount on charge (${display(left, currency)})`,
+      { param: 'amount' },
+    );
+  }
+  await book.update(charge, {
+    amount_refunded: total - left + amount,
+    refunded: amount === left,
+  });
+  const isPending = charge.hidden['pendingRefunds'] === true;
+  const created = await book.insert(
+    'refund',
+    refund(newId('re'), scope.now, {
+      amount,
+      currency,
+      charge: charge.id,
+      payment_intent: charge.body['payment_intent'],
+      reason: text(params, 'reason'),
+      metadata: metadata(params),
+      ...(isPending ? { status: 'pending', pending_reason: 'processing' } : {}),
+    }),
+  );
+  return created.body;
+}
+
+/** The charge to refund, with its row locked. */
+async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
+  const { book } = scope;
+  const intentId = text(params, 'payment_intent');
+  const chargeId = text(params, 'charge');
+  if (intentId === null && chargeId === null) {
+    throw invalid(
+      'One of the following params should be provided for this request: payment_intent or charge.',
+    );
+  }
+  const intent =
+    intentId === null ? null : await book.get('payment_intent', intentId, 'payment_intent');
+  const id = chargeId ?? intent?.body['latest_charge'] ?? null;
+  const charge = typeof id === 'string' ? await book.lock('charge', id, 'charge') : null;
+  if (charge?.body['status'] === 'succeeded') return charge;
+  const owner = intentId ?? String(charge?.body['payment_intent']);
+  throw invalid(`This PaymentIntent (${owner}) does not have a successful charge to refund.`);
+}
+
+/** Settles a pending refund. A failed one gives its amount back to the charge. */
+export async function settleRefund(scope: Scope, id: string, failure: string | null) {
+  const { book } = scope;
+  const pending = await book.lock('refund', id);
+  const charge = await book.lock('charge', String(pending.body['charge']));
+  if (failure === null) {
+    const settled = await book.update(pending, { status: 'succeeded', pending_reason: undefined });
+    scope.emit('refund.updated', settled.body);
+    return settled.body;
+  }
+  const failed = await book.update(pending, {
+    status: 'failed',
+    failure_reason: failure,
+    pending_reason: undefined,
+  });
+  await book.update(charge, {
+    amount_refunded: Number(charge.body['amount_refunded']) - Number(pending.body['amount']),
+    refunded: false,
+  });
+  scope.emit('refund.updated', failed.body);
+  scope.emit('refund.failed', failed.body);
+  return failed.body;
+}

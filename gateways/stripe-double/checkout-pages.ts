@@ -1,0 +1,242 @@
+import { attemptCharge, cardError, failAuthentication, succeed } from './charging.ts';
+import { declineMessage, hasCheckDigit, NOT_A_TEST_CARD, TEST_CARDS } from './cards.ts';
+import type { Decline } from './cards.ts';
+import { currentSession } from './checkout-sessions.ts';
+import { newId } from './book.ts';
+import type { Stored } from './book.ts';
+import { docUrl, invalid } from './errors.ts';
+import { cardPage, challengePage, closedPage } from './page-html.ts';
+import type { Scope } from './scope.ts';
+import { paymentIntent, paymentMethod } from './shapes.ts';
+import type { EnteredCard } from './shapes.ts';
+
+/** What a hosted page answers: a page, or the URL of the next one. */
+export type PageAnswer = { readonly html: string } | { readonly redirect: string };
+
+export async function showCheckout(scope: Scope, id: string): Promise<PageAnswer> {
+  const session = await currentSession(scope, id);
+  return { html: session.body['status'] === 'open' ? cardPage(session) : closedPage(session) };
+}
+
+/**
+ * The payer submits a card. A card that needs 3D Secure leads to the challenge page, a declined one back to the
+ * form, and every other one to `success_url`. A session completes once.
+ */
+export async function submitCard(
+  scope: Scope,
+  id: string,
+  form: URLSearchParams,
+): Promise<PageAnswer> {
+  const session = await currentSession(scope, id);
+  if (session.body['status'] !== 'open') return { html: closedPage(session) };
+  const entered = readCard(form, scope.now);
+  if (!('card' in entered)) return { html: cardPage(session, declineMessage(entered)) };
+  const method = await scope.book.insert(
+    'payment_method',
+    paymentMethod(newId('pm'), scope.now, entered),
+    { number: entered.card.number },
+  );
+  return session.body['mode'] === 'setup'
+    ? setUp(scope, session, method, entered)
+    : pay(scope, session, method);
+}
+
+export async function showChallenge(scope: Scope, intentId: string): Promise<PageAnswer> {
+  const intent = await scope.book.find(intentId);
+  if (intent?.body['status'] !== 'requires_action') throw notWaiting(intentId);
+  return { html: challengePage(intentId) };
+}
+
+/** The payer completes or fails 3D Secure. */
+export async function answerChallenge(
+  scope: Scope,
+  intentId: string,
+  isPassed: boolean,
+): Promise<PageAnswer> {
+  const { book } = scope;
+  const seen = await book.find(intentId);
+  const isSetup = seen?.body['object'] === 'setup_intent';
+  const sessionId = isSetup
+    ? (await book.where('checkout.session', 'setup_intent', intentId))[0]?.id
+    : seen?.hidden['sessionId'];
+  // Sessions are locked before intents, everywhere.
+  const session = typeof sessionId === 'string' ? await currentSession(scope, sessionId) : null;
+  const intent = await book.lock(isSetup ? 'setup_intent' : 'payment_intent', intentId);
+  if (intent.body['status'] !== 'requires_action') throw notWaiting(intentId);
+  const method = await book.lock('payment_method', String(intent.body['payment_method']));
+  if (isSetup && session !== null) {
+    if (isPassed) return completeSetup(scope, session, intent, method, true);
+    return failSetup(scope, session, intent, setupFailure(method));
+  }
+  if (!isPassed) {
+    await failAuthentication(scope, { intent, method });
+    if (session !== null) return { html: cardPage(session, AUTHENTICATION_FAILED) };
+    return { redirect: returnUrl(intent, 'failed') };
+  }
+  const authenticated = await book.update(method, {}, { isAuthenticated: true });
+  await succeed(scope, { intent, method: authenticated });
+  if (session !== null) return completePayment(scope, session, intent.id);
+  return { redirect: returnUrl(intent, 'succeeded') };
+}
+
+const AUTHENTICATION_FAILED =
+  'We are unable to authenticate your payment method. Please choose a different payment method and try again.';
+
+function setupFailure(method: Stored) {
+  const code = 'setup_intent_authentication_failure';
+  return {
+    type: 'card_error',
+    code,
+    doc_url: docUrl(code),
+    message:
+      'The latest attempt to set up the payment method has failed because authentication failed.',
+    payment_method: method.body,
+  };
+}
+
+async function setUp(
+  scope: Scope,
+  session: Stored,
+  method: Stored,
+  { card }: EnteredCard,
+): Promise<PageAnswer> {
+  const { book } = scope;
+  const intent = await book.lock('setup_intent', String(session.body['setup_intent']));
+  if (card.decline !== null) {
+    const error = cardError(card.decline, { payment_method: method.body });
+    return failSetup(scope, session, intent, error);
+  }
+  if (card.authentication === 'never') return completeSetup(scope, session, intent, method, false);
+  const url = `${scope.publicUrl}/challenge/${intent.id}`;
+  await book.update(intent, {
+    status: 'requires_action',
+    payment_method: method.id,
+    next_action: {
+      type: 'redirect_to_url',
+      redirect_to_url: { url, return_url: session.body['success_url'] },
+    },
+  });
+  return { redirect: url };
+}
+
+async function failSetup(
+  { book }: Scope,
+  session: Stored,
+  intent: Stored,
+  error: Readonly<Record<string, unknown>>,
+): Promise<PageAnswer> {
+  await book.update(intent, {
+    status: 'requires_payment_method',
+    payment_method: null,
+    last_setup_error: error,
+    next_action: null,
+  });
+  return { html: cardPage(session, String(error['message'])) };
+}
+
+async function completeSetup(
+  scope: Scope,
+  session: Stored,
+  intent: Stored,
+  method: Stored,
+  isAuthenticated: boolean,
+): Promise<PageAnswer> {
+  const { book } = scope;
+  await book.update(method, { customer: session.body['customer'] }, { isAuthenticated });
+  await book.update(intent, {
+    status: 'succeeded',
+    payment_method: method.id,
+    last_setup_error: null,
+    next_action: null,
+  });
+  return complete(scope, session, {});
+}
+
+async function pay(scope: Scope, session: Stored, method: Stored): Promise<PageAnswer> {
+  const { book } = scope;
+  const intentId = session.body['payment_intent'];
+  const intent =
+    typeof intentId === 'string'
+      ? await book.lock('payment_intent', intentId)
+      : await createIntent(scope, session);
+  const opened = await book.update(session, { payment_intent: intent.id });
+  const { status, body } = await attemptCharge(scope, {
+    intent,
+    method,
+    isOffSession: false,
+    returnUrl: String(session.body['success_url']),
+  });
+  if (status === 402) {
+    const error = body['error'] as { message: string };
+    return { html: cardPage(opened, error.message) };
+  }
+  if (body['status'] === 'requires_action') {
+    return { redirect: `${scope.publicUrl}/challenge/${intent.id}` };
+  }
+  return body['status'] === 'succeeded'
+    ? completePayment(scope, opened, intent.id)
+    : complete(scope, opened, {});
+}
+
+async function createIntent(scope: Scope, session: Stored): Promise<Stored> {
+  const intent = await scope.book.insert(
+    'payment_intent',
+    paymentIntent(newId('pi'), scope.now, {
+      amount: session.body['amount_total'],
+      currency: session.body['currency'],
+      customer: session.body['customer'],
+      ...(session.hidden['intentData'] as Record<string, unknown>),
+    }),
+    { sessionId: session.id },
+  );
+  scope.emit('payment_intent.created', intent.body);
+  return intent;
+}
+
+function completePayment(scope: Scope, session: Stored, intentId: string): Promise<PageAnswer> {
+  return complete(scope, session, { payment_status: 'paid', payment_intent: intentId });
+}
+
+async function complete(
+  scope: Scope,
+  session: Stored,
+  changes: Readonly<Record<string, unknown>>,
+): Promise<PageAnswer> {
+  const done = await scope.book.update(session, { ...changes, status: 'complete', url: null });
+  scope.emit('checkout.session.completed', done.body);
+  const target = String(session.body['success_url']);
+  return { redirect: target.replaceAll('{CHECKOUT_SESSION_ID}', session.id) };
+}
+
+/** `return_url` of the confirm request, with the parameters that Stripe adds. */
+function returnUrl(intent: Stored, status: string): string {
+  const next = intent.body['next_action'] as { redirect_to_url?: { return_url: string } } | null;
+  const target = next?.redirect_to_url?.return_url;
+  if (target === undefined) throw invalid('This PaymentIntent has no return_url.');
+  const url = new URL(target);
+  url.searchParams.set('payment_intent', intent.id);
+  url.searchParams.set('redirect_status', status);
+  return url.href;
+}
+
+function notWaiting(intentId: string) {
+  return invalid(`${intentId} does not wait for 3D Secure.`);
+}
+
+const EXPIRED: Decline = { code: 'expired_card', declineCode: null, adviceCode: null };
+const WRONG_NUMBER: Decline = { ...EXPIRED, code: 'incorrect_number' };
+const WRONG_CVC: Decline = { ...EXPIRED, code: 'incorrect_cvc' };
+
+function readCard(form: URLSearchParams, now: number): EnteredCard | Decline {
+  const number = (form.get('number') ?? '').replaceAll(/[\s-]/g, '');
+  if (!hasCheckDigit(number)) return WRONG_NUMBER;
+  const card = TEST_CARDS.find((each) => each.number === number);
+  if (card === undefined) return NOT_A_TEST_CARD;
+  const match = /^(0[1-9]|1[0-2])\s*\/\s*(\d\d)$/.exec(form.get('expiry') ?? '');
+  if (match === null) return EXPIRED;
+  const [expiryMonth, expiryYear] = [Number(match[1]), 2_000 + Number(match[2])];
+  // A card is valid to the end of its month.
+  if (Date.UTC(expiryYear, expiryMonth) / 1_000 <= now) return EXPIRED;
+  if (!/^\d{3,4}$/.test(form.get('cvc') ?? '')) return WRONG_CVC;
+  return { card, expiryMonth, expiryYear, name: form.get('name') };
+}

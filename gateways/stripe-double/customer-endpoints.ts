@@ -1,0 +1,104 @@
+import { newId } from './book.ts';
+import { invalid } from './errors.ts';
+import { metadata, text } from './form.ts';
+import type { Endpoint } from './endpoint.ts';
+import { account, customer } from './shapes.ts';
+
+const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
+
+/** The account, its customers, payment methods, SetupIntents and events. */
+export const customerEndpoints: Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/v1/account',
+    params: ['expand'],
+    handle: async ({ book }) => {
+      const [row] = await book.tx<{ created: string }[]>`
+        select created from stripe_double.account where id = ${book.accountId}`;
+      return { status: 200, body: account(book.accountId, Number(row?.created)) };
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/customers',
+    params: ['email', 'name', 'phone', 'description', 'metadata', 'expand'],
+    handle: async ({ book, now }, { params }) => {
+      const id = newId('cus');
+      const fields = {
+        email: text(params, 'email'),
+        name: text(params, 'name'),
+        phone: text(params, 'phone'),
+        description: text(params, 'description'),
+        metadata: metadata(params),
+      };
+      return { status: 200, body: (await book.insert('customer', customer(id, now, fields))).body };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/customers',
+    params: [...PAGE, 'email'],
+    handle: async ({ book }, { params }) => ({
+      status: 200,
+      body: await book.list({ kind: 'customer', url: '/v1/customers', filters: ['email'] }, params),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/customers/:id',
+    params: ['expand'],
+    handle: async ({ book }, { id }) => ({
+      status: 200,
+      body: (await book.get('customer', id)).body,
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/setup_intents/:id',
+    params: ['client_secret', 'expand'],
+    handle: async ({ book }, { id }) => ({
+      status: 200,
+      body: (await book.get('setup_intent', id, 'intent')).body,
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/payment_methods/:id',
+    params: ['expand'],
+    handle: async ({ book }, { id }) => ({
+      status: 200,
+      body: (await book.get('payment_method', id, 'payment_method')).body,
+    }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/payment_methods/:id/detach',
+    params: ['expand'],
+    handle: async (scope, { id }) => {
+      const method = await scope.book.lock('payment_method', id, 'payment_method');
+      if (method.body['customer'] === null) {
+        throw invalid(
+          'The payment method you provided is not attached to a customer so detachment is impossible.',
+        );
+      }
+      const detached = await scope.book.update(method, { customer: null }, { isDetached: true });
+      scope.emit('payment_method.detached', detached.body);
+      return { status: 200, body: detached.body };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/events',
+    params: [...PAGE, 'type'],
+    handle: async ({ book }, { params }) => ({
+      status: 200,
+      body: await book.list({ kind: 'event', url: '/v1/events', filters: ['type'] }, params),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/events/:id',
+    params: ['expand'],
+    handle: async ({ book }, { id }) => ({ status: 200, body: (await book.get('event', id)).body }),
+  },
+];

@@ -1,0 +1,205 @@
+import { createHmac } from 'node:crypto';
+import type { Sql } from 'postgres';
+import { newId } from './book.ts';
+import type { Book } from './book.ts';
+import type { StripeObject } from './errors.ts';
+
+/** The API version of all events and answers. */
+export const API_VERSION = '2026-08-26.dahlia';
+
+/**
+ * - `hold`: the event waits until `release`.
+ * - `drop`: it is never sent; the list of events has it.
+ * - `duplicate`: it is sent twice.
+ * - `before_answer`: it is sent before the request that caused it is answered.
+ */
+export const EVENT_ACTIONS = ['hold', 'drop', 'duplicate', 'before_answer'] as const;
+
+export interface EventRule {
+  readonly action: (typeof EVENT_ACTIONS)[number];
+  /** Null: events of all types. */
+  readonly type: string | null;
+  /** Number of events to which the rule applies. */
+  readonly count: number;
+}
+
+export interface Emitted {
+  readonly type: string;
+  readonly object: StripeObject;
+}
+
+/** Time limit in ms of one delivery. */
+const DELIVERY_TIMEOUT_MS = 10_000;
+/** The wait before a repeat is 1 s, 2 s, 4 s … up to this many ms. Stripe's waits are hours. */
+const LONGEST_WAIT_MS = 60_000;
+const LEASE_MS = DELIVERY_TIMEOUT_MS + 5_000;
+const POLL_MS = 500;
+
+export type Events = ReturnType<typeof createEvents>;
+
+/**
+ * Stores events with the change that they report, and sends them to each account's URL until it answers 2xx:
+ * at least once and in no guaranteed order. The rules exist only in memory.
+ */
+export function createEvents(sql: Sql, nowMs: () => number) {
+  let rules: { rule: EventRule; left: number }[] = [];
+  let isClosed = false;
+
+  const take = (type: string): EventRule['action'] | null => {
+    const hit = rules.find(({ rule }) => rule.type === null || rule.type === type);
+    if (hit === undefined) return null;
+    hit.left -= 1;
+    if (hit.left === 0) rules = rules.filter((each) => each !== hit);
+    return hit.rule.action;
+  };
+
+  const deliver = async (row: DeliveryRow): Promise<void> => {
+    const isDelivered = await post(row, nowMs());
+    const waitMs = Math.min(1_000 * 2 ** row.attempts, LONGEST_WAIT_MS);
+    await sql`
+      update stripe_double.event_delivery
+      set attempts = attempts + 1, state = ${isDelivered ? 'delivered' : 'pending'},
+        next_ms = ${nowMs() + waitMs}
+      where sequence = ${row.sequence}`;
+  };
+
+  /** Takes what is due. If this process dies now, it is due again after the lease. */
+  const claim = async (): Promise<DeliveryRow[]> => {
+    const rows = await sql<DeliveryRow[]>`
+      update stripe_double.event_delivery d set next_ms = ${nowMs() + LEASE_MS}
+      from stripe_double.account a
+      where a.id = d.account_id and d.sequence in (
+        select sequence from stripe_double.event_delivery
+        where state = 'pending' and next_ms <= ${nowMs()}
+        order by sequence limit 50 for update skip locked)
+      returning d.sequence, d.raw_body, d.attempts, a.webhook_url, a.webhook_secret`;
+    return rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
+  };
+
+  const running = new Set<Promise<void>>();
+  /** Sends what is due, now. */
+  const kick = (): void => {
+    if (isClosed) return;
+    const run = claim()
+      .then(async (rows) => void (await Promise.all(rows.map(deliver))))
+      .catch(() => undefined)
+      .finally(() => running.delete(run));
+    running.add(run);
+  };
+  const timer = setInterval(kick, POLL_MS);
+  timer.unref();
+
+  return {
+    /** Stores the events of a request. Returns the deliveries that are to be sent before its answer. */
+    async store(book: Book, emitted: readonly Emitted[], cause: Cause): Promise<string[]> {
+      const early: string[] = [];
+      for (const event of emitted) {
+        early.push(...(await storeEvent(book, event, { cause, nowMs: nowMs(), take })));
+      }
+      return early;
+    },
+    async sendEarly(sequences: readonly string[]): Promise<void> {
+      if (sequences.length === 0) return;
+      const rows = await sql<DeliveryRow[]>`
+        select d.sequence, d.raw_body, d.attempts, a.webhook_url, a.webhook_secret
+        from stripe_double.event_delivery d join stripe_double.account a on a.id = d.account_id
+        where d.sequence in ${sql(sequences)} order by d.sequence`;
+      for (const row of rows) await deliver(row);
+    },
+    kick,
+    addRule: (rule: EventRule) => void rules.push({ rule, left: rule.count }),
+    /** Removes the rules and sends the held events. */
+    async release(): Promise<void> {
+      rules = [];
+      await sql`
+        update stripe_double.event_delivery set state = 'pending', next_ms = ${nowMs()}
+        where state = 'held'`;
+      kick();
+    },
+    async close(): Promise<void> {
+      isClosed = true;
+      clearInterval(timer);
+      await Promise.all(running);
+    },
+  };
+}
+
+/** The request that caused an event. Instants are epoch seconds. */
+interface Cause {
+  readonly now: number;
+  readonly requestId: string | null;
+  readonly idempotencyKey: string | null;
+}
+
+interface Storing {
+  readonly cause: Cause;
+  readonly nowMs: number;
+  readonly take: (type: string) => EventRule['action'] | null;
+}
+
+/** Stores an event and its deliveries. Returns those that are to be sent before the answer. */
+async function storeEvent(
+  book: Book,
+  { type, object }: Emitted,
+  { cause, nowMs, take }: Storing,
+): Promise<string[]> {
+  const [account] = await book.tx<{ webhook_url: string | null }[]>`
+    select webhook_url from stripe_double.account where id = ${book.accountId}`;
+  const hasReceiver = account?.webhook_url !== null;
+  const body = {
+    id: newId('evt'),
+    object: 'event',
+    api_version: API_VERSION,
+    created: cause.now,
+    data: { object },
+    livemode: false,
+    pending_webhooks: hasReceiver ? 1 : 0,
+    request: { id: cause.requestId, idempotency_key: cause.idempotencyKey },
+    type,
+  };
+  await book.insert('event', body);
+  if (!hasReceiver) return [];
+  const action = take(type);
+  const state = action === 'hold' ? 'held' : action === 'drop' ? 'dropped' : 'pending';
+  // An early delivery is sent by its request. If this fails, it becomes due later.
+  const dueMs = action === 'before_answer' ? nowMs + LEASE_MS : nowMs;
+  const rows = await book.tx<{ sequence: string }[]>`
+    insert into stripe_double.event_delivery (event_id, account_id, raw_body, state, next_ms)
+    select ${body.id}::text, ${book.accountId}::text, ${JSON.stringify(body)}::text, ${state}::text,
+      ${dueMs}::bigint
+    from generate_series(1, ${action === 'duplicate' ? 2 : 1}::integer)
+    returning sequence`;
+  return action === 'before_answer' ? rows.map(({ sequence }) => sequence) : [];
+}
+
+interface DeliveryRow {
+  readonly sequence: string;
+  readonly raw_body: string;
+  readonly attempts: number;
+  readonly webhook_url: string;
+  readonly webhook_secret: string;
+}
+
+/** True if the receiver answered 2xx. */
+async function post(row: DeliveryRow, nowMs: number): Promise<boolean> {
+  const seconds = Math.floor(nowMs / 1_000);
+  const mac = createHmac('sha256', row.webhook_secret)
+    .update(`${seconds}.${row.raw_body}`)
+    .digest('hex');
+  try {
+    const response = await fetch(row.webhook_url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        'stripe-signature': `t=${seconds},v1=${mac}`,
+      },
+      body: row.raw_body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(DELIVERY_TIMEOUT_MS),
+    });
+    await response.body?.cancel();
+    return response.status >= 200 && response.status < 300;
+  } catch {
+    return false;
+  }
+}

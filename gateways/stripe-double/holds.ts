@@ -1,0 +1,32 @@
+/** Requests that a control route holds back after their key is claimed and before they are carried out. */
+export interface Holds {
+  /** Holds the next `count` requests to this path. */
+  add(path: string, count: number): void;
+  /** Number of requests that are held now. */
+  held(): number;
+  /** Removes all holds and lets the held requests go on. */
+  release(): void;
+  /** Resolves when the request may be carried out. */
+  pass(path: string): Promise<void>;
+}
+
+/** Holds exist only in memory. */
+export function createHolds(): Holds {
+  let armed: { path: string; left: number }[] = [];
+  let waiting: (() => void)[] = [];
+  return {
+    add: (path, count) => void armed.push({ path, left: count }),
+    held: () => waiting.length,
+    release: () => {
+      armed = [];
+      for (const go of waiting) go();
+      waiting = [];
+    },
+    pass: async (path) => {
+      const hit = armed.find((each) => each.path === path && each.left > 0);
+      if (hit === undefined) return;
+      hit.left -= 1;
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+  };
+}

@@ -1,0 +1,14 @@
+export const KINDS = {
+  customer: 'customer',
+  payment_method: 'PaymentMethod',
+  setup_intent: 'setupintent',
+  payment_intent: 'payment_intent',
+  'checkout.session': 'checkout.session',
+  charge: 'charge',
+  refund: 'refund',
+  dispute: 'dispute',
+  event: 'event',
+} as const;
+
+/** The `object` of a stored object. The value is its name in Stripe's messages. */
+export type Kind = keyof typeof KINDS;

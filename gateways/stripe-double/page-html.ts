@@ -1,0 +1,48 @@
+import type { Stored } from './book.ts';
+
+/** The pages show nothing but text of the session, escaped. */
+
+/** The card form of an open session. */
+export function cardPage(session: Stored, error?: string): string {
+  const cancelUrl = session.body['cancel_url'];
+  return page(
+    'Checkout',
+    `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>`}
+<form method="post" action="/checkout/${escaped(session.id)}">
+<label>Card number <input name="number" autocomplete="cc-number" required></label>
+<label>Expiry <input name="expiry" placeholder="MM / YY" autocomplete="cc-exp" required></label>
+<label>CVC <input name="cvc" autocomplete="cc-csc" required></label>
+<label>Cardholder name <input name="name" autocomplete="cc-name"></label>
+<button>${session.body['mode'] === 'setup' ? 'Save card' : 'Pay'}</button>
+</form>
+${typeof cancelUrl === 'string' ? `<a href="${escaped(cancelUrl)}">Back</a>` : ''}`,
+  );
+}
+
+/** The page of a session that is complete or expired. */
+export function closedPage(session: Stored): string {
+  return page('Checkout', `<p>This session is ${escaped(String(session.body['status']))}.</p>`);
+}
+
+/** The page on which the payer completes or fails 3D Secure. */
+export function challengePage(intentId: string): string {
+  return page(
+    '3D Secure',
+    `<form method="post" action="/challenge/${escaped(intentId)}">
+<button name="outcome" value="complete">Complete</button>
+<button name="outcome" value="fail">Fail</button>
+</form>`,
+  );
+}
+
+function page(title: string, content: string): string {
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>
+<h1>${title} (test double of Stripe)</h1>
+${content}
+</html>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+}

@@ -1,0 +1,213 @@
+import { checkAmount } from './amounts.ts';
+import { attemptCharge } from './charging.ts';
+import { newId } from './book.ts';
+import type { Stored } from './book.ts';
+import { docUrl, invalid, notInDouble } from './errors.ts';
+import type { StripeRefusal } from './errors.ts';
+import { flag, group, integer, metadata, requiredText, text, texts } from './form.ts';
+import type { Params } from './form.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { Scope } from './scope.ts';
+import { paymentIntent } from './shapes.ts';
+
+const CREATE_PARAMS = [
+  'amount',
+  'currency',
+  'customer',
+  'payment_method',
+  'payment_method_types',
+  'automatic_payment_methods',
+  'metadata',
+  'description',
+  'receipt_email',
+  'setup_future_usage',
+  'statement_descriptor_suffix',
+  'capture_method',
+  'confirm',
+  'expand',
+];
+
+/** Statuses from which a PaymentIntent can be confirmed, and those from which it can be cancelled. */
+const CONFIRMABLE = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
+const CANCELABLE = CONFIRMABLE;
+
+/**
+ * PaymentIntents with the states of https://docs.stripe.com/payments/paymentintents/lifecycle. One succeeds at
+ * most once, and a cancelled one never charges.
+ */
+export const paymentIntentEndpoints: Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/v1/payment_intents',
+    params: CREATE_PARAMS,
+    handle: async (scope, { params }) => ({ status: 200, body: await create(scope, params) }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/payment_intents',
+    params: ['created', 'customer', 'ending_before', 'expand', 'limit', 'starting_after'],
+    handle: async ({ book }, { params }) => ({
+      status: 200,
+      body: await book.list(
+        { kind: 'payment_intent', url: '/v1/payment_intents', filters: ['customer'] },
+        params,
+      ),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/payment_intents/:id',
+    params: ['client_secret', 'expand'],
+    handle: async ({ book }, { id }) => ({
+      status: 200,
+      body: (await book.get('payment_intent', id, 'intent')).body,
+    }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/payment_intents/:id/confirm',
+    params: ['payment_method', 'off_session', 'return_url', 'setup_future_usage', 'expand'],
+    handle: (scope, { id, params }) => confirm(scope, id, params),
+  },
+  {
+    method: 'POST',
+    path: '/v1/payment_intents/:id/cancel',
+    params: ['cancellation_reason', 'expand'],
+    handle: async (scope, { id, params }) => ({
+      status: 200,
+      body: await cancel(scope, id, text(params, 'cancellation_reason')),
+    }),
+  },
+];
+
+async function create(scope: Scope, params: Params) {
+  if (flag(params, 'confirm')) {
+    throw notInDouble('the parameter confirm at creation');
+  }
+  const capture = text(params, 'capture_method') ?? 'automatic_async';
+  if (capture === 'manual') {
+    throw notInDouble('manual capture');
+  }
+  const amount = integer(params, 'amount') ?? 0;
+  const currency = requiredText(params, 'currency').toLowerCase();
+  checkAmount(amount, currency);
+  const customerId = text(params, 'customer');
+  if (customerId !== null) await scope.book.get('customer', customerId, 'customer');
+  const methodId = text(params, 'payment_method');
+  if (methodId !== null) await usableMethod(scope, methodId, customerId);
+  const types = texts(params, 'payment_method_types');
+  const isAutomatic =
+    types.length === 0 || flag(group(params, 'automatic_payment_methods'), 'enabled');
+  const created = await scope.book.insert(
+    'payment_intent',
+    paymentIntent(newId('pi'), scope.now, {
+      amount,
+      currency,
+      capture_method: capture,
+      customer: customerId,
+      payment_method: methodId,
+      payment_method_types: types.length === 0 ? ['card'] : types,
+      automatic_payment_methods: isAutomatic
+        ? { enabled: true, allow_redirects: redirects(params) }
+        : null,
+      metadata: metadata(params),
+      description: text(params, 'description'),
+      receipt_email: text(params, 'receipt_email'),
+      setup_future_usage: text(params, 'setup_future_usage'),
+      statement_descriptor_suffix: text(params, 'statement_descriptor_suffix'),
+      status: methodId === null ? 'requires_payment_method' : 'requires_confirmation',
+    }),
+  );
+  scope.emit('payment_intent.created', created.body);
+  return created.body;
+}
+
+function redirects(params: Params): string {
+  return text(group(params, 'automatic_payment_methods'), 'allow_redirects') ?? 'always';
+}
+
+async function confirm(scope: Scope, id: string, params: Params) {
+  const { book } = scope;
+  const intent = await book.lock('payment_intent', id, 'intent');
+  const status = String(intent.body['status']);
+  if (!CONFIRMABLE.includes(status)) {
+    const why =
+      status === 'succeeded'
+        ? 'it has already succeeded after being previously confirmed'
+        : `it has a status of ${status}`;
+    throw unexpectedState(intent, `You cannot confirm this PaymentIntent because ${why}.`);
+  }
+  const methodId = text(params, 'payment_method') ?? intent.body['payment_method'];
+  if (typeof methodId !== 'string') {
+    throw unexpectedState(
+      intent,
+      "You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent with a payment method and then confirm it again, or confirm it again directly with a payment method or ConfirmationToken.",
+    );
+  }
+  const method = await usableMethod(scope, methodId, intent.body['customer'] as string | null);
+  const isOffSession = flag(params, 'off_session');
+  const returnUrl = text(params, 'return_url');
+  const automatic = intent.body['automatic_payment_methods'] as { allow_redirects: string } | null;
+  if (automatic?.allow_redirects === 'always' && !isOffSession && returnUrl === null) {
+    throw invalid(
+      'This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, you must provide a `return_url`.',
+    );
+  }
+  const usage = text(params, 'setup_future_usage');
+  const ready = usage === null ? intent : await book.update(intent, { setup_future_usage: usage });
+  return attemptCharge(scope, { intent: ready, method, isOffSession, returnUrl });
+}
+
+/** Cancels a PaymentIntent, which then never charges. */
+async function cancel(scope: Scope, id: string, reason: string | null) {
+  const intent = await scope.book.lock('payment_intent', id, 'intent');
+  if (intent.hidden['sessionId'] !== undefined) {
+    throw unexpectedState(
+      intent,
+      'You cannot cancel this PaymentIntent because it was created by a Checkout Session. Expire the Checkout Session instead.',
+    );
+  }
+  return cancelIntent(scope, intent, reason);
+}
+
+/** Cancels a PaymentIntent whose row is locked. */
+export async function cancelIntent(scope: Scope, intent: Stored, reason: string | null) {
+  const status = String(intent.body['status']);
+  if (!CANCELABLE.includes(status)) {
+    throw unexpectedState(
+      intent,
+      `You cannot cancel this PaymentIntent because it has a status of ${status}. Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.`,
+    );
+  }
+  const canceled = await scope.book.update(intent, {
+    status: 'canceled',
+    canceled_at: scope.now,
+    cancellation_reason: reason,
+    next_action: null,
+  });
+  scope.emit('payment_intent.canceled', canceled.body);
+  return canceled.body;
+}
+
+/** The payment method, if this customer may pay with it. */
+async function usableMethod(scope: Scope, id: string, customerId: string | null): Promise<Stored> {
+  const method = await scope.book.get('payment_method', id, 'payment_method');
+  const owner = method.body['customer'] as string | null;
+  if (method.hidden['isDetached'] === true) {
+    throw invalid(
+      'The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first.',
+    );
+  }
+  if (owner !== null && owner !== customerId) {
+    throw invalid(
+      `The payment method you provided (${id}) belongs to the Customer ${owner}. Please include the Customer in the \`customer\` parameter on the PaymentIntent.`,
+      { param: 'payment_method' },
+    );
+  }
+  return method;
+}
+
+function unexpectedState(intent: Stored, message: string): StripeRefusal {
+  const code = 'payment_intent_unexpected_state';
+  return invalid(message, { code, doc_url: docUrl(code), payment_intent: intent.body });
+}

@@ -1,0 +1,229 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json, readText, refusal, RequestRefused, writeAnswer } from '../sandbox/http.ts';
+import type { Reply, Route } from '../sandbox/http.ts';
+import { createAnswerCheck } from './answer-check.ts';
+import { createApi, ENDPOINTS } from './api.ts';
+import type { Api } from './api.ts';
+import { bookOf } from './book.ts';
+import { openBook } from './book-schema.ts';
+import { answerChallenge, showChallenge, showCheckout, submitCard } from './checkout-pages.ts';
+import type { PageAnswer } from './checkout-pages.ts';
+import { currentSession } from './checkout-sessions.ts';
+import { expectControlKey } from '../control-key.ts';
+import { controlRoutes } from './control-routes.ts';
+import { StripeRefusal } from './errors.ts';
+import { createEvents } from './events.ts';
+import type { Emitted } from './events.ts';
+import { createHolds } from './holds.ts';
+import { createRequestCheck } from './request-check.ts';
+import type { Scope } from './scope.ts';
+
+export interface StripeDoubleOptions {
+  readonly databaseUrl: string;
+  /** Bearer token of the control routes. */
+  readonly controlKey: string;
+  /**
+   * stripe-mock, which checks every request, and Stripe's OpenAPI document, which describes every answer. Null
+   * checks nothing: for load tests only.
+   */
+  readonly check: { readonly stripeMockUrl: string; readonly specFile: string } | null;
+  /** The origin of the hosted pages, default the double's own. */
+  readonly publicUrl?: string;
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 0: any free port. */
+  readonly port?: number;
+  /** Epoch ms. Default: real time. */
+  readonly now?: () => number;
+  /** Called for every error of the double itself. Default: writes it to stderr. */
+  readonly onFailure?: (error: unknown, route: string) => void;
+}
+
+export interface StripeDouble {
+  /** The origin at which the double listens. */
+  readonly url: string;
+  /** Refuses new requests, waits at most 3 s for running ones, and disconnects from the database. */
+  close(): Promise<void>;
+}
+
+const BODY_LIMIT_BYTES = 65_536;
+const REQUEST_TIMEOUT_MS = 15_000;
+/** Idle timeout of a connection. Clients have a shorter one, so they close connections first. */
+const KEEP_ALIVE_MS = 65_000;
+const CLOSE_GRACE_MS = 3_000;
+const EXPIRY_POLL_MS = 1_000;
+
+/**
+ * Starts a double of Stripe's API that moves no money: the endpoints and rules of docs/adr/0020. Its data are in
+ * the schema `stripe_double`, so it continues after a kill. If the database, the port or the OpenAPI document is
+ * not available, rejects and leaves nothing open.
+ */
+export async function createStripeDouble(options: StripeDoubleOptions): Promise<StripeDouble> {
+  const { check } = options;
+  const nowMs = options.now ?? Date.now;
+  const onFailure = options.onFailure ?? reportOnStderr;
+  const answerCheck = check === null ? null : await createAnswerCheck(check.specFile, ENDPOINTS);
+  const sql = await openBook(options.databaseUrl);
+  const events = createEvents(sql, nowMs);
+  const holds = createHolds();
+  let url = '';
+  const publicUrl = (): string => options.publicUrl ?? url;
+
+  /** Runs work of a page or a control route on the account that has this object. */
+  const onObject = async <T>(id: string, work: (scope: Scope) => Promise<T>): Promise<T> => {
+    const now = Math.floor(nowMs() / 1_000);
+    const { result, early } = await sql.begin(async (tx) => {
+      const [row] = await tx<{ account_id: string }[]>`
+        select account_id from stripe_double.object where id = ${id}`;
+      if (row === undefined) throw new RequestRefused(404, 'not_found', `There is no ${id}.`);
+      const emitted: Emitted[] = [];
+      const book = bookOf(tx, row.account_id);
+      const emit: Scope['emit'] = (type, object) => void emitted.push({ type, object });
+      const done = await work({ book, now, publicUrl: publicUrl(), emit });
+      const cause = { now, requestId: null, idempotencyKey: null };
+      return { result: done, early: await events.store(book, emitted, cause) };
+    });
+    await events.sendEarly(early);
+    events.kick();
+    return result;
+  };
+
+  const expireSessions = async (): Promise<void> => {
+    const over = await sql<{ id: string }[]>`
+      select id from stripe_double.object
+      where kind = 'checkout.session' and body->>'status' = 'open'
+        and (body->>'expires_at')::bigint <= ${Math.floor(nowMs() / 1_000)} limit 100`;
+    for (const { id } of over) await onObject(id, (scope) => currentSession(scope, id));
+  };
+  const timer = setInterval(() => void expireSessions().catch(() => undefined), EXPIRY_POLL_MS);
+  timer.unref();
+
+  const api = createApi({
+    sql,
+    events,
+    holds,
+    nowMs,
+    publicUrl,
+    requestCheck: check === null ? null : createRequestCheck(check.stripeMockUrl),
+    answerCheck,
+    onFailure,
+  });
+  const control = controlRoutes({ sql, events, holds, nowMs, onObject });
+  const listener = createListener({ api, control, onObject, options, onFailure });
+  const server = createServer(listener);
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.headersTimeout = REQUEST_TIMEOUT_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+
+  const close = async (): Promise<void> => {
+    clearInterval(timer);
+    holds.release();
+    if (server.listening) await stop(server);
+    await events.close();
+    await sql.end({ timeout: 1 });
+  };
+  try {
+    server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
+    await once(server, 'listening');
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  url = originOf(server.address() as AddressInfo);
+  return { url, close };
+}
+
+interface ListenerOptions {
+  readonly api: Api;
+  readonly control: readonly Route[];
+  readonly onObject: <T>(id: string, work: (scope: Scope) => Promise<T>) => Promise<T>;
+  readonly options: StripeDoubleOptions;
+  readonly onFailure: (error: unknown, route: string) => void;
+}
+
+function createListener({ api, control, onObject, options, onFailure }: ListenerOptions) {
+  const answer = async (request: IncomingMessage, url: URL): Promise<Reply> => {
+    const method = request.method ?? 'GET';
+    if (url.pathname === '/health') return json(200, {});
+    if (url.pathname.startsWith('/v1/')) {
+      const body = await readText(request, BODY_LIMIT_BYTES);
+      return api.serve({ method, url, headers: request.headers, body });
+    }
+    if (url.pathname.startsWith('/control/')) {
+      const route = control.find((each) => each.path === url.pathname && each.method === method);
+      if (route === undefined) throw new RequestRefused(404, 'route_not_found', 'No such route.');
+      expectControlKey(request, options.controlKey);
+      return route.handle({ request, url });
+    }
+    const [, page = '', id = ''] = url.pathname.split('/');
+    const form = new URLSearchParams(
+      method === 'POST' ? await readText(request, BODY_LIMIT_BYTES) : '',
+    );
+    return pageReply(await onObject(id, (scope) => servePage(scope, { page, id, method, form })));
+  };
+
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    const url = new URL(request.url ?? '/', 'http://double');
+    void answer(request, url)
+      .catch((error: unknown) => {
+        if (error instanceof RequestRefused) return refusal(error);
+        if (error instanceof StripeRefusal) {
+          return json(error.status, { error: 'refused', message: error.message });
+        }
+        onFailure(error, `${request.method ?? ''} ${url.pathname}`);
+        return json(500, { error: 'internal_error' });
+      })
+      .then((reply) => writeAnswer(response, reply));
+  };
+}
+
+interface PageRequest {
+  readonly page: string;
+  readonly id: string;
+  readonly method: string;
+  readonly form: URLSearchParams;
+}
+
+function servePage(scope: Scope, { page, id, method, form }: PageRequest): Promise<PageAnswer> {
+  if (page === 'checkout') {
+    return method === 'POST' ? submitCard(scope, id, form) : showCheckout(scope, id);
+  }
+  if (page !== 'challenge') throw new RequestRefused(404, 'route_not_found', 'No such page.');
+  if (method !== 'POST') return showChallenge(scope, id);
+  return answerChallenge(scope, id, form.get('outcome') === 'complete');
+}
+
+function pageReply(answer: PageAnswer): Reply {
+  if ('redirect' in answer)
+    return { status: 303, headers: { location: answer.redirect }, body: '' };
+  return {
+    status: 200,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      // The form leads to this page, which redirects to a merchant's site.
+      'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    },
+    body: answer.html,
+  };
+}
+
+function reportOnStderr(error: unknown, route: string): void {
+  const shown = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`STRIPE DOUBLE: ${route} failed\n${shown}\n`);
+}
+
+async function stop(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+  await closed;
+  clearTimeout(cut);
+}
+
+function originOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

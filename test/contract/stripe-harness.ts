@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Stripe } from 'stripe';
+import { fetch as undiciFetch } from 'undici';
+import { test, vi } from 'vitest';
+import { startStripeMock, stripeMockFiles } from '../../embedded/stripe-mock.ts';
+import { createFaultProxy } from '../../gateways/fault-proxy/proxy.ts';
+import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
+import type { StripeDoubleOptions } from '../../gateways/stripe-double/server.ts';
+import { loadEmbeddedConfig } from '../../runtime/config.ts';
+import { createTestDatabase } from '../support/database.ts';
+
+const CONTROL_KEY = 'control-key-of-the-contract-tests-01';
+export const WEBHOOK_SECRET = 'whsec_contract_tests';
+export const RETURN_URL = 'http://127.0.0.1:8080/return?payment_token={CHECKOUT_SESSION_ID}';
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+export type StripeWorld = Awaited<ReturnType<typeof startStripe>>;
+
+/**
+ * A real Stripe client against proxy, double and stripe-mock. The double's own failures are kept in `failures`;
+ * the fixture `world` expects none.
+ */
+export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
+  const files = await stripeMockFiles(loadEmbeddedConfig().cacheDir, say);
+  const [database, mock, receiver] = await Promise.all([
+    createTestDatabase(),
+    startStripeMock(files.program),
+    startReceiver(),
+  ]);
+  const failures: string[] = [];
+  const doubleOptions: StripeDoubleOptions = {
+    databaseUrl: database.url,
+    controlKey: CONTROL_KEY,
+    check: { stripeMockUrl: mock.url, specFile: files.specFile },
+    onFailure: (error, route) => {
+      failures.push(`${route}: ${String(error)}`);
+      say(`the Stripe double failed: ${failures.at(-1)}`);
+    },
+    ...options,
+  };
+  const double = await createStripeDouble(doubleOptions);
+  const proxy = await createFaultProxy({ targetUrl: double.url, controlKey: CONTROL_KEY });
+
+  const call = (origin: string) => async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${origin}/control/${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${CONTROL_KEY}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const answer = (await response.json()) as Record<string, unknown>;
+    if (response.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer)}`);
+    return answer;
+  };
+  const control = call(double.url);
+
+  let keys = 0;
+  /** A new account with its own key, and a client of it. */
+  const account = async (more: { webhookUrl?: string; platformId?: string } = {}) => {
+    const secretKey = `sk_test_contract_${(keys += 1)}`;
+    const { accountId } = await control('POST', 'accounts', {
+      secretKey,
+      ...(more.webhookUrl === undefined ? {} : { webhookSecret: WEBHOOK_SECRET }),
+      ...more,
+    });
+    return { id: String(accountId), secretKey, stripe: client(secretKey) };
+  };
+
+  /**
+   * The client as an adapter must use it. The default client may send a request twice. The global `fetch` fails
+   * here, because the package `undici` has replaced its dispatcher by one that refuses Stripe's Content-Length.
+   */
+  const client = (secretKey: string, timeout = 20_000) =>
+    new Stripe(secretKey, {
+      host: '127.0.0.1',
+      port: Number(new URL(proxy.url).port),
+      protocol: 'http',
+      httpClient: Stripe.createFetchHttpClient(undiciFetch as unknown as typeof fetch),
+      apiVersion: '2026-08-26.dahlia',
+      maxNetworkRetries: 0,
+      telemetry: false,
+      timeout,
+    });
+
+  const own = await account({ webhookUrl: receiver.url });
+  return {
+    ...own,
+    files,
+    mock,
+    double,
+    proxy,
+    receiver,
+    failures,
+    account,
+    client,
+    control,
+    doubleOptions,
+    faults: call(proxy.url),
+    close: async (): Promise<void> => {
+      await proxy.close();
+      await double.close();
+      await Promise.all([mock.stop(), receiver.close()]);
+      await database.drop();
+    },
+  };
+}
+
+/** The `test` function of the Stripe tests: one world for each file. */
+export const onStripe = test
+  // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
+  .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const world = await startStripe();
+    onCleanup(async () => {
+      await world.close();
+      // An answer that Stripe would not give is a 500 of the double, which a test may overlook.
+      if (world.failures.length > 0) throw new Error(world.failures.join('\n'));
+    });
+    return world;
+  });
+
+export interface ReceivedEvent {
+  readonly rawBody: string;
+  readonly signature: string;
+  readonly id: string;
+  readonly type: string;
+  /** The id of the object in the event. */
+  readonly objectId: string;
+}
+
+/** A webhook endpoint that records every request. */
+async function startReceiver() {
+  const received: ReceivedEvent[] = [];
+  const statuses: number[] = [];
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const rawBody = Buffer.concat(chunks).toString('utf8');
+      const event = JSON.parse(rawBody) as {
+        id: string;
+        type: string;
+        data: { object: { id: string } };
+      };
+      received.push({
+        rawBody,
+        signature: String(request.headers['stripe-signature']),
+        id: event.id,
+        type: event.type,
+        objectId: event.data.object.id,
+      });
+      response.writeHead(statuses.shift() ?? 200).end();
+    })();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const of = (objectId: string) => received.filter((event) => event.objectId === objectId);
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
+    received,
+    /** The statuses of the next answers; then 200. */
+    answerNext: (...next: number[]) => void statuses.push(...next),
+    /** The events about an object in the order of arrival. */
+    of,
+    /** Waits until there are at least `count` events about an object, and returns their types. */
+    waitFor: async (objectId: string, count: number): Promise<string[]> => {
+      await vi.waitUntil(() => of(objectId).length >= count, { timeout: 60_000, interval: 20 });
+      return of(objectId).map(({ type }) => type);
+    },
+    close: async (): Promise<void> => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+export type CardForm = Partial<Record<'number' | 'expiry' | 'cvc' | 'name', string>>;
+
+/** Submits a form of a hosted page as a browser does, without following redirects. */
+export async function submitForm(url: string, fields: Readonly<Record<string, string>>) {
+  const response = await fetch(url, {
+    method: 'POST',
+    redirect: 'manual',
+    body: new URLSearchParams(fields),
+  });
+  return {
+    status: response.status,
+    location: response.headers.get('location'),
+    html: await response.text(),
+  };
+}
+
+export function submitCard(url: string, number: string, changes: CardForm = {}) {
+  const card = { number, expiry: '12 / 34', cvc: '123', name: 'Ada Example', ...changes };
+  return submitForm(url, card);
+}
+
+/** Opens a Checkout Session in mode `setup` for a new customer. */
+export async function setupSession(stripe: Stripe) {
+  const customer = await stripe.customers.create({ email: 'ada@example.com' });
+  return stripe.checkout.sessions.create({
+    mode: 'setup',
+    customer: customer.id,
+    payment_method_types: ['card'],
+    success_url: RETURN_URL,
+    cancel_url: 'http://127.0.0.1:8080/back',
+  });
+}
+
+/** Saves a card by the hosted page. Returns its customer and payment method. */
+export async function savedCard(stripe: Stripe, number = '4242424242424242') {
+  const session = await setupSession(stripe);
+  const step = await submitCard(String(session.url), number);
+  if (step.location?.includes('/challenge/') === true) {
+    await submitForm(step.location, { outcome: 'complete' });
+  }
+  const { setup_intent: intent } = await stripe.checkout.sessions.retrieve(session.id, {
+    expand: ['setup_intent'],
+  });
+  if (intent === null || typeof intent === 'string') throw new Error('the SetupIntent is absent');
+  return {
+    customer: intent.customer as string,
+    payment_method: intent.payment_method as string,
+  };
+}
+
+/** Prepares a payment of 19.99 USD with a saved card. */
+export function prepare(
+  stripe: Stripe,
+  saved: { customer: string; payment_method: string },
+  changes: Partial<Stripe.PaymentIntentCreateParams> = {},
+  options: Stripe.RequestOptions = {},
+) {
+  return stripe.paymentIntents.create(
+    { amount: 1_999, currency: 'usd', payment_method_types: ['card'], ...saved, ...changes },
+    options,
+  );
+}
+
+/** The fields of the error of a refused request. */
+export async function refusalOf(request: Promise<unknown>) {
+  const error: unknown = await request.then(
+    () => new Error('the request was not refused'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Stripe.errors.StripeError)) throw error;
+  const { statusCode, rawType, code, decline_code, advice_code, param, message } =
+    error as Stripe.errors.StripeError & { advice_code?: string };
+  return { statusCode, rawType, code, decline_code, advice_code, param, message, error };
+}
