@@ -185,6 +185,7 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
     const prepared = await gateway.prepare(chargeRequestOf(exchange));
     failpoint('after_prepare');
     // A preparation whose answer was lost can never charge.
+    if (prepared.kind === 'declined') return prepared;
     if (prepared.kind !== 'prepared') return { kind: 'not_sent', reason: prepared.reason };
     preparedId = prepared.gatewayChargeId;
   }

@@ -76,8 +76,10 @@ export interface InProgress {
 
 export type ChargeOutcome = DecidedCharge | InProgress | NotSent | UnknownOutcome;
 
+/** `declined`: the gateway would decline the charge, for example because the payment method no longer exists. */
 export type PrepareOutcome =
   | { readonly kind: 'prepared'; readonly gatewayChargeId: string }
+  | Extract<DecidedCharge, { kind: 'declined' }>
   | NotSent
   | UnknownOutcome;
 
@@ -110,6 +112,7 @@ export const REFUND_REFUSALS = [
   'charge_not_paid',
   'currency_differs',
   'exceeds_charge',
+  'refund_failed',
 ] as const;
 export type RefundRefusal = (typeof REFUND_REFUSALS)[number];
 
@@ -176,8 +179,11 @@ export interface PaymentGateway {
   /** The adapter's name in the rows of payment methods and attempts. It never changes. */
   readonly name: string;
   readonly capabilities: GatewayCapabilities;
-  /** The URL that the hosted card form posts to. The page's `form-action` must allow its origin. */
-  readonly tokeniserUrl: string;
+  /**
+   * The URL that the hosted card form posts to. The page's `form-action` must allow its origin. Null if payers
+   * enter cards on a page of the gateway.
+   */
+  readonly tokeniserUrl: string | null;
   /** Empty for a live gateway. */
   readonly testCards: readonly PublishedTestCard[];
 

@@ -25,6 +25,7 @@ export interface SandboxClientOptions {
 }
 
 export interface SandboxClient extends PaymentGateway {
+  readonly tokeniserUrl: string;
   /**
    * Makes the gateway decline the next charges. Throws `service_unavailable` if it does not confirm. Rule:
    * D-61.

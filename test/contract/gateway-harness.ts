@@ -16,8 +16,10 @@ export interface GatewayHarness {
   readonly gateway: PaymentGateway;
   /** The same gateway through a client with a timeout below one second. */
   readonly impatient: PaymentGateway;
-  /** The one-time token that the card form returns for this card number. */
+  /** The token that the payer's browser returns with from the card form of this session. */
   issueToken(number: string, session: string): Promise<string>;
+  /** Null: the gateway gives a token only once. Else the reason why a token may be read again. */
+  readonly rereadableTokens: string | null;
   readonly payingCard: string;
   readonly decliningCards: readonly { readonly number: string; readonly code: DeclineCode }[];
   /** Null if the gateway cannot fail on demand. The tests with faults are then skipped. */
@@ -67,7 +69,7 @@ export async function chargeRequest(
   const subscriptionId = `sub_${randomUUID()}`;
   const gatewayMethodId =
     changes.gatewayMethodId ?? (await savedMethod(harness, harness.payingCard));
-  return {
+  return prepared(harness.gateway, {
     key: `charge:in_${randomUUID()}:1`,
     gatewayChargeId: null,
     amountMinor: 1_999,
@@ -81,5 +83,16 @@ export async function chargeRequest(
     ...changes,
     gatewayMethodId,
     subscriptionId,
-  };
+  });
+}
+
+/** The request with the id of its prepared charge, at a gateway that prepares charges. */
+export async function prepared<Request extends ChargeRequest>(
+  { prepare }: PaymentGateway,
+  request: Request,
+): Promise<Request> {
+  if (prepare === null) return request;
+  const outcome = await prepare(request);
+  if (outcome.kind !== 'prepared') throw new Error(`not prepared: ${JSON.stringify(outcome)}`);
+  return { ...request, gatewayChargeId: outcome.gatewayChargeId };
 }

@@ -1,0 +1,34 @@
+import type { PaymentGateway } from '../port.ts';
+import { readCard } from './card-entry.ts';
+import { charge, lookup, prepare, withdraw } from './charges.ts';
+import { createStripeClient } from './client.ts';
+import type { StripeGatewayOptions } from './client.ts';
+import { failureOf, unknown } from './outcomes.ts';
+import { refund } from './refunds.ts';
+
+/**
+ * Stripe as a payment gateway, for one account. Each attempt has a PaymentIntent of its own: `prepare` creates
+ * it with its payment method, `charge` confirms it off-session, `withdraw` cancels it. A PaymentIntent is
+ * confirmed at most once, because a decline removes its payment method. ADR 0021.
+ */
+export function createStripeGateway(options: StripeGatewayOptions): PaymentGateway {
+  const stripe = createStripeClient(options);
+  return {
+    name: `stripe:${options.accountId}`,
+    capabilities: {
+      lookup: true,
+      refunds: true,
+      keyLifetimeMs: null,
+      mode: /^(sk|rk)_live_/.test(options.secretKey) ? 'live' : 'test',
+    },
+    tokeniserUrl: null,
+    testCards: [],
+    prepare: (request) => prepare(stripe, request),
+    charge: (request) => charge(stripe, request),
+    lookup: (ref) => lookup(stripe, ref),
+    withdraw: (ref) => withdraw(stripe, ref),
+    refund: (request) => refund(stripe, request),
+    saveMethod: ({ token, session }) =>
+      readCard(stripe, token, session).catch((error: unknown) => unknown(failureOf(error).reason)),
+  };
+}

@@ -1,0 +1,139 @@
+import { Stripe } from 'stripe';
+import { GatewayRejectedRequest } from '../port.ts';
+import type {
+  ChargeOutcome,
+  ChargeRef,
+  ChargeRequest,
+  LookupOutcome,
+  PrepareOutcome,
+  WithdrawOutcome,
+} from '../port.ts';
+import { stripeAmount } from './amounts.ts';
+import { declineCodeOf } from './declines.ts';
+import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
+
+const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
+
+/** Creates the PaymentIntent of a charge, unconfirmed. It moves no money. */
+export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
+  if (request.signal?.aborted === true) return ABORTED;
+  const creation = creationOf(request);
+  try {
+    const intent = await stripe.paymentIntents.create(creation);
+    return { kind: 'prepared', gatewayChargeId: intent.id };
+  } catch (error) {
+    return removedMethod(error) ?? failureOf(error);
+  }
+}
+
+/** Confirms the PaymentIntent off-session. If it was confirmed or cancelled before, returns what came of that. */
+export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
+  const id = chargeIdOf(request);
+  if (request.signal?.aborted === true) return ABORTED;
+  try {
+    return undecidedIfAbsent(
+      outcomeOf(await stripe.paymentIntents.confirm(id, { off_session: true })),
+    );
+  } catch (error) {
+    const isDeclined = error instanceof Stripe.errors.StripeCardError;
+    if (!isDeclined && !isUnexpectedState(error)) return removedMethod(error) ?? failureOf(error);
+  }
+  try {
+    const intent = await stripe.paymentIntents.retrieve(id);
+    if (isAmountOf(intent, request)) return undecidedIfAbsent(outcomeOf(intent));
+  } catch (error) {
+    return unknown(failureOf(error).reason);
+  }
+  throw new GatewayRejectedRequest(400, 'amount_differs');
+}
+
+/** Reads the PaymentIntent. A charge without an id was never sent. */
+export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutcome> {
+  if (ref.gatewayChargeId === null) return { kind: 'absent' };
+  try {
+    const intent = await stripe.paymentIntents.retrieve(ref.gatewayChargeId);
+    if (isAmountOf(intent, ref)) return outcomeOf(intent);
+    const held = `${intent.amount} ${intent.currency.toUpperCase()}`;
+    const reason = `under this key the gateway has a charge of ${held}`;
+    return { kind: 'another_charge', reason };
+  } catch (error) {
+    return unknown(failureOf(error).reason);
+  }
+}
+
+/** Cancels the PaymentIntent. Stripe then never charges it. */
+export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
+  const id = chargeIdOf(ref);
+  try {
+    const { last_payment_error: declined } = await stripe.paymentIntents.cancel(id);
+    if (!declined) return { kind: 'withdrawn' };
+    return { kind: 'declined', code: declineCodeOf(declined), gatewayChargeId: id };
+  } catch (error) {
+    if (!isUnexpectedState(error)) return unknown(failureOf(error).reason);
+  }
+  try {
+    const intent = await stripe.paymentIntents.retrieve(id);
+    if (intent.status === 'canceled' && !intent.last_payment_error) return { kind: 'withdrawn' };
+    const outcome = outcomeOf(intent);
+    if (outcome.kind === 'succeeded' || outcome.kind === 'declined') return outcome;
+    return unknown(`it cannot be cancelled while it is ${intent.status}`);
+  } catch (error) {
+    return unknown(failureOf(error).reason);
+  }
+}
+
+/** A PaymentIntent that was just confirmed or refused, and reads as not confirmed, has no known outcome. */
+function undecidedIfAbsent(outcome: ReturnType<typeof outcomeOf>): ChargeOutcome {
+  return outcome.kind === 'absent' ? unknown('it was sent and reads as not confirmed') : outcome;
+}
+
+function chargeIdOf({ key, gatewayChargeId }: ChargeRef): string {
+  if (gatewayChargeId === null) throw new Error(`${key} was not prepared`);
+  return gatewayChargeId;
+}
+
+function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
+  const { key, amountMinor, currency, gatewayMethodId, reference } = request;
+  const scaled = stripeAmount(amountMinor, currency);
+  if ('problem' in scaled) throw new GatewayRejectedRequest(400, scaled.problem);
+  const [customer, method] = partsOf(gatewayMethodId);
+  const { merchantId, intentId, subscriptionId, paymentMethodId } = reference;
+  return {
+    amount: scaled.amount,
+    currency: currency.toLowerCase(),
+    ...(customer === null ? {} : { customer }),
+    payment_method: method,
+    payment_method_types: ['card'],
+    metadata: {
+      key,
+      merchantId,
+      intentId,
+      paymentMethodId,
+      ...(subscriptionId === null ? {} : { subscriptionId }),
+    },
+  };
+}
+
+/** A payment method belongs to a customer of the account: `cus_…/pm_…`. */
+function partsOf(gatewayMethodId: string): [customer: string | null, method: string] {
+  const [first = '', second] = gatewayMethodId.split('/');
+  return second === undefined ? [null, first] : [first, second];
+}
+
+function isAmountOf(intent: Stripe.PaymentIntent, charge: ChargeRef): boolean {
+  const scaled = stripeAmount(charge.amountMinor, charge.currency);
+  return (
+    'amount' in scaled &&
+    scaled.amount === intent.amount &&
+    intent.currency === charge.currency.toLowerCase()
+  );
+}
+
+/** The decline of a payment method that was detached or deleted at Stripe; null for another error. */
+function removedMethod(error: unknown) {
+  const isRemoved =
+    error instanceof Stripe.errors.StripeInvalidRequestError &&
+    (error.param === 'payment_method' || error.message.includes('was detached from a Customer'));
+  if (!isRemoved) return null;
+  return { kind: 'declined', code: 'payment_method_removed', gatewayChargeId: null } as const;
+}

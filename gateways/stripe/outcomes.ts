@@ -1,0 +1,64 @@
+import { Stripe } from 'stripe';
+import { GatewayRejectedRequest } from '../port.ts';
+import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port.ts';
+import { declineCodeOf } from './declines.ts';
+
+/** Node's codes of a connection that was never established, so that no byte was sent. */
+const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
+
+/**
+ * Returns the outcome that a PaymentIntent shows. `absent`: it was not confirmed. A PaymentIntent here is
+ * confirmed at most once: its payment method is given at its creation, and a decline removes it.
+ */
+export function outcomeOf(
+  intent: Stripe.PaymentIntent,
+): DecidedCharge | InProgress | { kind: 'absent' } {
+  const gatewayChargeId = intent.id;
+  if (intent.status === 'succeeded') return { kind: 'succeeded', gatewayChargeId };
+  if (intent.last_payment_error) {
+    const code = declineCodeOf(intent.last_payment_error);
+    return { kind: 'declined', code, gatewayChargeId };
+  }
+  if (intent.status === 'canceled') {
+    return { kind: 'declined', code: 'processing_error', gatewayChargeId };
+  }
+  const isSent = !['requires_confirmation', 'requires_payment_method'].includes(intent.status);
+  return { kind: isSent ? 'in_progress' : 'absent' };
+}
+
+/** True if Stripe refused a request because the PaymentIntent is in another state than the request needs. */
+export function isUnexpectedState(error: unknown): boolean {
+  return (
+    error instanceof Stripe.errors.StripeError && error.code === 'payment_intent_unexpected_state'
+  );
+}
+
+/**
+ * Returns what a failed request means for its effect.
+ *
+ * @throws GatewayRejectedRequest if Stripe refused the request as wrong: it had no effect.
+ * @throws the error itself if it is not from Stripe.
+ */
+export function failureOf(error: unknown): NotSent | UnknownOutcome {
+  if (!(error instanceof Stripe.errors.StripeError)) throw error;
+  if (error instanceof Stripe.errors.StripeConnectionError) {
+    const code = connectionCode(error);
+    const reason = code === null ? error.message : `${error.message} (${code})`;
+    return { kind: code !== null && NOT_CONNECTED.includes(code) ? 'not_sent' : 'unknown', reason };
+  }
+  const { statusCode = 0, code, rawType } = error;
+  const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
+  // Stripe refuses a request over the rate limit before it looks at its content.
+  if (statusCode === 429) return { kind: 'not_sent', reason };
+  // 409: another request with the key is in progress, or holds the lock of the object.
+  if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
+  throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
+}
+
+export const unknown = (reason: string): UnknownOutcome => ({ kind: 'unknown', reason });
+
+function connectionCode(error: Stripe.errors.StripeConnectionError): string | null {
+  const { detail } = error as { detail?: { code?: unknown; cause?: { code?: unknown } } };
+  const code = detail?.cause?.code ?? detail?.code;
+  return typeof code === 'string' ? code : null;
+}

@@ -1,0 +1,97 @@
+import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
+import { createStripeClient } from '../../gateways/stripe/client.ts';
+import type { FaultOrder, GatewayHarness } from './gateway-harness.ts';
+import { RETURN_URL, startStripe, submitCard, submitForm } from './stripe-harness.ts';
+
+/** The requests of an operation, as the fault proxy matches them. */
+const REQUESTS = {
+  charge: { method: 'POST', path: '/v1/payment_intents/*/confirm' },
+  lookup: { method: 'GET', path: '/v1/payment_intents/*' },
+  methods: { method: 'GET', path: '/v1/checkout/sessions/*' },
+  refund: { method: 'POST', path: '/v1/refunds' },
+} as const;
+
+const FAILED = { error: { type: 'api_error', message: 'ordered by the test' } };
+
+interface ListedCharge {
+  status: string;
+  amountMinor: number;
+  confirmCount: number;
+  metadata: { key: string; subscriptionId?: string };
+}
+
+/** Stripe's adapter against the fault proxy, the Stripe double and stripe-mock, as a harness. */
+export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
+  const world = await startStripe();
+  const options = (timeoutMs: number) => ({
+    secretKey: world.secretKey,
+    accountId: world.id,
+    timeoutMs,
+    url: world.proxy.url,
+  });
+  const stripe = createStripeClient(options(30_000));
+  return {
+    gateway: createStripeGateway(options(30_000)),
+    impatient: createStripeGateway(options(750)),
+    rereadableTokens: 'Stripe’s session may be read again, and gives the same card',
+    payingCard: '4242424242424242',
+    decliningCards: [
+      { number: '4000000000000341', code: 'card_declined' },
+      { number: '4000002760003184', code: 'authentication_required' },
+    ],
+    issueToken: async (number, session) => {
+      const { url } = await openCardEntry(stripe, {
+        session,
+        currency: 'USD',
+        returnUrl: RETURN_URL,
+        cancelUrl: 'http://127.0.0.1:8080/back',
+      });
+      let { location } = await submitCard(url, number);
+      if (location?.includes('/challenge/') === true) {
+        ({ location } = await submitForm(location, { outcome: 'complete' }));
+      }
+      const token = new URL(location ?? '').searchParams.get('payment_token');
+      if (token === null) throw new Error(`no token for ${number}`);
+      return token;
+    },
+    faults: {
+      once: async (order) => {
+        await world.faults('DELETE', 'faults');
+        await world.faults('POST', 'faults', { ...faultOf(order), count: 1 });
+      },
+      decline: async (subscriptionId, code, count) => {
+        const metadata = { subscriptionId };
+        const decline = { kind: 'decline', code: 'card_declined', declineCode: code };
+        await world.control('POST', 'outcomes', { metadata, count, ...decline });
+      },
+    },
+    book: async (subscriptionId) => {
+      const { charges } = await world.control('GET', 'charges');
+      return (charges as ListedCharge[])
+        .filter(({ metadata }) => metadata.subscriptionId === subscriptionId)
+        .map(({ status, amountMinor, confirmCount, metadata }) => ({
+          key: metadata.key,
+          outcome: status,
+          amountMinor,
+          sentCount: confirmCount,
+        }));
+    },
+    close: async () => {
+      await world.close();
+      if (world.failures.length > 0) throw new Error(world.failures.join('\n'));
+    },
+  };
+}
+
+function faultOf({ operation, fault, effect = 'done', delayMs }: FaultOrder) {
+  const request = REQUESTS[operation];
+  switch (fault) {
+    case 'delay':
+      return { ...request, fault, delayMs };
+    case 'error_500':
+      return { ...request, fault: 'answer', status: 500, body: FAILED, effect };
+    case 'lose_answer':
+      return { ...request, fault: effect === 'done' ? 'lose_answer' : 'lose_request' };
+  }
+}

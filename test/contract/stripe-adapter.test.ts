@@ -1,0 +1,132 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { describe, expect } from 'vitest';
+import { GatewayRejectedRequest } from '../../gateways/port.ts';
+import type { ChargeRequest } from '../../gateways/port.ts';
+import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
+import { onStripe as it, savedCard } from './stripe-harness.ts';
+import type { StripeWorld } from './stripe-harness.ts';
+
+/** What Stripe's adapter does beyond the contract of all gateways. */
+
+const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
+
+function gatewayOf({ secretKey, id, proxy }: StripeWorld, url = proxy.url) {
+  return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url });
+}
+
+/** A prepared charge of 19.99 USD. */
+async function preparedCharge(world: StripeWorld): Promise<ChargeRequest> {
+  const { customer, payment_method } = await savedCard(world.stripe);
+  const request = {
+    key: `charge:in_${customer}:1`,
+    gatewayChargeId: null,
+    gatewayMethodId: `${customer}/${payment_method}`,
+    amountMinor: 1_999,
+    currency: 'USD',
+    reference: {
+      merchantId: 'mer_1',
+      intentId: 'in_1',
+      subscriptionId: 'sub_1',
+      paymentMethodId: 'pmt_1',
+    },
+  };
+  const made = await gatewayOf(world).prepare?.(request);
+  if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
+  return { ...request, gatewayChargeId: made.gatewayChargeId };
+}
+
+describe('a charge at Stripe', () => {
+  it('is a PaymentIntent that names merchant, intent, subscription and key', async ({ world }) => {
+    const request = await preparedCharge(world);
+    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId ?? '');
+    expect(intent).toMatchObject({
+      status: 'requires_confirmation',
+      amount: 1_999,
+      currency: 'usd',
+      metadata: {
+        key: request.key,
+        merchantId: 'mer_1',
+        intentId: 'in_1',
+        subscriptionId: 'sub_1',
+        paymentMethodId: 'pmt_1',
+      },
+    });
+  });
+
+  it.for([
+    [429, 'not_sent'],
+    [409, 'unknown'],
+    [503, 'unknown'],
+  ] as const)('that is answered %i is %s', async ([status, kind], { world }) => {
+    const request = await preparedCharge(world);
+    const body = { error: { type: 'api_error', message: 'ordered' } };
+    await world.faults('DELETE', 'faults');
+    await world.faults('POST', 'faults', { ...CONFIRM, fault: 'answer', status, body });
+    expect((await gatewayOf(world).charge(request)).kind).toBe(kind);
+    expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
+    expect((await gatewayOf(world).charge(request)).kind).toBe('succeeded');
+  });
+
+  it('is not sent when nothing listens at the address', async ({ world }) => {
+    const request = await preparedCharge(world);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    const gateway = gatewayOf(world, `http://127.0.0.1:${port}`);
+    expect((await gateway.charge(request)).kind).toBe('not_sent');
+  });
+
+  it('is rejected when the key is wrong, and charges nothing', async ({ world }) => {
+    const request = await preparedCharge(world);
+    const gateway = gatewayOf({ ...world, secretKey: 'sk_test_unknown' });
+    await expect(gateway.charge(request)).rejects.toThrow(GatewayRejectedRequest);
+    expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
+  });
+
+  it('is in progress while Stripe processes it, and cannot be withdrawn then', async ({
+    world,
+  }) => {
+    const request = await preparedCharge(world);
+    const gateway = gatewayOf(world);
+    const [, paymentMethodId] = request.gatewayMethodId.split('/');
+    await world.control('POST', 'outcomes', { kind: 'processing', count: 1, paymentMethodId });
+    expect(await gateway.charge(request)).toEqual({ kind: 'in_progress' });
+    expect(await gateway.lookup(request)).toEqual({ kind: 'in_progress' });
+    expect((await gateway.withdraw?.(request))?.kind).toBe('unknown');
+    await world.control('POST', 'settle', { paymentIntentId: request.gatewayChargeId });
+    expect((await gateway.lookup(request)).kind).toBe('succeeded');
+  });
+
+  it('with an amount that Stripe cannot charge is rejected before it is sent', async ({
+    world,
+  }) => {
+    const request = { ...(await preparedCharge(world)), amountMinor: 1_005, currency: 'KWD' };
+    await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(
+      'Stripe cannot charge 1005 of KWD',
+    );
+  });
+});
+
+describe('a refund at Stripe', () => {
+  it('is undecided while it is pending, and is refused when it fails', async ({ world }) => {
+    const request = await preparedCharge(world);
+    const gateway = gatewayOf(world);
+    const paid = await gateway.charge(request);
+    if (paid.kind !== 'succeeded') throw new Error(paid.kind);
+    const { gatewayChargeId } = paid;
+    const { latest_charge: chargeId } = await world.stripe.paymentIntents.retrieve(gatewayChargeId);
+    await world.control('POST', 'refunds/pending', { chargeId });
+    const refund = { key: 'refund:pending', gatewayChargeId, amountMinor: 500, currency: 'USD' };
+    expect((await gateway.refund(refund)).kind).toBe('unknown');
+    expect((await gateway.refund(refund)).kind).toBe('unknown');
+    const { data } = await world.stripe.refunds.list({ payment_intent: gatewayChargeId });
+    expect(data.map(({ status, amount }) => [status, amount])).toEqual([['pending', 500]]);
+    const failure = { refundId: data[0]?.id, failure: 'expired_or_canceled_card' };
+    await world.control('POST', 'refunds/settle', failure);
+    expect(await gateway.refund(refund)).toEqual({ kind: 'refused', reason: 'refund_failed' });
+  });
+});

@@ -1,0 +1,4 @@
+import { describeGatewayContract } from './gateway.contract.ts';
+import { startStripeGatewayHarness } from './gateway-stripe-harness.ts';
+
+describeGatewayContract('Stripe', startStripeGatewayHarness, { canFail: true });

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { stripeAmount } from '../../gateways/stripe/amounts.ts';
+import { declineCodeOf } from '../../gateways/stripe/declines.ts';
+
+describe('a decline of Stripe', () => {
+  it.each([
+    [{ code: 'card_declined', decline_code: 'insufficient_funds' }, 'insufficient_funds'],
+    [
+      { code: 'card_declined', decline_code: 'withdrawal_count_limit_exceeded' },
+      'insufficient_funds',
+    ],
+    [{ code: 'incorrect_cvc', decline_code: '' }, 'invalid_cvc'],
+    [{ code: 'expired_card' }, 'expired_card'],
+    [{ code: 'incorrect_number' }, 'incorrect_card_number'],
+    [{ code: 'card_declined', decline_code: 'pickup_card' }, 'lost_card'],
+    [{ code: 'card_declined', decline_code: 'merchant_blacklist' }, 'fraudulent'],
+    [{ code: 'card_declined', decline_code: 'issuer_not_available' }, 'issuer_unavailable'],
+    [{ code: 'card_declined', decline_code: 'invalid_account' }, 'account_closed'],
+    [{ code: 'card_declined', decline_code: 'stop_payment_order' }, 'authorisation_revoked'],
+    [{ code: 'authentication_required' }, 'authentication_required'],
+    [{ code: 'card_declined', decline_code: 'a_code_of_tomorrow' }, 'card_declined'],
+    [{ code: 'toString' }, 'card_declined'],
+    [{}, 'card_declined'],
+  ] as const)('%j is %s [D-42]', (decline, code) => {
+    expect(declineCodeOf(decline)).toBe(code);
+  });
+
+  it('ends the retries when the network forbids another try [D-30]', () => {
+    const decline = { code: 'card_declined', decline_code: 'generic_decline' };
+    expect(declineCodeOf({ ...decline, advice_code: 'try_again_later' })).toBe('card_declined');
+    expect(declineCodeOf({ ...decline, advice_code: 'do_not_try_again' })).toBe(
+      'authorisation_revoked',
+    );
+    const lost = { code: 'card_declined', decline_code: 'lost_card' };
+    expect(declineCodeOf({ ...lost, advice_code: 'do_not_try_again' })).toBe('lost_card');
+  });
+});
+
+describe('an amount at Stripe', () => {
+  it.each([
+    [1_999, 'USD', { amount: 1_999 }],
+    [500, 'JPY', { amount: 500 }],
+    [500, 'ISK', { amount: 50_000 }],
+    [500, 'UGX', { amount: 50_000 }],
+    [12_300, 'MGA', { amount: 123 }],
+    [12_345, 'MGA', { problem: 'Stripe cannot charge 12345 of MGA' }],
+    [1_230, 'KWD', { amount: 1_230 }],
+    [1_234, 'KWD', { problem: 'Stripe cannot charge 1234 of KWD' }],
+    [99_999_999, 'USD', { amount: 99_999_999 }],
+    [100_000_000, 'USD', { problem: 'Stripe charges at most eight digits' }],
+    [1_000_000, 'ISK', { problem: 'Stripe charges at most eight digits' }],
+  ] as const)('of %i minor units of %s is %j [D-02]', (amountMinor, currency, expected) => {
+    expect(stripeAmount(amountMinor, currency)).toEqual(expected);
+  });
+});
