@@ -37,8 +37,8 @@ const OURS = ['sandbox-gateway', 'api', 'worker'];
 const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
 
 /**
- * The variables that each image documents. For admin-tools they are those of temporal-sql-tool and the
- * Temporal CLI, for the server those of its configuration template.
+ * The variables that each image documents: for admin-tools the variables of temporal-sql-tool and the
+ * Temporal CLI, for the server the variables in its configuration template.
  */
 const IMAGE_VARIABLES: Readonly<Record<string, readonly string[]>> = {
   postgres: ['POSTGRES_USER', 'POSTGRES_PASSWORD', 'POSTGRES_DB'],

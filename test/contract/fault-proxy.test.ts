@@ -7,7 +7,10 @@ const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 
 
 const WAIT = { timeout: 60_000, interval: 50 };
 
-/** Confirms a prepared payment while a fault is set, and returns the failure and what had happened then. */
+/**
+ * Confirms a prepared payment while a fault is set. Returns the error, the hits of the fault, and a function
+ * that counts the charges.
+ */
 const confirmWith = async (
   world: StripeWorld,
   fault: Record<string, unknown>,
@@ -42,7 +45,7 @@ describe('the fault proxy', () => {
       expect(result.error).toMatchObject({ type: 'StripeConnectionError' });
       // One hit: the client has not sent the request twice.
       expect(result.hits).toEqual([1]);
-      // A client that timed out may be earlier than the charge.
+      // A client may time out before the charge is made.
       await vi.waitUntil(async () => (await result.charges()) === charges, WAIT);
     },
   );
@@ -62,14 +65,18 @@ describe('the fault proxy', () => {
     },
   );
 
-  it('carries a delayed request out also when its client has given it up', async ({ world }) => {
+  it('forwards a delayed request even if its client has closed the connection', async ({
+    world,
+  }) => {
     const fault = { fault: 'delay', delayMs: 1_500 };
     const { error, charges } = await confirmWith(world, fault, 500);
     expect(error).toMatchObject({ type: 'StripeConnectionError' });
     await vi.waitUntil(async () => (await charges()) === 1, WAIT);
   });
 
-  it('hits a share of the requests, of one method and path only', async ({ world }) => {
+  it('applies a fault with a chance below 1 to a share of the requests of one method and path', async ({
+    world,
+  }) => {
     const { stripe, faults } = world;
     await faults('DELETE', 'faults');
     await faults('POST', 'faults', {
@@ -95,7 +102,7 @@ describe('the fault proxy', () => {
     expect((await stripe.customers.list({ limit: 1 })).object).toBe('list');
   });
 
-  it('refuses a wrong fault and a missing key, and answers 502 without its target', async ({
+  it('refuses a wrong fault, refuses a missing key, and answers 502 when its target is unreachable', async ({
     world,
   }) => {
     const { faults, proxy } = world;

@@ -227,7 +227,7 @@ describe('the sandbox gateway', () => {
     }
   });
 
-  it('serves /health without a key, and answers 404 or 405 to unknown routes [D-20]', async () => {
+  it('without a key, serves /health and answers 404 or 405 to unknown routes [D-20]', async () => {
     const status = async (method: string, path: string) =>
       (await fetch(sandbox.server.url + path, { method })).status;
     expect(await status('GET', '/health')).toBe(200);
@@ -235,7 +235,7 @@ describe('the sandbox gateway', () => {
     expect(await status('GET', '/')).toBe(404);
   });
 
-  it('rejects a request with a wrong key, and does not report a decline [D-20]', async () => {
+  it('rejects a request with a wrong key instead of reporting a decline [D-20]', async () => {
     const { url } = sandbox.server;
     const stranger = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong' });
     await expect(stranger.charge(request('charge:in_7:1', null))).rejects.toEqual(

@@ -66,12 +66,12 @@ describe('one HTTP exchange', () => {
     await exchange.close();
   });
 
-  it('ends as broken, and is not sent again, when the connection closes before the answer [D-32]', async () => {
+  it('when the connection closes before the answer, ends as broken and is not sent again [D-32]', async () => {
     const { arrived, exchange } = await start((request, response) => {
       if (request.url === '/ok') response.end('{}');
       else request.socket.destroy();
     });
-    // HTTP clients often retry by themselves on a connection that has worked before.
+    // HTTP clients often retry by themselves on a connection that has served a request.
     expect(await exchange.send(post('/ok'))).toEqual({ kind: 'answered', status: 200, body: {} });
     expect(await exchange.send(post('/cut'))).toMatchObject({ kind: 'broken' });
     expect(await exchange.send({ method: 'GET', path: '/look' })).toMatchObject({ kind: 'broken' });

@@ -72,7 +72,7 @@ describe('POST /tokenise', () => {
 
   it('refuses a number outside the test cards and stores no row [D-61]', async () => {
     const before = await everyRow();
-    // All three pass the Luhn check.
+    // All these numbers pass the Luhn check.
     for (const number of ['4532015112830366', '4532 0151 1283 0366', '6011-0000-0000-0004']) {
       const location = locationOf(await sandbox.submitCard({ number }));
       expect(location.searchParams.get('payment_error')).toBe('incorrect_card_number');

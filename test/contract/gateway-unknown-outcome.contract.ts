@@ -96,7 +96,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect((await send()).kind).toBe('refunded');
   });
 
-  it('declines the next charges with the forced codes, and a resend uses up no forced decline [D-61]', async ({
+  it('declines the next charges with the forced codes, of which a resend uses up none [D-61]', async ({
     harness,
     faults,
   }) => {

@@ -99,7 +99,9 @@ describe('a Checkout Session in mode setup', () => {
     },
   );
 
-  it('leads through 3D Secure, and back to its form when the payer fails', async ({ world }) => {
+  it('leads through 3D Secure, or back to its form if the payer fails 3D Secure', async ({
+    world,
+  }) => {
     const session = await setupSession(world.stripe);
     const first = await submitCard(String(session.url), '4000 0025 0000 3155');
     expect(first.status).toBe(303);
@@ -169,9 +171,7 @@ describe('a Checkout Session in mode payment', () => {
     });
   };
 
-  it('charges on-session after 3D Secure, and its card then pays off-session', async ({
-    world,
-  }) => {
+  it('charges on-session after 3D Secure; the card then pays off-session', async ({ world }) => {
     const { stripe, control } = world;
     const session = await pay(world);
     expect(session).toMatchObject({
@@ -206,7 +206,9 @@ describe('a Checkout Session in mode payment', () => {
     expect(charges).toHaveLength(1);
   });
 
-  it('declines in its form, and its PaymentIntent ends with the session', async ({ world }) => {
+  it('shows a decline in its form; its PaymentIntent is canceled when the session expires', async ({
+    world,
+  }) => {
     const { stripe } = world;
     const session = await pay(world);
     const declined = await submitCard(String(session.url), '4000000000000002');

@@ -20,8 +20,8 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 export type StripeWorld = Awaited<ReturnType<typeof startStripe>>;
 
 /**
- * A real Stripe client against proxy, double and stripe-mock. The double's own failures are kept in `failures`;
- * the fixture `world` expects none.
+ * Starts a real Stripe client with the proxy, the double and stripe-mock behind it. `failures` collects the
+ * failures of the double itself; after each test the fixture `world` expects none.
  */
 export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   const files = await stripeMockFiles(loadEmbeddedConfig().cacheDir, say);
@@ -60,7 +60,7 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   const control = call(double.url);
 
   let keys = 0;
-  /** A new account with its own key, and a client of it. */
+  /** Creates an account with its own key, and a client of this account. */
   const account = async (more: { webhookUrl?: string; platformId?: string } = {}) => {
     const secretKey = `sk_test_contract_${(keys += 1)}`;
     const { accountId } = await control('POST', 'accounts', {
@@ -72,8 +72,9 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   };
 
   /**
-   * The client as an adapter must use it. The default client may send a request twice. The global `fetch` fails
-   * here, because the package `undici` has replaced its dispatcher by one that refuses Stripe's Content-Length.
+   * The client as an adapter must create it. stripe-node's default HTTP client may send a request twice. The
+   * global `fetch` fails here: the package `undici` has replaced its dispatcher, and the new dispatcher
+   * refuses Stripe's Content-Length.
    */
   const client = (secretKey: string, timeout = 20_000) =>
     new Stripe(secretKey, {
@@ -110,14 +111,14 @@ export async function startStripe(options: Partial<StripeDoubleOptions> = {}) {
   };
 }
 
-/** The `test` function of the Stripe tests: one world for each file. */
+/** The `test` function of the Stripe tests. The tests of a file share one `world`. */
 export const onStripe = test
   // oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
   .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
     const world = await startStripe();
     onCleanup(async () => {
       await world.close();
-      // An answer that Stripe would not give is a 500 of the double, which a test may overlook.
+      // An answer that Stripe would not give becomes a 500 of the double, which a test may overlook.
       if (world.failures.length > 0) throw new Error(world.failures.join('\n'));
     });
     return world;
@@ -162,7 +163,7 @@ async function startReceiver() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
     received,
-    /** The statuses of the next answers; then 200. */
+    /** Sets the statuses of the next answers. Further answers have status 200. */
     answerNext: (...next: number[]) => void statuses.push(...next),
     /** The events about an object in the order of arrival. */
     of,
@@ -213,7 +214,7 @@ export async function setupSession(stripe: Stripe) {
   });
 }
 
-/** Saves a card by the hosted page. Returns its customer and payment method. */
+/** Saves a card on the hosted page. Returns the ids of its customer and payment method. */
 export async function savedCard(stripe: Stripe, number = '4242424242424242') {
   const session = await setupSession(stripe);
   const step = await submitCard(String(session.url), number);
@@ -243,7 +244,7 @@ export function prepare(
   );
 }
 
-/** The fields of the error of a refused request. */
+/** The fields of a refused request's error. */
 export async function refusalOf(request: Promise<unknown>) {
   const error: unknown = await request.then(
     () => new Error('the request was not refused'),

@@ -11,11 +11,11 @@ const WAIT = { timeout: 60_000, interval: 50 };
 
 const offSession = { off_session: true } as const;
 
-/** With a fetch client, stripe-node's `headers` is a `Headers`, against its type. */
+/** With a fetch client, `headers` of stripe-node is a `Headers`, which contradicts stripe-node's type. */
 const header = (answer: { lastResponse: { headers: unknown } }, name: string) =>
   (answer.lastResponse.headers as Headers).get(name);
 
-/** The number of claims of a key, whose request is in progress. */
+/** The number of claims of a key whose request is in progress. */
 async function claimsOf(databaseUrl: string, key: string): Promise<number> {
   const sql = postgres(databaseUrl, { max: 1 });
   const rows = await sql`
@@ -74,7 +74,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     const lost = post(path, secretKey, form, 'off_session=true').catch((reason: unknown) => reason);
     const confirm = () =>
       stripe.paymentIntents.confirm(intent.id, offSession, { idempotencyKey: 'killed:1' });
-    // The double of the other tests has the same book, so it sees the claim.
+    // The double of the other tests uses the same database, so the claim is also in its book.
     await vi.waitUntil(
       async () => (await claimsOf(doubleOptions.databaseUrl, 'killed:1')) === 1,
       WAIT,
@@ -89,7 +89,9 @@ describe('an Idempotency-Key of the Stripe double', () => {
     expect((await stripe.charges.list({ payment_intent: intent.id })).data).toHaveLength(1);
   });
 
-  it('is refused for other parameters, and is free in another account', async ({ world }) => {
+  it('is refused for other parameters in the same account but free in another account', async ({
+    world,
+  }) => {
     const { stripe } = world;
     const options = { idempotencyKey: 'prepare:2' };
     const create = (amount: number) =>
@@ -107,7 +109,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     ).toMatchObject({ amount: 501 });
   });
 
-  it('answers 409 while its request is in progress, and the intent still reads unconfirmed', async ({
+  it('while its request is in progress, answers 409 to a repeat and leaves the intent unconfirmed', async ({
     world,
   }) => {
     const { stripe, control } = world;
@@ -155,7 +157,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
       expect(await refusalOf(confirm('a'))).toMatchObject(stored);
       expect((await stripe.paymentIntents.retrieve(intent.id)).status).toBe(status);
       expect((await stripe.charges.list({ payment_intent: intent.id })).data).toHaveLength(charges);
-      // A look-up and then a confirm under a new key is the way out.
+      // After a stored 500, a client must look up the intent and confirm it under a new key.
       if (effect === 'none') expect((await confirm('b')).status).toBe('succeeded');
       else
         expect(await refusalOf(confirm('b'))).toMatchObject({
@@ -165,7 +167,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
     },
   );
 
-  it('stores a decline, and neither a refused parameter nor a 429', async ({ world }) => {
+  it('stores a decline, but neither the refusal of a parameter nor a 429', async ({ world }) => {
     const { stripe, faults } = world;
     const intent = await prepare(stripe, await savedCard(stripe, '4000000000000341'));
     const confirm = () =>
@@ -210,7 +212,7 @@ describe('an Idempotency-Key of the Stripe double', () => {
 });
 
 describe('an account of the Stripe double', () => {
-  it('is found by its key, and sees its own objects only', async ({ world }) => {
+  it('is found by its key and sees only its own objects', async ({ world }) => {
     const { stripe } = world;
     const other = await world.account();
     expect(await other.stripe.accounts.retrieveCurrent()).toMatchObject({

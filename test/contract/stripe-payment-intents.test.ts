@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
 import type { StripeWorld } from './stripe-harness.ts';
 
-/** What the double's own records say about a PaymentIntent's charges. */
+/** The charges of a PaymentIntent in the double's own records. */
 const booked = async ({ control }: StripeWorld, intentId: string) => {
   const { charges } = (await control('GET', `charges?paymentIntentId=${intentId}`)) as {
     charges: { status: string; code: string | null; confirmCount: number; amountMinor: number }[];
@@ -18,7 +18,7 @@ const booked = async ({ control }: StripeWorld, intentId: string) => {
 const offSession = { off_session: true } as const;
 
 describe('a PaymentIntent of the Stripe double', () => {
-  it('makes no charge until it is confirmed, and then one', async ({ world }) => {
+  it('makes no charge before its confirmation and one charge after it', async ({ world }) => {
     const { stripe } = world;
     const metadata = { subscription_id: 'sub_1' };
     const intent = await prepare(stripe, await savedCard(stripe), { metadata });
@@ -48,7 +48,7 @@ describe('a PaymentIntent of the Stripe double', () => {
     ]);
   });
 
-  it('charges once when it is confirmed again under other keys, also at the same time', async ({
+  it('charges once when it is confirmed under several keys, even at the same time', async ({
     world,
   }) => {
     const { stripe } = world;
@@ -103,7 +103,7 @@ describe('a PaymentIntent of the Stripe double', () => {
     );
   });
 
-  it('needs another payment method after a decline, and then succeeds', async ({ world }) => {
+  it('after a decline needs another payment method, with which it succeeds', async ({ world }) => {
     const { stripe } = world;
     const declining = await savedCard(stripe, '4000000000000341');
     const intent = await prepare(stripe, declining);
@@ -170,7 +170,7 @@ describe('a PaymentIntent of the Stripe double', () => {
     });
     const other = await prepare(stripe, saved);
     const expired = await refusalOf(stripe.paymentIntents.confirm(other.id, offSession));
-    // Stripe sends no decline code here. stripe-node makes it an empty text.
+    // Stripe sends no decline code here. stripe-node turns the absent code into an empty text.
     expect(expired).toMatchObject({ code: 'expired_card', decline_code: '' });
   });
 

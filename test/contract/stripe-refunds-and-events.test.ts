@@ -13,7 +13,7 @@ const payment = async ({ stripe }: Pick<StripeWorld, 'stripe'>) => {
 };
 
 describe('a refund of the Stripe double', () => {
-  it('never exceeds the charge together with the others, also at the same time', async ({
+  it('never exceeds the charge together with other refunds, even concurrent ones', async ({
     world,
   }) => {
     const { stripe } = world;
@@ -63,7 +63,9 @@ describe('a refund of the Stripe double', () => {
     expect(await refusalOf(unknown)).toMatchObject({ statusCode: 400, code: 'resource_missing' });
   });
 
-  it('that is pending may fail later, and its amount can be refunded again', async ({ world }) => {
+  it('may fail after it was pending, so that its amount can be refunded again', async ({
+    world,
+  }) => {
     const { stripe, control, receiver } = world;
     const { chargeId } = await payment(world);
     await control('POST', 'refunds/pending', { chargeId });
@@ -84,7 +86,7 @@ describe('a refund of the Stripe double', () => {
 });
 
 describe('a dispute of the Stripe double', () => {
-  it('is opened on a charge, stops its refunds and is closed', async ({ world }) => {
+  it('is opened on a charge, prevents refunds of the charge, and is closed', async ({ world }) => {
     const { stripe, control, receiver } = world;
     const { chargeId, intentId } = await payment(world);
     const { disputeId } = await control('POST', 'disputes', { chargeId });

@@ -281,7 +281,7 @@ describe('a stalled workflow run', () => {
 });
 
 describe('a lock timeout when the outcome is recorded', () => {
-  test('leaves no event, and the next call finds the charge and does not repeat it [D-40]', async ({
+  test('leaves no event, so that the next call finds the charge and does not charge again [D-40]', async ({
     env,
   }) => {
     // Given another session that locks the subscription's row once the charge is sent

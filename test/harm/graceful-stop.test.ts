@@ -23,9 +23,9 @@ import { createEnvironment } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * SIGTERM to real processes under load. Each process finishes the work that it has begun, and other processes
- * do the rest. Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair. The tests
- * run concurrently, each in its own test environment.
+ * SIGTERM to real processes under load. Each process finishes its own work, and other processes do the rest.
+ * Nothing is sent twice, no charge is looked up, and the sweep has nothing to repair. The tests run
+ * concurrently, each in its own test environment.
  */
 
 type Json = Record<string, unknown>;
@@ -135,7 +135,7 @@ async function expectSentOnce(env: TestEnvironment, count: number): Promise<void
 }
 
 describe.concurrent('after SIGTERM', { timeout: 300_000 }, () => {
-  test('a worker finishes its charges and deliveries, and its successor does the rest [D-40, D-54]', ({
+  test('a worker finishes the charges and deliveries that it has begun, and leaves the rest to its successor [D-40, D-54]', ({
     server,
   }) =>
     inOwnEnvironment(server, { runsActivities: false }, async (env, keep) => {

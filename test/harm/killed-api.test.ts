@@ -54,7 +54,7 @@ async function send(api: ApiProcess, { path, body, key }: Request) {
   return { status: response.status, text, isReplayed };
 }
 
-/** Kills an API process at the point while it serves the request. The client gets no answer. */
+/** Kills an API process at the point while the process serves the request. The client gets no answer. */
 async function crashAt(point: Failpoint, request: Request): Promise<void> {
   const api = await processes.start({ failpoint: point });
   await expect(send(api, request)).rejects.toThrow('fetch failed');
@@ -114,7 +114,7 @@ describe('an API that crashes while it creates a subscription', () => {
       .from(subscriptions)
       .where(eq(subscriptions.receiptId, receiptId));
 
-  test('has no effect before its commit, and the repeat creates the subscription [D-17]', async ({
+  test('has no effect before its commit, so that the repeat creates the subscription [D-17]', async ({
     env,
     payments,
   }) => {

@@ -31,7 +31,9 @@ afterAll(async () => {
 const running = () => openProcessTable(join(dataDir, 'processes.json')).running();
 const pidOf = (name: string): number => running().find((record) => record.name === name)!.pid;
 
-/** Starts the program of `npm start` without npm, and waits until its output says that it is ready. */
+/**
+ * Starts the program of `npm start` without npm, and waits until the output says that the program is ready.
+ */
 async function start() {
   const child = spawn(process.execPath, ['scripts/run.mjs', 'start'], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -108,7 +110,7 @@ it(
 );
 
 it(
-  'npm start stops the servers that a killed start left behind, and keeps its data',
+  'npm start stops the servers that a killed start left behind and keeps the data of that start',
   async () => {
     // Given a running start with a customer in its database
     const first = await start();

@@ -7,7 +7,7 @@ import { gate } from '../support/gate.ts';
 const CONNECTIONS = 2;
 const LOCK = 7;
 
-/** A pool of two connections, and another pool that observes it and holds its lock. */
+/** A pool of two connections, and another pool that observes the first pool and holds its lock. */
 async function pools() {
   const database = await createTestDatabase();
   const open = (applicationName: string, poolSize: number) =>
@@ -33,7 +33,8 @@ const number = sql`select ${1}::int as n`;
 /** A statement that waits until the lock is free, and keeps the lock only until its end. */
 const waitForLock = sql`select pg_advisory_xact_lock(${LOCK}::int)`;
 
-// The driver pipelines up to 100 waiting statements on each connection. The last one may be a BEGIN.
+// The driver pipelines up to 100 waiting statements on each connection. The last of these statements may be a
+// BEGIN.
 test.for([100, 196, 197, 198, 199, 200, 201, 300])(
   'transactions begin when %i statements wait for two connections [D-§8]',
   async (count) => {

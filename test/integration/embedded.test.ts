@@ -322,7 +322,7 @@ describe('the cache', () => {
     expect(existsSync(join(folder, 'cache/tool-1/program'))).toBe(true);
   });
 
-  it('has no partial entry when its builder is killed, and the next process builds it', async () => {
+  it('has no partial entry when the process that builds the entry is killed, so the next process builds it', async () => {
     const killed = start('hang');
     await once(killed.stdout, 'data');
     killed.kill('SIGKILL');

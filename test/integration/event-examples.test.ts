@@ -23,7 +23,7 @@ const TERMS = {
 
 type Event = Record<string, unknown>;
 
-/** The token of a link to a hosted page. It differs from run to run. */
+/** The token of a link to a hosted page, which differs from run to run. */
 const LINK_TOKEN = /(?<=\/update-method\/).+$/;
 
 /** Replaces the ids, which differ from run to run, by ids that count the records of each kind. */

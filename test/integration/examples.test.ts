@@ -21,7 +21,7 @@ function run(command: string, args: string[], variables: Record<string, string>)
 const inTypeScript = ['--import', 'tsx', 'examples/whole-life/life.ts'];
 const inPython = ['examples/whole-life/life.py'];
 
-/** The lines of both programs. Ids are replaced. */
+/** The lines that both programs print, with ids replaced. */
 const LINES = [
   'created      sub_…',
   'paid         19.99 USD on the hosted page; ACTIVE until 28 February',

@@ -94,7 +94,7 @@ test('a link creates and charges a subscription when its payer pays [IF-4.4, D-3
   expect((await openPage(shortUrl)).status).toBe(410);
 });
 
-test('a link to pay once creates one hosted payment, and is used up when its payer has paid [D-37, D-§7]', async ({
+test('a link to pay once creates one hosted payment; after this payment the link is used up [D-37, D-§7]', async ({
   env,
   shop,
 }) => {

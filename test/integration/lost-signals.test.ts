@@ -45,7 +45,7 @@ async function counts(env: TestEnvironment): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, repaired]));
 }
 
-/** The repairs that one sweep reports; they must equal the growth of the stored counts. */
+/** The repairs that one sweep reports. Expects that the stored counts grow by the same numbers. */
 async function sweep(env: TestEnvironment): Promise<Record<string, number>> {
   const before = await counts(env);
   const repaired = await repairsOf(env);

@@ -33,7 +33,10 @@ test.afterEach(async ({ env }) => {
 const maintenance = (env: TestEnvironment) =>
   env.client.workflow.getHandle(maintenanceWorkflowId(env.taskQueuePrefix));
 
-/** Runs a worker's check of the maintenance workflow. `checks` counts the checks that found or started it. */
+/**
+ * Runs a worker's check of the maintenance workflow. `checks` counts the checks that found or started the
+ * workflow.
+ */
 function keepRunning(env: TestEnvironment, connection = env.client.connection) {
   let checks = 0;
   let isChecking = false;
@@ -187,7 +190,7 @@ test('a failed start of the maintenance workflow is logged and repeated when Tem
   await vi.waitFor(() => expect(new Set(failures).size).toBe(1), SOON);
   expect(failures[0]).toBe('the maintenance workflow was not started');
 
-  // One process ends during a check: it waits for the check before it closes its connection.
+  // One process ends during a check. The process waits for the check before it closes its connection.
   await vi.waitFor(() => expect(first.isChecking()).toBe(true), SOON);
   await first.end();
   await first.connection.close();

@@ -206,7 +206,7 @@ describe('a sweep', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('makes the other repairs, and counts a failure, when one repair fails', async ({ env }) => {
+  test('when one repair fails, makes the other repairs and counts the failure', async ({ env }) => {
     const unstartable = await env.createRowOnly({ createdAt: Date.now() });
     const other = await env.createRowOnly({ createdAt: Date.now() });
     const state = await env.state(unstartable);
@@ -227,7 +227,7 @@ describe('a sweep', () => {
 });
 
 describe('an Idempotency-Key', () => {
-  test('is deleted when its 45 days are over, and not before [D-17]', async ({ env }) => {
+  test('is deleted only when its 45 days are over [D-17]', async ({ env }) => {
     const row = (key: string, expiresAt: number) => ({
       merchantId: env.merchantId,
       route: 'POST /customer/create',

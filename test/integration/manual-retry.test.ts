@@ -7,8 +7,8 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
 
 /**
- * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a
- * row; the charge of that day is the first of them.
+ * A subscription that is UNPAID since 2027-02-10T00:00Z. The gateway declines `declines` charges in a row,
+ * beginning with the charge of that day.
  */
 async function unpaid(
   env: TestEnvironment,
@@ -82,7 +82,7 @@ describe('a manual retry', () => {
     await subscription.goTo('02:00:00');
     expect(await subscription.retry()).toEqual(declinedUntil('06:00:00.000', 'card_declined'));
     await subscription.goTo('05:59:00');
-    // The automatic retry of 04:00 was made; the next one is 8 h after it.
+    // The automatic retry of 04:00 was made; the next automatic retry is 8 h later.
     expect(await subscription.outcomes()).toEqual([
       'succeeded',
       'declined',

@@ -27,7 +27,7 @@ async function failuresOf(env: TestEnvironment, ref: SubscriptionRef): Promise<s
 const declineAll = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.control('POST', '/control/declines', { subscriptionId, code: 'card_declined', count: 20 });
 
-test('a new retry plan applies to the next dunning, and not to a dunning that has begun [D-30]', async ({
+test('a new retry plan applies to the next dunning but not to a dunning that has begun [D-30]', async ({
   env,
 }) => {
   const { merchantId } = env;

@@ -170,7 +170,7 @@ describe('the recheck after an outage of the gateway', () => {
       await recheckAfterOutage(deps, NOW + at * SECOND);
       if (!rechecked.includes(intent(1))) continue;
       rechecksAt.push(at);
-      // The payment that the gateway answered is settled and not asked about again.
+      // The payment that the gateway answered is settled. No more look-ups ask about this payment.
       expect(rechecked).toEqual(at === 0 ? [intent(1), intent(2)] : [intent(1)]);
       await unansweredAgain(env, intent(1), NOW + at * SECOND + 1);
       await env.db

@@ -111,7 +111,7 @@ describe('a charge at a gateway that prepares charges', () => {
     expect(await book()).toEqual(['succeeded 5000 x1']);
   });
 
-  test('is looked up by its id, and not sent again, when its answer was lost [D-40]', async ({
+  test('when its answer was lost, is looked up by its id and not sent again [D-40]', async ({
     env,
     payments,
   }) => {

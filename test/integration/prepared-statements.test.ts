@@ -49,7 +49,7 @@ test('a statement is not prepared when it has more than 100 parameters', async (
   expect(await prepared('as total')).toEqual([]);
 });
 
-test('a failed transaction is rolled back, and its connection stays usable', async () => {
+test('a failed transaction is rolled back and leaves its connection usable', async () => {
   const failing = handle.db.transaction(async (tx) => {
     await tx.execute(sql`create table left_behind (id int)`);
     await increment(tx, 1);

@@ -211,7 +211,7 @@ describe('a payment in review', () => {
   }) => {
     const { ref, clock, method, attempt, id } = await inReview(env);
     await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
-    // The next retry pays the cycle; then the lost request arrives.
+    // The next retry pays the cycle. After that the lost request arrives.
     await env.advance(clock, '2027-02-10T04:00:00Z');
     expect((await env.state(ref)).cyclesCharged).toBe(2);
     await env.gateway.charge({

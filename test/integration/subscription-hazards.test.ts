@@ -22,7 +22,7 @@ const eventTypes = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await env.events(ref)).map((event) => event['eventType']);
 
 describe('concurrent manual retries', () => {
-  test('make one attempt, and do not charge the next cycle, when two come at once [D-31, D-32]', async ({
+  test('when two come at once, make one attempt and do not charge the next cycle [D-31, D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);
@@ -50,7 +50,7 @@ describe('concurrent manual retries', () => {
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   });
 
-  test('have one effect when they share a command id, and a later repeat has none [D-32]', async ({
+  test('have one effect when they share a command id, even after a later repeat [D-32]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env);

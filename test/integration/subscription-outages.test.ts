@@ -173,7 +173,7 @@ describe('a card token', () => {
 });
 
 describe('a new payment method', () => {
-  test('is charged for the owed cycle in UNPAID, and is kept when this charge is declined [D-30, D-33]', async ({
+  test('is charged for the owed cycle in UNPAID and is kept even if this charge is declined [D-30, D-33]', async ({
     env,
   }) => {
     const { ref } = await unpaidIn(env, 'stolen_card');

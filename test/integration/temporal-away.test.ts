@@ -59,7 +59,7 @@ describe.each([
     return away;
   });
 
-  test('does not delay a create, and the subscription’s workflow starts when it is back', async ({
+  test('delays no create request; the subscription’s workflow starts when Temporal is back', async ({
     env,
     away,
   }) => {
@@ -72,7 +72,10 @@ describe.each([
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('makes a command a 503, and its repeat is executed once [D-17]', async ({ env, away }) => {
+  test('makes the API answer a command with 503, whose repeat is executed once [D-17]', async ({
+    env,
+    away,
+  }) => {
     const ref = await env.create({ createdAt: Date.now() });
     const payment = checkoutCommand(await env.token());
     await expect(away.workflows.execute(ref, payment)).rejects.toThrow(
@@ -84,7 +87,7 @@ describe.each([
     expect(await env.book(ref)).toHaveLength(1);
   });
 
-  test('makes a charge a 503, and the repeat or the sweep makes the charge once [D-17, D-40]', async ({
+  test('makes the API answer a charge with 503, which the repeat or the sweep then makes once [D-17, D-40]', async ({
     env,
     away,
     payments,

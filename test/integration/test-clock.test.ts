@@ -122,7 +122,7 @@ describe('a test clock', () => {
       terms: { cycleCount: 200, interval: 'DAY' },
     });
     await payCheckout(env, ref);
-    // Each target is a due date; a run continues as new at one of them.
+    // Each target is a due date. At one of these targets a run continues as new.
     for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
       await env.advance(clock, createdAt + days * 86_400_000);
       expect((await env.state(ref)).cyclesCharged).toBe(days + 1);

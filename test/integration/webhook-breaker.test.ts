@@ -20,7 +20,7 @@ async function drainNext(env: WebhookEnvironment, configId: string, nowAt: numbe
 }
 
 describe('a failing endpoint', () => {
-  it('gets one request per pause for all its 50 streams when its breaker is open [D-54]', async ({
+  it('while its breaker is open, gets one request per pause for all its 50 streams [D-54]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();
@@ -30,7 +30,7 @@ describe('a failing endpoint', () => {
     const startedAt = Date.now();
     let next = await drainNext(env, configId, startedAt);
     const opened = receiver.received.length;
-    // The breaker opens at the fifth failure. At most eight requests are in flight then.
+    // The breaker opens at the fifth failure. At this moment at most eight requests are in flight.
     expect(opened).toBeGreaterThanOrEqual(5);
     expect(opened).toBeLessThanOrEqual(12);
     expect(next.pausedMs).toBeGreaterThan(3_000);

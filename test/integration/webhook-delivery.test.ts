@@ -222,7 +222,7 @@ describe('concurrent drains of one endpoint', () => {
     expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
-  it('skip a crashed process’s claim until it expires [D-54]', async ({ env }) => {
+  it('skip a crashed process’s claim until the claim expires [D-54]', async ({ env }) => {
     const receiver = await env.startReceiver();
     await env.addConfig({ url: receiver.url });
     await env.emit(1_000, 2_000);
@@ -238,7 +238,7 @@ describe('concurrent drains of one endpoint', () => {
     expect(sequences(receiver)).toEqual([1, 2]);
   });
 
-  it('record a delivery once when an answer arrives after its claim has expired [D-54]', async ({
+  it('record a delivery once when the answer arrives after the delivery’s claim has expired [D-54]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();

@@ -136,7 +136,7 @@ describe('the first delivery of a stream', () => {
 });
 
 describe('the delivery window of an endpoint', () => {
-  it('has eight requests in flight at most, and leaves the rest to the queue [D-54]', async ({
+  it('has at most eight requests in flight and leaves the other deliveries to the queue [D-54]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();
@@ -254,7 +254,7 @@ describe('two processes', () => {
     expect(receiver.received).toHaveLength(33);
   });
 
-  it('wake the queue when one commits an event while the other is sending [D-54]', async ({
+  it('wake the queue when one process commits an event while the other process is sending [D-54]', async ({
     env,
   }) => {
     const receiver = await env.startReceiver();

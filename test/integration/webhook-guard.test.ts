@@ -29,7 +29,10 @@ const connectThrough = async (host: string, allowLoopback: boolean): Promise<num
   }
 };
 
-/** Spellings of the loopback address. Names go through DNS, literal addresses do not. */
+/**
+ * Spellings of a loopback address; `0` is 0.0.0.0, which also reaches this machine. Names go through DNS,
+ * literal addresses do not.
+ */
 const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
 
 describe('the guarded connector', () => {

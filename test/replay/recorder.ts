@@ -77,8 +77,8 @@ export async function pay(
 }
 
 /**
- * Sends a command. Its id consists of kind and subscription; `nth` makes the id of a further command
- * different.
+ * Sends a command. The id of the command consists of kind and subscription; `nth` makes the id of a further
+ * command different.
  */
 export const send = (
   { workflows }: TestEnvironment,

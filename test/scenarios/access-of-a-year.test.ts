@@ -3,7 +3,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { payOnPage } from '../support/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
-/** The commands of a life, by instant. Every test clock stops at each of them. */
+/** The commands to one subscription, by instant. Every test clock stops at each of these instants. */
 type Commands = Record<string, (life: Life) => Promise<unknown>>;
 
 interface Life {
@@ -129,7 +129,7 @@ describe('access by the recipe', () => {
       declined: DECLINED,
       cancelledInTrial: CANCELLED_IN_TRIAL,
     };
-    // From each of these instants on the payer has paid, or not, in turn.
+    // The payer has paid from the first of these instants, has not from the second, and so on in turn.
     const paidFromAndUntil: Record<keyof typeof lives, string[]> = {
       eventful: [
         START,
@@ -150,7 +150,7 @@ describe('access by the recipe', () => {
     const hasPaid = (name: keyof typeof lives, now: number): boolean =>
       paidFromAndUntil[name].filter((edge) => at(edge) <= now).length % 2 === 1;
 
-    /** Dates that the merchant's own edit of a trial set. No event tells of it. */
+    /** Dates that the merchant's own edit of a trial set. No event reports such a date. */
     const editedTrials = new Map<string, { at: number; until: number }>();
     const stops = new Set(
       names.flatMap((name) => [
@@ -183,7 +183,7 @@ describe('access by the recipe', () => {
       expect([new Date(now).toISOString(), access]).toEqual([new Date(now).toISOString(), paid]);
     }
 
-    // What the gateway charged is what the edges above say.
+    // The charges at the gateway agree with the instants above.
     const { merchantId } = env;
     const book = async ({ subscriptionId }: Life) =>
       (await env.book({ merchantId, subscriptionId })).map(

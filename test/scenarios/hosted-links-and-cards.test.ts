@@ -15,8 +15,8 @@ import {
 
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 /**
- * `subscribed` makes a paid subscription on its own test clock. It returns the payer's page and the link to
- * change the card.
+ * `subscribed` makes a paid subscription on its own test clock. The fixture returns the payer's page and the
+ * link to change the card.
  */
 const test = onHostedPages().extend('subscribed', ({ shop, payer, subscribe }) => async () => {
   const now = Date.parse('2027-01-15T12:00:00Z');
@@ -66,7 +66,7 @@ async function enterNameAndEmail(page: Page): Promise<void> {
 }
 
 describe('a subscription link, in a browser,', () => {
-  test('shows its payer the checkout, and other payers a 410 page, when it is used up [D-37]', async ({
+  test('when used up, shows the checkout to the payer who began it and a 410 page to other payers [D-37]', async ({
     shop,
     payer,
   }) => {
@@ -113,7 +113,7 @@ describe('a subscription link, in a browser,', () => {
     expect((await third.goto(shortUrl))?.status()).toBe(410);
   });
 
-  test('shows that it cannot be used after it expired, also on a page that was opened before [D-37]', async ({
+  test('after its expiry, shows that it cannot be used, also on a page opened before the expiry [D-37]', async ({
     shop,
     payer,
   }) => {
@@ -174,7 +174,7 @@ describe('a hosted payment, in a browser,', () => {
 });
 
 describe('a setup session, in a browser,', () => {
-  test('saves a card without a charge, and sends its ids to callbackUrl [IF-4.13, D-44]', async ({
+  test('saves a card without a charge and adds the session, method and customer ids to callbackUrl [IF-4.13, D-44]', async ({
     shop,
     payer,
     newsOf,
@@ -234,7 +234,7 @@ describe('a new card, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999', 'succeeded 1999']);
   });
 
-  test('pays the owed cycle in UNPAID, and is kept when this charge is declined [D-30, D-33]', async ({
+  test('is charged for the owed cycle in UNPAID and is kept even if this charge is declined [D-30, D-33]', async ({
     env,
     subscribed,
   }) => {

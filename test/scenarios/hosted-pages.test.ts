@@ -17,7 +17,7 @@ const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const test = onHostedPages();
 
 describe('the checkout, in a browser,', () => {
-  test('is paid without JavaScript, and then shows a link to callbackUrl [IF-4.3, D-44]', async ({
+  test('is paid without JavaScript, then shows a link to callbackUrl [IF-4.3, D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -36,7 +36,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with JavaScript, and then redirects to callbackUrl by itself [D-44]', async ({
+  test('is paid with JavaScript, then redirects to callbackUrl by itself [D-44]', async ({
     payer,
     subscribe,
   }) => {
@@ -53,7 +53,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('shows a neutral text when a card was declined, and takes another card [D-§4]', async ({
+  test('after a declined card, shows a neutral text and takes another card [D-§4]', async ({
     payer,
     subscribe,
   }) => {
@@ -96,7 +96,7 @@ describe('the checkout, in a browser,', () => {
     expect(news.filter((line) => line.startsWith('subscription.cycle_charged'))).toHaveLength(1);
   });
 
-  test('is paid once, and shows no form again, when its payer goes back or reloads [D-32]', async ({
+  test('when its payer goes back or reloads, shows no second form and stays paid once [D-32]', async ({
     shop,
     payer,
     subscribe,

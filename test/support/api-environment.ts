@@ -38,7 +38,7 @@ export interface Answer {
 
 export interface CallOptions {
   body?: unknown;
-  /** The raw request body. It replaces `body`. */
+  /** The raw request body, sent instead of `body`. */
   raw?: string | Buffer;
   headers?: Record<string, string>;
   /** The value of the header Idempotency-Key. */

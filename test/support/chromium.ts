@@ -7,7 +7,7 @@ import { inject } from 'vitest';
 export type ChromiumFound = { readonly path: string } | { readonly missing: string };
 
 /**
- * The reason to skip tests in a real browser, or null when they run. In CI they always run: a missing
+ * The reason to skip tests in a real browser, or null when the tests run. In CI they always run: a missing
  * browser is a failure there.
  */
 export function chromiumMissing(): string | null {

@@ -75,7 +75,7 @@ export function createDocumentCheck(document: JsonSchema) {
     return problemsAt('answer', pointer, JSON.parse(answer.text));
   }
 
-  /** Removes empty strings of optional fields: by the document's text, they mean that the field is absent. */
+  /** Removes empty strings of optional fields: by the document's text, such a field counts as absent. */
   function withoutEmpty(pointer: string, body: unknown): unknown {
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
     const required = new Set(at(pointer)['required'] as string[] | undefined);

@@ -18,7 +18,7 @@ import type { Exchange } from './simulation.ts';
 /** When the worker dies: before it sends the charge, or between the send and the record of the answer. */
 export type Death = 'before_sending' | 'after_sending';
 
-/** A person's decision on an attempt in REVIEW. `paid` needs a charge at the gateway. */
+/** A person's decision on an attempt in REVIEW. The decision `paid` needs a charge at the gateway. */
 export type Finding = 'paid' | 'declined' | 'not_charged';
 
 interface AttemptRow {

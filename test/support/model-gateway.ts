@@ -34,7 +34,7 @@ export type Found =
 const CLEAR: ChargeFault = { line: 'clear', card: 'good', lateMs: 0 };
 
 /**
- * A gateway in memory that keeps the promises of `gateways/port.ts` on an unreliable network. Its book has
+ * A gateway in memory that keeps the promises of `gateways/port.ts` on an unreliable network. `book` contains
  * the real outcomes, also when an answer was lost. Throws when a key is used with two amounts.
  */
 export class ModelGateway {

@@ -22,7 +22,7 @@ export function startOurProcess(
 /**
  * Runs Node and waits until its program is ready. The program ends with this process.
  *
- * @throws Error with the program's output when it ends before it is ready.
+ * @throws Error with the program's output when the program ends before it is ready.
  */
 export async function startNode(
   args: readonly string[],

@@ -26,7 +26,7 @@ export class PaidTime {
   private isPaused = false;
   private pauseEndAt: number | null = null;
   private isTrialOver = false;
-  /** What happened, for tests that count how much they cover. */
+  /** The situations that have occurred, for tests that count how much they cover. */
   readonly situations = new Set<string>();
 
   constructor(unit: IntervalUnit, count: number) {

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { PAYING_CARD } from './payer.ts';
 import type { TypedCard } from './payer.ts';
 
-/** The merchant's site in tests. The browser answers its requests itself. */
+/** The merchant's site in tests. The browser itself answers the requests to this site. */
 export const SHOP_URL = 'https://shop.example';
 
 export interface PayerOptions {

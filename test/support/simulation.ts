@@ -61,14 +61,14 @@ const DEFAULT_TERMS: Terms = {
 };
 
 /**
- * The loop of the subscription workflow without Temporal. It calls the same domain functions as the
- * workflow. Its clock jumps from one due instant to the next, and is also the real time.
+ * The loop of the subscription workflow without Temporal, with the domain functions of the workflow. The
+ * clock of the loop jumps from one due instant to the next, and is also the real time.
  */
 export class Simulation {
   state: SubscriptionState;
   now: number;
   readonly retryPlan: RetryPlan;
-  /** The gateway's answers to the next attempts. After the last one, every attempt succeeds. */
+  /** The gateway's answers to the next attempts. After the last of these answers, every attempt succeeds. */
   readonly replies: Reply[] = [];
   readonly sends: Send[] = [];
   readonly events: string[] = [];

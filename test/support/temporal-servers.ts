@@ -15,7 +15,10 @@ function installRuntime(): void {
   isRuntimeInstalled = true;
 }
 
-/** The SDK waits 5 s for a test server. On a busy machine a start may take longer and is repeated. */
+/**
+ * Maximum number of starts. The SDK waits 5 s for a test server. On a busy machine a start may take longer
+ * and is repeated.
+ */
 const STARTS_MAX = 4;
 
 async function createTimeSkipping(): Promise<TestWorkflowEnvironment> {

@@ -48,7 +48,10 @@ import type { TemporalPlace } from './temporal-servers.ts';
  */
 const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
 
-/** Together with the send budget less than the 15 s of an activity. A busy machine needs seconds to answer. */
+/**
+ * Timeout of the gateway client in ms. The timeout plus the send budget is less than the 15 s of an activity.
+ * A busy machine needs seconds to answer.
+ */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
 /** Options for charges that arrive after the gateway client's timeout. */
@@ -177,7 +180,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
       },
     };
   };
-  /** Sets the clock's target and signals its subscriptions. Does not wait for them. */
+  /** Sets the clock's target and signals the subscriptions on the clock, without waiting for them. */
   const sendClock = async (id: string, targetAt: number) => {
     const clock = { merchantId, id, targetAt, createdAt: 0 };
     await sendTestClock(db, clock, targetAt);

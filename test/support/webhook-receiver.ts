@@ -45,8 +45,8 @@ export interface WebhookReceiver {
 const TOLERANCE_SECONDS = 300;
 
 /**
- * Starts a merchant's webhook endpoint: a real HTTP server on `port` or a free loopback port. It records
- * every request and checks both signatures from the published rules alone, as a merchant would.
+ * Starts a merchant's webhook endpoint: a real HTTP server on `port` or a free loopback port. The endpoint
+ * records every request and checks both signatures from the published rules alone, as a merchant would.
  */
 export async function startWebhookReceiver(options: {
   secrets: readonly string[];

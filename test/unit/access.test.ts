@@ -35,7 +35,10 @@ class ObservedLife extends LifeInDoubt {
   }
 }
 
-/** What a merchant stores who follows "When to give and take access" of `docs/integrating.md`. */
+/**
+ * A merchant who follows "When to give and take access" of `docs/integrating.md`, with the dates that this
+ * merchant stores.
+ */
 class Merchant {
   /** Each stored date, with the instant from which on it counts. */
   private readonly stored: { fromAt: number; until: number | null }[] = [];
@@ -248,7 +251,7 @@ test('the period that is paid keeps its end when a shorter interval is paid [D-3
   expect([life.sends.length, endOf(life)]).toEqual([4, '2027-03-03T12:00:00.000Z']);
 });
 
-test('the end of a trial stays when the trial is paused, cancelled or declined, and moves with an edit [D-34]', () => {
+test('the end of a trial moves with an edit, but not when the trial is paused, cancelled or declined [D-34]', () => {
   const inTrial = (): LifeInDoubt => {
     const terms = { trial: { interval: 'DAY' as const, count: 14 } };
     const life = new LifeInDoubt('2027-01-31T12:00:00Z', terms);

@@ -17,13 +17,13 @@ test.each([
   ['https://m.example/?a=1#b?c', 'https://m.example/?a=1&subscription_id=sub_1&status=ACTIVE#b?c'],
   ['https://m.example/#x#y', 'https://m.example/?subscription_id=sub_1&status=ACTIVE#x#y'],
 ])(
-  'the callback parameters are appended to %s, and the URL itself is not rewritten [D-44]',
+  'the callback parameters are appended to %s without rewriting the URL [D-44]',
   (given, expected) => {
     expect(callbackUrl(given, FACTS)).toBe(expected);
   },
 );
 
-test('a receipt id is appended to the callback URL, and cannot add other parameters to it [D-44]', () => {
+test('a receipt id that is appended to the callback URL cannot add further parameters [D-44]', () => {
   expect(callbackUrl('https://m.example/', { ...FACTS, receipt_id: '7&status=PAID#x y' })).toBe(
     'https://m.example/?subscription_id=sub_1&status=ACTIVE&receipt_id=7%26status%3DPAID%23x+y',
   );

@@ -9,7 +9,7 @@ const declined = (): Reply => ({ kind: 'declined', code: 'card_declined' });
 const TOKEN = { paymentToken: 'ptk', checkoutSessionId: 'cs' };
 const MINUTE = 60_000;
 
-/** The triggers of automatic attempts: neither a manual retry nor a checkout. */
+/** The triggers of automatic attempts. A manual retry and a checkout are no automatic attempts. */
 const AUTOMATIC = ['scheduled', 'automatic_retry', 'new_method'];
 
 /**
@@ -50,7 +50,7 @@ function mostIn30Days(sends: readonly Send[]): number {
 }
 
 describe('a cycle with 15 automatic attempts in 30 days', () => {
-  test('refuses an edited date before the next attempt is allowed, and names that instant [D-15, D-30]', () => {
+  test('refuses an edited date that is before the next allowed attempt, naming the instant of that attempt [D-15, D-30]', () => {
     const simulation = declinedTimes(15);
     const earliestAt = Date.parse('2026-03-03T00:00:00Z');
     const before = structuredClone(simulation.state);
@@ -75,7 +75,7 @@ describe('a cycle with 15 automatic attempts in 30 days', () => {
     expect(sentForCycle(simulation, 3)).toEqual([]);
   });
 
-  test('refuses an unpause before the next attempt is allowed, and names that instant [D-§4, D-30]', () => {
+  test('refuses an unpause whose date is before the next allowed attempt, naming the instant of that attempt [D-§4, D-30]', () => {
     const simulation = declinedTimes(15);
     simulation.command('pause', {});
     const earliestAt = Date.parse('2026-03-03T00:00:00Z');

@@ -31,7 +31,7 @@ function program(name: string, script: string): string {
 const find = (mayInstall: boolean, chromiumPath?: string) =>
   chromium({ chromiumPath, mayInstall }, report);
 
-test('CHROMIUM_PATH has priority, and is refused when it is not an executable file', async () => {
+test('CHROMIUM_PATH has priority and is refused if it is not an executable file', async () => {
   program('chromium', 'echo Chromium 1');
   const own = join(folder, 'own-browser');
   await expect(find(false, own)).rejects.toThrow(
@@ -49,7 +49,7 @@ test('the first working browser on PATH is used when CHROMIUM_PATH is not set', 
   expect(lines).toEqual([]);
 });
 
-test('Chromium is installed with apt-get, and a line reports it, when PATH has no browser', async () => {
+test('when PATH has no browser, Chromium is installed with apt-get and a line reports the installation', async () => {
   const path = join(folder, 'bin', 'chromium');
   program(
     'apt-get',

@@ -121,7 +121,7 @@ describe('settings', () => {
       ['[]', 'Currency overrides: the file must be a JSON object'],
       ['{ "USD": ', 'is not valid JSON'],
     ])(
-      'are refused by API and worker when the file is %s, and the message names the file [D-03]',
+      'are refused by API and worker, with the file’s name in the message, when the file is %s [D-03]',
       (text, reason) => {
         writeFileSync(file, text);
         for (const load of loaders) {
@@ -157,18 +157,18 @@ describe('settings', () => {
     expect(loadEmbeddedConfig({}).databaseUrl).toBeUndefined();
   });
 
-  it('treat an empty variable as not set, and remove the trailing slash of a URL', () => {
+  it('treat an empty variable as not set and remove the trailing slash of a URL', () => {
     const config = loadApiConfig({ ...enough, API_PORT: '', PUBLIC_URL: 'https://pay.example/' });
     expect([config.port, config.publicUrl]).toEqual([8080, 'https://pay.example']);
   });
 
-  it('select the task queues of a worker, and refuse an unknown queue', () => {
+  it('select the task queues of a worker and refuse an unknown queue', () => {
     const queues = (value: string) => loadWorkerConfig({ ...enough, WORKER_QUEUES: value }).queues;
     expect(queues('billing, charges')).toEqual(['billing', 'charges']);
     expect(problemsOf(() => queues('billing,refunds'))).toHaveLength(1);
   });
 
-  it('replace an embedded server only when its address is set', () => {
+  it('replace the embedded Temporal server only when TEMPORAL_ADDRESS is set', () => {
     const config = loadEmbeddedConfig({ TEMPORAL_ADDRESS: 'temporal:7233' });
     expect([config.temporalAddress, config.databaseUrl]).toEqual(['temporal:7233', undefined]);
     expect(config.temporalPort).toBe(7233);

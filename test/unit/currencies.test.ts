@@ -12,7 +12,7 @@ import {
 const rows = [...CURRENCIES.values()];
 const active = rows.filter((row) => row.active);
 
-/** dinero.js counts these two currencies in fifths. ISO 4217 gives them 2 digits. */
+/** dinero.js counts these two currencies in fifths. ISO 4217 gives each of them 2 digits. */
 const FIFTHS = ['MGA', 'MRU'];
 
 /** dinero.js has this code. The table does not, because it is only an accounting unit of central banks. */

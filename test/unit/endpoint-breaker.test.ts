@@ -93,7 +93,7 @@ describe('a circuit breaker', () => {
 });
 
 describe('the delivery window of a drain', () => {
-  it('starts at one request while the breaker is open, and doubles up to eight [D-54]', () => {
+  it('starts at one request if the breaker is open, and doubles with successes up to eight [D-54]', () => {
     expect(firstWindow(CLOSED_BREAKER)).toBe(8);
     expect(firstWindow(after(...Array.from({ length: 5 }, () => failure(AT))))).toBe(1);
     expect([1, 2, 4, 8].map(widerWindow)).toEqual([2, 4, 8, 8]);

@@ -18,7 +18,7 @@ function wakesOf() {
 }
 
 describe('wake-ups of an endpoint queue', () => {
-  it('are sent at once, and all requests of the next 500 ms become one further wake-up [D-54]', async () => {
+  it('are sent at once; all requests of the next 500 ms become one further wake-up [D-54]', async () => {
     const { woken, request } = wakesOf();
     for (let count = 0; count < 100; count += 1) request('whc_1');
     expect(woken).toEqual(['whc_1']);

@@ -22,7 +22,7 @@ describe('newId', () => {
     expect(newId('sub', 1, zeros) > newId('sub', 0, ones)).toBe(true);
   });
 
-  it('sorts by time for any random bits [D-23]', () => {
+  it('returns ids that sort by time for any random bits [D-23]', () => {
     const instant = fc.integer({ min: 0, max: 2 ** 48 - 2 });
     const later = fc.integer({ min: 1, max: 1_000_000_000 });
     fc.assert(
@@ -87,7 +87,7 @@ describe('base62', () => {
     expect(base62(Uint8Array.of(1, 0), 3)).toBe('048'); // 256 = 4 * 62 + 8
   });
 
-  it('refuses a number that does not fit the width and does not truncate it [D-23]', () => {
+  it('throws when a number does not fit the width, instead of truncating it [D-23]', () => {
     expect(() => base62(Uint8Array.of(62), 1)).toThrow('fits the width');
   });
 });

@@ -166,7 +166,7 @@ describe('a cancellation at the end of the period', () => {
 describe('a pause with a date', () => {
   const MARCH_5 = at('2026-03-05T00:00:00Z');
 
-  test('ends on its date with one charge, and that date is the new anchor [D-§4]', () => {
+  test('ends on its date with one charge and makes this date the new anchor [D-§4]', () => {
     const simulation = subscribed();
     expect(simulation.command('pause', { resumeAt: MARCH_5 }).decision).toEqual({ ok: true });
     expect([wakeAt(simulation.state), nextPaymentAt(simulation.state)]).toEqual([MARCH_5, null]);
@@ -202,7 +202,7 @@ describe('a pause with a date', () => {
     ]);
   });
 
-  test('is overridden by an unpause, and its date does not apply to the next pause [IF-4.8, D-§4]', () => {
+  test('is overridden by an unpause; the date of the first pause does not apply to the next pause [IF-4.8, D-§4]', () => {
     const simulation = subscribed();
     simulation.command('pause', { resumeAt: MARCH_5 });
     simulation.command('unpause', { newNextPaymentAt: FEB_10 });

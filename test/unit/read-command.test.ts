@@ -81,7 +81,7 @@ describe('the argument of a command', () => {
     });
   });
 
-  test('keeps the currency row of an edit, and is refused when that row is malformed [D-03]', () => {
+  test('keeps the currency row of an edit and is refused if this row is malformed [D-03]', () => {
     const currencyRow = { ...CURRENCIES.get('USD')!, minimum: 10 };
     expect(readCommand('edit', { newAmountMinor: 50, currencyRow }, 'cmd_1')).toEqual({
       ok: true,
@@ -101,7 +101,7 @@ describe('the argument of a command', () => {
     }
   });
 
-  test('may be any JSON, and the subscription keeps working [D-32]', () => {
+  test('may be any JSON without stopping the subscription [D-32]', () => {
     const simulations = [new Simulation('2027-01-31T00:00:00Z')];
     for (const status of ['ACTIVE', 'UNPAID', 'PAUSED']) {
       const simulation = new Simulation('2027-01-31T00:00:00Z');

@@ -43,13 +43,16 @@ describe('a recorded state', () => {
     [['owed'], null, 'owed must be an object while an attempt is open'],
     [['log'], [{ at: 1, what: 'x' }], 'log[0].why must be text'],
     [['status'], 'LOST', 'status must be one of CREATED, TRIALING, ACTIVE, UNPAID, PAUSED, ENDED'],
-  ])('cannot be read when %j is %j, and the error names the field', (path, value, problem) => {
-    const state = withValue(unpaid(), path, value);
-    expect(stateProblem(state)).toBe(problem);
-    expect(() => readState(state)).toThrow(
-      new UnreadableStateError(`the recorded state of sub_1 cannot be read: ${problem}`),
-    );
-  });
+  ])(
+    'cannot be read, with an error that names the field, when %j is %j',
+    (path, value, problem) => {
+      const state = withValue(unpaid(), path, value);
+      expect(stateProblem(state)).toBe(problem);
+      expect(() => readState(state)).toThrow(
+        new UnreadableStateError(`the recorded state of sub_1 cannot be read: ${problem}`),
+      );
+    },
+  );
 
   test('cannot be read when it is ACTIVE without a date to charge', () => {
     const simulation = new Simulation('2027-01-31T00:00:00Z');

@@ -52,7 +52,7 @@ describe('a payment in review', () => {
     expect(lastOutcome(simulation)).toBe('review');
   });
 
-  test('is looked up once a day, and settled at once after a decision', () => {
+  test('is looked up once a day and settled at once after a decision', () => {
     const simulation = inReview();
     const nextDay = Date.parse('2027-02-11T04:00:00Z');
     expect(wakeAt(simulation.state)).toBe(nextDay);
@@ -86,7 +86,7 @@ describe('a payment in review', () => {
     expect(simulation.sends).toHaveLength(3);
   });
 
-  test('continues its dunning when a person settles it as not charged, and the log shows the actor operator [D-30]', () => {
+  test('when an operator settles it as not charged, continues its dunning and has a log entry with the actor operator [D-30]', () => {
     const simulation = inReview();
     simulation.replies.push({ kind: 'declined', code: 'processing_error', byPerson: true });
     simulation.runTo('2027-02-10T05:00:00Z');

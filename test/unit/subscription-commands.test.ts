@@ -28,7 +28,7 @@ describe('a manual retry', () => {
     expect(wakeAt(stopped.state)).toBeNull();
   });
 
-  test('is refused until 4 h after the last one, and the refusal names that instant [D-31]', () => {
+  test('is refused until 4 h after the last one, with that instant in the refusal [D-31]', () => {
     const simulation = unpaid();
     simulation.replies.push(declined(), declined(), declined());
     expect(simulation.command('manualRetry', {}).result).toMatchObject({
@@ -256,7 +256,7 @@ describe('pause and unpause', () => {
 });
 
 describe('a cancel', () => {
-  test('ends the subscription at once, and a charge already sent is still booked [D-§4]', () => {
+  test('ends the subscription at once but still records the outcome of a charge that was sent before [D-§4]', () => {
     const simulation = new Simulation('2026-01-10T00:00:00Z');
     simulation.pay();
     simulation.replies.push({ kind: 'unknown' });

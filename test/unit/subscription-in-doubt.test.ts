@@ -187,7 +187,7 @@ describe('a retry whose outcome is unknown', () => {
     expectNothingFurther(simulation);
   });
 
-  test('leaves the date of an unpause to the next cycle, also when it succeeds after that date [D-§4]', () => {
+  test('leaves the date of an unpause to the next cycle, even if the retry succeeds after that date [D-§4]', () => {
     const simulation = retriedInApril();
     simulation.replies.push(...Array.from({ length: 20 }, () => ({ kind: 'unknown' }) as const));
     simulation.command('pause', {});

@@ -39,7 +39,7 @@ const TRANSITIONS = new Set([
   'PAUSED>ENDED',
 ]);
 
-/** One step of a sequence. It is plain data, so that a counterexample is readable. */
+/** One step of a sequence, as plain data, so that a counterexample is readable. */
 type Move =
   | { charges: ChargeFault[] }
   | { lookups: LookupFault[] }

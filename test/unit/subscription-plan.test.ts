@@ -151,7 +151,7 @@ describe('plan', () => {
 });
 
 describe('interruptionOf', () => {
-  it('ends a wait for a resync, a command and a test clock, and for nothing else', () => {
+  it('ends a wait only for a resync, a command or a test clock', () => {
     const interrupting = TABLE.filter(
       ([, facts]) => interruptionOf({ ...IDLE, ...facts }) !== null,
     );

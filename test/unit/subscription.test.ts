@@ -33,7 +33,7 @@ describe('a checkout', () => {
       endReason: 'completed',
       cyclesCharged: 3,
     });
-    // The paid period lasts to the date of a fourth cycle. ENDED does not shorten it.
+    // The paid period lasts to the date of a fourth cycle. The status ENDED does not shorten the period.
     expect(iso(simulation.state.currentPeriodEndAt)).toBe('2026-04-30T09:30:00.000Z');
     expectNothingFurther(simulation);
   });
@@ -172,7 +172,7 @@ describe('a declined cycle', () => {
     expectNothingFurther(simulation);
   });
 
-  test('is followed, once paid, by the first date in the future, and nothing is back-billed [D-§4]', () => {
+  test('once paid, is followed by the first date in the future, without a charge for the dates in between [D-§4]', () => {
     const simulation = unpaid();
     simulation.replies.push(declined(), declined(), declined(), declined());
     simulation.runTo('2026-05-15T00:00:00Z');
@@ -199,7 +199,7 @@ describe('a declined cycle', () => {
     simulation.replies.push(declined());
     simulation.command('replacePaymentMethod', { paymentToken: 'p', checkoutSessionId: 'c' });
     expect(simulation.sends.at(-1)).toMatchObject({ trigger: 'new_method', cycleNumber: 2 });
-    // The new method is kept although it is declined, and it restarts the retry plan.
+    // The new method is kept although its charge is declined, and restarts the retry plan.
     expect(iso(simulation.state.owed?.nextRetryAt ?? null)).toBe('2026-03-15T04:00:00.000Z');
     simulation.runTo('2026-03-15T04:00:00Z');
     expect(simulation.state.status).toBe('ACTIVE');

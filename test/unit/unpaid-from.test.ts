@@ -122,7 +122,7 @@ describe('a subscription with unpaidFrom retries_exhausted', () => {
     expect(simulation.statuses).toEqual(['CREATED', 'ACTIVE', 'ENDED']);
   });
 
-  test('is charged on an edited date instead of its retries, and a decline makes it UNPAID [D-15, D-30]', () => {
+  test('is charged on an edited date instead of its retries, and becomes UNPAID if this charge is declined [D-15, D-30]', () => {
     const simulation = subscribed(QUIET, 2);
     simulation.runTo(FEB_10);
     simulation.command('edit', { newNextPaymentAt: FEB_10 + 2 * HOUR });
@@ -135,7 +135,7 @@ describe('a subscription with unpaidFrom retries_exhausted', () => {
     ]);
   });
 
-  test('is not charged while PAUSED, and an unpause charges the owed cycle [D-§4]', () => {
+  test('is not charged while PAUSED until an unpause charges the owed cycle [D-§4]', () => {
     const simulation = subscribed(QUIET, 1);
     simulation.runTo(FEB_10);
     simulation.command('pause', {});
@@ -191,7 +191,7 @@ describe('the event subscription.retries_exhausted', () => {
     expectNothingFurther(simulation);
   });
 
-  test('comes at the first decline when it stops the retries or the plan has none [D-30, D-50]', () => {
+  test('comes at the first decline if this decline stops the retries or the plan has no retry [D-30, D-50]', () => {
     const expected = ['intent.failed', 'subscription.unpaid', 'subscription.retries_exhausted'];
     const hard = subscribed(DEFAULT_RETRY_PLAN, 0);
     hard.replies.push(declined('stolen_card'));

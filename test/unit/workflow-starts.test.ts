@@ -30,7 +30,7 @@ const ref = (number: number): SubscriptionRef => ({
 });
 const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `sub_${i + 1}`);
 
-test('a caller does not wait for its start, and four starts run at once, in order', async () => {
+test('a caller does not wait for its start, and at most four starts run at once, in order', async () => {
   const { begun, endAll, beginMany } = manualStarts();
   await beginMany(10);
   expect(begun).toEqual(ids(4));

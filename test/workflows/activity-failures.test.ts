@@ -10,7 +10,7 @@ import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 
 const DAY = 86_400_000;
 
-/** How often each activity fails, and whether it does its work before the failure. */
+/** By activity: how many calls fail, and whether each does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
 /** Runs once after the work of an activity, before its result is returned. */
 const meanwhile: Partial<Record<keyof Activities, () => Promise<void>>> = {};
@@ -274,7 +274,7 @@ describe('an activity failure', () => {
     );
   });
 
-  test('does not fail the workflow when it is permanent, and commands are still executed', async ({
+  test('when permanent, does not fail the workflow, which still executes commands', async ({
     env,
   }) => {
     const ref = await active(env);

@@ -276,7 +276,7 @@ describe('every unknown outcome is settled once, within 60 s of the gateway’s 
     timeout,
   );
 
-  // Only a measurement needs a third length: its backoffs lie between those of the other two.
+  // A third length is only for a measurement. Its backoffs lie between those of the other two lengths.
   if (isMeasured) {
     test(
       'after an outage of 30 minutes [D-40]',

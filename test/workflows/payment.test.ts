@@ -102,7 +102,7 @@ describe('a payment of unknown outcome', () => {
     expect(await payments.book(ref)).toEqual(['succeeded 5000 x1']);
   });
 
-  test('continues as new when its history is long, and keeps its backoff', async ({
+  test('keeps its backoff when it continues as new because of a long history', async ({
     env,
     payments,
   }) => {
@@ -118,7 +118,7 @@ describe('a payment of unknown outcome', () => {
 });
 
 describe('a payment with failing activities', () => {
-  test('is tried again after waits that grow to 30 s, and does not fail', async ({
+  test('does not fail, but is tried again after waits that grow to 30 s', async ({
     env,
     payments,
   }) => {

@@ -16,7 +16,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const SOON = { timeout: 30_000, interval: 50 };
 
-/** When the gateway was asked, in workflow time. */
+/** The times at which the gateway was asked, in workflow time. */
 const askedAt: number[] = [];
 
 const test = onTimeSkippingServerWith(

@@ -25,7 +25,10 @@ const LOOKUP_SECONDS = [
   ...Array.from({ length: 24 }, (_, hour) => 1_300 + 3_600 * (hour + 1)),
 ];
 
-/** When the gateway was called, in workflow time. `isMade` says which of the calls are really made. */
+/**
+ * The times at which the gateway was called, in workflow time. `isMade` decides which of the calls are really
+ * made.
+ */
 const calledAt: number[] = [];
 let isMade: (call: number) => boolean = () => true;
 
@@ -114,7 +117,7 @@ const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: obje
   });
 
 describe('a gateway outage', () => {
-  test('lasting an hour blocks no edit, pause or cancel, and a late success is booked', async ({
+  test('lasting an hour blocks no edit, pause or cancel; a late success is recorded', async ({
     env,
   }) => {
     const ref = await unpaid(env);
@@ -143,7 +146,7 @@ describe('a gateway outage', () => {
     ]);
   }, 90_000);
 
-  test('lasting a day puts the retry in review, with daily look-ups until it is settled', async ({
+  test('lasting a day puts the retry in review, with daily look-ups until the retry is settled', async ({
     env,
   }) => {
     const ref = await unpaid(env);

@@ -44,7 +44,7 @@ async function sleepUntilPaid(
   await vi.waitFor(async () => expect(await paid(env, ref)).toBe(cycles), { timeout: 30_000 });
 }
 
-/** [month-day, event type, amount] of every emitted event, from index `from` on. */
+/** Month-day, event type and amount of every emitted event, from index `from` on. */
 async function story(env: TestEnvironment, ref: SubscriptionRef, from = 0): Promise<unknown[][]> {
   const events = await env.events(ref);
   return events
@@ -106,7 +106,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('is charged at the end of its trial, and upfrontAmount replaces the first cycle’s amount only [IF-2.3]', async ({
+  test('is charged at the end of its trial, with upfrontAmount replacing only the first cycle’s amount [IF-2.3]', async ({
     env,
   }) => {
     const trial = await subscribe(env, {
@@ -124,7 +124,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, trial);
   });
 
-  test('is retried 4 and 12 hours after a declined due date, and then goes on [D-30]', async ({
+  test('is retried 4 and 12 hours after a declined due date, and after the paid retry keeps its dates [D-30]', async ({
     env,
   }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 3 } });
@@ -172,7 +172,7 @@ describe('a subscription in Temporal', () => {
     await expectNothingFurther(env, ref);
   });
 
-  test('continues after a pause with a date, and ends with its period after a cancel at the period end [D-§4]', async ({
+  test('continues at the end of a pause with a date; ends with its period after a cancel at the period end [D-§4]', async ({
     env,
   }) => {
     const ref = await subscribe(env, { terms: { cycleCount: 5 } });

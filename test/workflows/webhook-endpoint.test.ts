@@ -90,7 +90,7 @@ async function timersOf(handle: Awaited<ReturnType<typeof wakeQueue>>): Promise<
 const unchangedInput = () => ({ ...input, nowAt: expect.any(Number) as number });
 
 describe('an endpoint queue', () => {
-  it('drains at the ten instants of the schedule, over 75.6 hours, and then ends [D-54]', async ({
+  it('drains at the ten instants of the schedule, over 75.6 hours, before it ends [D-54]', async ({
     server,
   }) => {
     await withWorkers(
@@ -108,7 +108,7 @@ describe('an endpoint queue', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('drains at once on a wake-up during a wait, and its details name the next attempt [D-54]', async ({
+  it('drains at once on a wake-up during a wait and names the next attempt in its details [D-54]', async ({
     server,
   }) => {
     const results = [

@@ -100,7 +100,7 @@ describe('a webhook stream', () => {
     expectGaps(ATTEMPT_DELAYS_MS.slice(1));
   });
 
-  it('delivers at once on a wake-up during a wait, and its details name the next attempt [D-54]', async ({
+  it('delivers at once on a wake-up during a wait and names the next attempt in its details [D-54]', async ({
     server,
   }) => {
     const results = [

@@ -20,14 +20,17 @@ function textPaths(body: unknown, path: readonly string[] = []): (readonly strin
   return Object.entries(body).flatMap(([name, value]) => textPaths(value, [...path, name]));
 }
 
-/** The body with `added` at the end of one text. */
+/** The body with `added` at the end of one of its texts. */
 function changed(body: Json, [name = '', ...rest]: readonly string[], added: string): Json {
   const value = body[name];
   if (rest.length === 0) return { ...body, [name]: `${String(value)}${added}` };
   return { ...body, [name]: changed(value as Json, rest, added) };
 }
 
-/** Every route with the text fields of its body: those of an example, and those that accept any text. */
+/**
+ * Every route with the text fields of its body: the text fields of an example, and the fields that accept any
+ * text.
+ */
 const FIELDS = ROUTES.flatMap(({ method, path, params, body }) => {
   if (body === undefined) return [];
   const url = path.replaceAll(/:(\w+)/g, (_, name: string) => params?.[name]?.example ?? name);

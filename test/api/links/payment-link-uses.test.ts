@@ -157,7 +157,7 @@ describe('a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(5);
   });
 
-  test('cannot be used after its expiry, but its payer returns to the payment [D-37, D-§7]', async ({
+  test('after its expiry, cannot be used by a new payer, but still leads its payer to the payment [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, {
@@ -176,7 +176,7 @@ describe('a payment link', () => {
 });
 
 describe('a use of a payment link', () => {
-  test('is free again an hour after it was begun, when the payment was declined [D-37, D-§7]', async ({
+  test('is free again an hour after its begin when the payment was declined [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api);
@@ -186,7 +186,7 @@ describe('a use of a payment link', () => {
     api.clock.aheadMs = HOUR - 60_000;
     expect((await browse(api, path)).status).toBe(410);
     api.clock.aheadMs = HOUR + 60_000;
-    // To open the link writes nothing.
+    // Opening the link must write nothing.
     const rows = await api.countRows();
     const again = await browser.open();
     expect([again.status, cookieOf(again)]).toEqual([200, expect.stringMatching(/^visit=/)]);
@@ -217,7 +217,7 @@ describe('a use of a payment link', () => {
     expect((await rowOf(api, path)).uses).toBe(0);
     expect((await browse(api, page)).status).toBe(410);
     await begin(api, path);
-    // The cancelled payment expires, too. It returns no second use.
+    // The cancelled payment expires, too, but returns no second use.
     api.clock.aheadMs = HOUR / 2;
     expect((await browse(api, path)).status).toBe(410);
     expect((await rowOf(api, path)).uses).toBe(1);
@@ -242,7 +242,7 @@ describe('a use of a payment link', () => {
     }
   });
 
-  test('is free again when it expired, also if the next payer’s address is refused [D-37, D-§7]', async ({
+  test('is free again after it expired, even if the next payer’s address is refused [D-37, D-§7]', async ({
     api,
   }) => {
     const path = await makePaymentLink(api, { multiUseLimit: 6 });

@@ -27,7 +27,7 @@ const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1
 
 const HOUR = 3_600_000;
 describe('a browser that used a link', () => {
-  test('is redirected to its checkout, also when the link is used up or expired [D-37]', async ({
+  test('is redirected to its own checkout, even when the link is used up or expired [D-37]', async ({
     api,
   }) => {
     const path = await makeLink(api, { expiryDate: Date.now() + HOUR / 2 });
@@ -48,7 +48,7 @@ describe('a browser that used a link', () => {
   });
 
   test.for([1, 10])(
-    'takes only one of %i uses by five parallel submits, with and without cookies [D-37]',
+    'takes only one of a link’s %i uses by five parallel submits, with and without cookies [D-37]',
     async (multiUseLimit, { api }) => {
       for (const keepsCookies of [true, false]) {
         const path = await makeLink(api, { multiUseLimit });
@@ -165,7 +165,7 @@ describe('an IP address', () => {
     expect((await rowOf(api, path)).uses).toBe(1);
   });
 
-  test('is counted by its /64 network if it is IPv6, and is stored only as a hash [D-37]', async ({
+  test('is stored only as a hash, and as its /64 network if it is an IPv6 address [D-37]', async ({
     api,
   }) => {
     const path = await makeLink(api, { multiUseLimit: 30 });
@@ -253,7 +253,7 @@ describe('a use of a link', () => {
 });
 
 describe('a checkout of a link', () => {
-  test('shows no link to the merchant and does not redirect without a callbackUrl [IF-4.4, D-44]', async ({
+  test('without a callbackUrl, shows no link to the merchant and does not redirect [IF-4.4, D-44]', async ({
     api,
   }) => {
     const path = await makeLink(api, { customerDetails: {} });

@@ -8,7 +8,7 @@ import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts
 import { browse, comeBack, expectSeeOther, ownReturn } from '../../support/hosted-pages/visits.ts';
 import { linesOf } from '../../support/hosted-pages/page-text.ts';
 
-test('a paid checkout shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
+test('a paid checkout shows the result and redirects to callbackUrl, keeping the URL’s query [D-44]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, {
@@ -59,7 +59,7 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
   expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
 });
 
-test('a declined checkout shows one neutral text, and the payer can try another card [D-§4]', async ({
+test('after a declined card, a checkout shows one neutral text and takes another card [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -109,7 +109,7 @@ test('a return from the tokeniser without a token or error, or with an invalid t
   expect(api.workflows.calls).toHaveLength(sent);
 });
 
-test('a reload of a checkout’s return URL makes no second attempt, after a decline or a payment', async ({
+test('after a decline or a payment, a reload of the checkout’s return URL makes no second attempt', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -158,7 +158,7 @@ test('the checkout and return URLs show a page that reloads while the outcome is
   expect(another.text).toContain('<h1>Your payment is being processed</h1>');
 });
 
-test('a checkout that was cancelled at unknown outcome shows "processing", then the outcome [D-§4]', async ({
+test('a checkout that was cancelled at unknown outcome first shows "processing" and later the outcome [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -180,7 +180,7 @@ test('a checkout that was cancelled at unknown outcome shows "processing", then 
   expect(settled.text).toContain('1 payment was received. Nothing more will be charged.');
 });
 
-test('a checkout’s return URL shows a 503 page while the service is down, and a later load pays', async ({
+test('while the service is down, a checkout’s return URL shows a 503 page; a later load pays', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);

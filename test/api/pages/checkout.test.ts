@@ -37,7 +37,7 @@ test('the checkout page shows product, amount now and amount next [IF-2.8, IF-2.
   expect(page.text).toContain('A box every month');
 });
 
-test('the checkout page of a trial shows that nothing is charged today, and the later charges [IF-2.3]', async ({
+test('the checkout page of a trial shows the later charges and that nothing is charged today [IF-2.3]', async ({
   api,
 }) => {
   const { path } = await openCheckout(api, {
@@ -104,7 +104,7 @@ test('the content security policy of a page allows one style, and forms to this 
   expect(second.text).not.toContain(nonce);
 });
 
-test('checkout_opened is emitted once, when a browser opens the checkout, and not by HEAD or prefetch [D-51]', async ({
+test('checkout_opened is emitted once when a browser opens the checkout, but not for HEAD or prefetch [D-51]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api);
@@ -138,7 +138,7 @@ test('a checkout with a trial emits subscription.checkout_opened [D-51]', async 
   ]);
 });
 
-test('the cancel link leads to cancelUrl, or without one to callbackUrl [IF-4.3, D-44]', async ({
+test('the cancel link leads to cancelUrl, or to callbackUrl if there is no cancelUrl [IF-4.3, D-44]', async ({
   api,
 }) => {
   const withOne = await openCheckout(api, { cancelUrl: 'https://merchant.example/cancelled' });
@@ -193,7 +193,7 @@ test.for(['AAAAAAAAAAAAAAAAAAAAAA', 'short', '%00', 'a'.repeat(500)])(
   },
 );
 
-test('the checkout page first asks for missing customer details, and stores them [D-11]', async ({
+test('the checkout page first asks for missing customer details and stores these details [D-11]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, {

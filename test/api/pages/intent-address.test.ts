@@ -11,7 +11,7 @@ import {
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { makeHosted, makePaid, readIntent, UNKNOWN_IDS } from '../../support/fixtures/payments.ts';
 
-/** The address `/?xpay_intent_id=…` leads to a hosted payment by the id of its intent. */
+/** The address `/?xpay_intent_id=…` leads to a hosted payment by the intent's id. */
 
 const test = apiTest.extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 });
 
@@ -46,7 +46,7 @@ test('/?xpay_intent_id= with the id of a hosted payment redirects to a page that
   ]);
 });
 
-test('/?xpay_intent_id= with an empty or unknown id, or that of a payment without a page, answers 404 [D-§7]', async ({
+test('/?xpay_intent_id= with an empty id, an unknown id or the id of a payment without a page answers 404 [D-§7]', async ({
   api,
 }) => {
   const unknown = await browse(api, '/payment/0000000000000000000000');
@@ -59,7 +59,7 @@ test('/?xpay_intent_id= with an empty or unknown id, or that of a payment withou
   }
 });
 
-test('/ without xpay_intent_id, or with another method than GET, is an unknown path [D-§7, D-21]', async ({
+test('/ is an unknown path without xpay_intent_id or with another method than GET [D-§7, D-21]', async ({
   api,
 }) => {
   for (const [method, path] of [

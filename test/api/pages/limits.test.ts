@@ -67,7 +67,7 @@ describe('the limit of five cards a session', () => {
     expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
   });
 
-  test('locks a hosted payment after five cards, and does not charge a sixth card', async ({
+  test('locks a hosted payment after five cards, so that a sixth card is not charged', async ({
     api,
   }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
@@ -138,7 +138,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('does not count reloads of declined cards or cards that pay', async ({ api }) => {
+  test('counts neither reloads of a declined card nor a card that pays', async ({ api }) => {
     const address = '203.0.113.2';
     await decline(api, address, 8);
     const { give, comeBack } = visit(api, (await makeHosted(api)).fwdUrl, address);
@@ -152,7 +152,9 @@ describe('the limit of ten declined cards an hour from one address', () => {
     expect((await visit(api, (await makeHosted(api)).fwdUrl, address).look()).status).toBe(429);
   });
 
-  test('lets a card pay that was handed over before the limit was reached', async ({ api }) => {
+  test('accepts the payment of a card that was handed over before the limit was reached', async ({
+    api,
+  }) => {
     const address = '203.0.113.3';
     const { fwdUrl, xIntentId } = await makeHosted(api);
     const { comeBack, path } = visit(api, fwdUrl, address);
@@ -194,7 +196,7 @@ describe('the limit of ten declined cards an hour from one address', () => {
 });
 
 describe('a return from the tokeniser', () => {
-  test('has no effect when a page of another site sends the payer’s browser to it [D-§4]', async ({
+  test('has no effect when a page of another site sends the payer’s browser to the return URL [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.8';
@@ -239,7 +241,7 @@ describe('a return from the tokeniser', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('pays without a cookie only when the payer confirms it on our page [D-§4]', async ({
+  test('without a cookie, pays only when the payer confirms on our page [D-§4]', async ({
     api,
   }) => {
     const { fwdUrl, xIntentId } = await makeHosted(api);
@@ -264,7 +266,7 @@ describe('a return from the tokeniser', () => {
     expect(await readIntent(api, xIntentId)).toMatchObject({ status: 'SUCCESS' });
   });
 
-  test('counts its declined card for the address when the payer confirms it [D-§4]', async ({
+  test('counts a declined card for the payer’s address when the payer confirms on our page [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.10';
@@ -280,7 +282,7 @@ describe('a return from the tokeniser', () => {
 });
 
 describe('the limit of twenty unknown pages a minute from one address', () => {
-  test('refuses every page to the address, and not to other addresses', async ({ api }) => {
+  test('refuses every page to this address and none to other addresses', async ({ api }) => {
     const address = '203.0.113.6';
     const { fwdUrl } = await makeHosted(api);
     const kinds = ['checkout', 'payment', 'setup', 'update-method'];
@@ -300,7 +302,7 @@ describe('the limit of twenty unknown pages a minute from one address', () => {
     expect((await visit(api, fwdUrl, '203.0.113.7').look()).status).toBe(200);
   });
 
-  test('does not count requests that a page of another site embeds, which get no page [D-§4]', async ({
+  test('answers 403 to a request that a page of another site embeds, without counting the request [D-§4]', async ({
     api,
   }) => {
     const address = '203.0.113.11';

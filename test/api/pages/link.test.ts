@@ -91,7 +91,7 @@ describe('the page of a link', () => {
     expect(parts?.[1]).toBe(path);
     expect(Number(parts?.[2])).toBeLessThanOrEqual(Math.ceil((expiryDate - before + DAY) / 1000));
     expect(Number(parts?.[2])).toBeGreaterThanOrEqual((expiryDate - Date.now() + DAY) / 1000);
-    // A browser with a valid cookie gets no new one.
+    // A browser with a valid cookie gets no new cookie.
     expect((await open()).headers['set-cookie']).toBeUndefined();
   });
 
@@ -213,7 +213,9 @@ describe('the submitted form of a link', () => {
     expect([row!.id, row!.workflowStartedAt]).toEqual([subscriptionId, null]);
   });
 
-  test('stores valid details, and takes no use with invalid ones [D-11, D-37]', async ({ api }) => {
+  test('stores valid details and takes no use with invalid details [D-11, D-37]', async ({
+    api,
+  }) => {
     const path = await makeLink(api, {
       customerDetails: { name: 'Ada', customerAddress: { country: 'GB' } },
       phoneNumberRequired: true,

@@ -56,7 +56,7 @@ test('the payment page shows purpose, merchant, amount and a card form [D-§7]',
   );
 });
 
-test('a paid payment page shows the result and redirects to callbackUrl, whose query is kept [D-44]', async ({
+test('a paid payment page shows the result and redirects to callbackUrl, keeping the URL’s query [D-44]', async ({
   api,
 }) => {
   const { intentId, give } = await open(api, { receiptId: 'r 1' });
@@ -70,7 +70,7 @@ test('a paid payment page shows the result and redirects to callbackUrl, whose q
   expect(page.text).toContain('Continue to Acme Ltd');
 });
 
-test('a declined card on a payment page shows one neutral text, and another card can pay [D-§4, D-40]', async ({
+test('after a declined card, a payment page shows one neutral text and takes another card [D-§4, D-40]', async ({
   api,
 }) => {
   const { intentId, give, look } = await open(api);
@@ -95,7 +95,7 @@ test('a declined card on a payment page shows one neutral text, and another card
   ]);
 });
 
-test('a reload of a payment page’s return URL makes no second attempt, after any outcome', async ({
+test('after any outcome, a reload of a payment page’s return URL makes no second attempt', async ({
   api,
 }) => {
   const { intentId, comeBack, look, path } = await open(api);
@@ -113,7 +113,7 @@ test('a reload of a payment page’s return URL makes no second attempt, after a
   expect(charges.map(({ kind }) => kind)).toEqual(['declined', 'succeeded']);
 });
 
-test('checkout_opened is emitted once, when a browser opens the page, and not by HEAD or prefetch [D-51]', async ({
+test('checkout_opened is emitted once when a browser opens the payment page, but not for HEAD or prefetch [D-51]', async ({
   api,
 }) => {
   const { intentId, look } = await open(api);
@@ -154,7 +154,7 @@ test('the payment page reloads and takes no second card while the outcome is unk
   expect(await statusOf(api, intentId)).toBe('PENDING');
 });
 
-test('a payment page’s return URL answers 503 while the service is down, and a later load pays', async ({
+test('while the service is down, a payment page’s return URL answers 503; a later load pays', async ({
   api,
 }) => {
   const { intentId, comeBack, path } = await open(api);
@@ -211,7 +211,7 @@ test('the page of a refunded payment shows the refund [D-40]', async ({ api }) =
   expect(refreshOf(page)).toContain('status=REFUNDED');
 });
 
-test('the payment page first asks for missing details and stores them in intent and customer [D-11]', async ({
+test('the payment page first asks for missing details and stores these details in intent and customer [D-11]', async ({
   api,
 }) => {
   const { intentId, look, post, path } = await open(api, {

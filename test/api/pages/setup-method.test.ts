@@ -70,7 +70,9 @@ test('a saved card redirects to callbackUrl with four parameters [D-44, IF-4.13]
   expect(await eventTypes(api, setupMethodId)).toEqual(['setup_method.success']);
 });
 
-test('a declined card is not saved, and another card can be saved [D-§7]', async ({ api }) => {
+test('after a declined card that is not saved, another card can be saved [D-§7]', async ({
+  api,
+}) => {
   const { setupMethodId, give, look } = await open(api);
   const session = sessionIn(await look());
   const declined = await give('payment_token=tok-stolen_card');
@@ -100,7 +102,7 @@ test('a reload of the return URL does not count as a second try of a declined, r
   expect(await triesOf(api, session)).toBe(3);
 });
 
-test('a setup session is FAILED after five declined cards, and its page takes no more cards', async ({
+test('after five declined cards, a setup session is FAILED and its page takes no more cards', async ({
   api,
 }) => {
   const { setupMethodId, give, comeBack, look, path } = await open(api);
@@ -125,7 +127,7 @@ test('the fifth card of a setup session can still be saved', async ({ api }) => 
   expect((await rowOf(api, setupMethodId)).status).toBe('SUCCESS');
 });
 
-test('a fifth card whose hand-over fails does not count as declined, and its return URL saves it later', async ({
+test('a fifth card whose hand-over fails is not counted as declined and can still be saved by a later load', async ({
   api,
 }) => {
   const { setupMethodId, give, comeBack, look, path } = await open(api);
@@ -171,7 +173,7 @@ test('an expired setup page answers 410 with status CANCELLED and takes no card 
   expect((await rowOf(api, setupMethodId)).paymentMethodId).toBeNull();
 });
 
-test('the setup page first asks for missing details and stores them in session and customer [D-11]', async ({
+test('the setup page first asks for missing details and stores these details in session and customer [D-11]', async ({
   api,
 }) => {
   const { setupMethodId, look, post, path } = await open(api, {

@@ -61,7 +61,7 @@ async function obey(
 }
 
 test.for(['TRIALING', 'ACTIVE', 'UNPAID'] as const)(
-  'a read of a subscription that is %s has an update link, which stays the same all day [IF-2.3, D-33]',
+  'a read of a subscription that is %s returns an update link, the same one all day [IF-2.3, D-33]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const first = await linkOf(api, subscription);
@@ -88,12 +88,12 @@ test.for(['CREATED', 'PAUSED', 'ENDED'] as const)(
   },
 );
 
-test('the update page shows the current card and the next payment, and a card form [D-33]', async ({
+test('the update page shows the current card, the next payment and a card form [D-33]', async ({
   api,
 }) => {
   const { look, path } = await open(api, 'ACTIVE', {
     productPage: { name: 'Tea <b>', description: 'A box' },
-    // The first payment is on the day of the test, and the next one a year later.
+    // The first payment is on the day of the test, and the next payment a year later.
     interval: 'YEAR',
   });
   const page = await look();
@@ -224,7 +224,7 @@ test('the update page shows the payment when a saved card pays at a later retry 
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('a declined card is not saved, and the update page says so [D-33]', async ({ api }) => {
+test('the update page says that a declined card was not saved [D-33]', async ({ api }) => {
   const { subscription, give } = await open(api, 'ACTIVE');
   const notSaved =
     'Your card was declined and was not saved. Nothing was charged. Check the details and try ' +
@@ -258,7 +258,7 @@ test('a reload of the return URL does not count as a second try of a card that w
   expect(replaced).toHaveLength(1);
 });
 
-test('the update page reloads while the outcome is unknown, and then shows the outcome [D-33]', async ({
+test('while the outcome is unknown, the update page reloads until it can show the outcome [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, look, path } = await open(api, 'UNPAID');
@@ -275,7 +275,7 @@ test('the update page reloads while the outcome is unknown, and then shows the o
   expect(headingOf(await look())).toBe('Thank you: your payment was received');
 });
 
-test('the return URL answers 503 during an outage, and a later load replaces the card [D-33]', async ({
+test('during an outage the return URL answers 503; a later load replaces the card [D-33]', async ({
   api,
 }) => {
   const { subscription, comeBack, path } = await open(api, 'ACTIVE');
@@ -370,7 +370,7 @@ test('an update link opens no checkout, payment or setup page [D-33]', async ({ 
   }
 });
 
-test('the update page is locked after five cards, and the link of the next day opens it again', async ({
+test('the update page is locked after five cards until the link of the next day opens it', async ({
   api,
 }) => {
   const { subscription, give, comeBack, path } = await open(api, 'ACTIVE');

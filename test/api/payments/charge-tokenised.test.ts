@@ -73,7 +73,7 @@ test('a declined tokenised charge answers 200 with FAILED and the code [IF-4.12,
   expect(await eventTypes(api, intentId)).toEqual(['intent.created', 'intent.failed']);
 });
 
-test('a charge of unknown outcome is PENDING, and a later repeat with its key returns SUCCESS [D-17, D-40]', async ({
+test('a charge of unknown outcome is PENDING until a later repeat with the same key returns SUCCESS [D-17, D-40]', async ({
   api,
   charge,
 }) => {

@@ -33,7 +33,7 @@ const EVERYTHING = {
   tokenise: true,
 };
 
-test('a hosted payment is created, and the answer is its record with the page URL [D-§7]', async ({
+test('the answer to a new hosted payment is its record with the URL of its page [D-§7]', async ({
   api,
 }) => {
   const answer = await create(api, EVERYTHING);

@@ -170,7 +170,7 @@ describe.each(ROUTES)('POST $route', ({ rules, valid, refused, rows, moves }) =>
     expect(moved(api)).toBe(before[1] + moves);
   });
 
-  test(`replays a stored refusal for the same key [${rules}, D-17]`, async ({ api }) => {
+  test(`replays the stored refusal for a repeated key [${rules}, D-17]`, async ({ api }) => {
     const call = await refused(api);
     const before = moved(api);
     const first = await send(api, call, 'refused');

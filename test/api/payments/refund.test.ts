@@ -121,7 +121,7 @@ test('a refund that the gateway refuses answers 400 and can be repeated [D-§7]'
   expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('a refund of unknown outcome is pending until a repeat with its key returns the refund [D-17, D-§7]', async ({
+test('a refund of unknown outcome is pending until a repeat with the same key returns the refund [D-17, D-§7]', async ({
   api,
 }) => {
   const intentId = await makePaid(api);
@@ -157,7 +157,7 @@ test('a refund without an idempotency key is voided while Temporal is unavailabl
   expect((await refund(api, intentId)).json).toMatchObject({ amount: 2_500 });
 });
 
-test('a refund is pending when it was made and its answer was lost [D-17, D-§7]', async ({
+test('a refund is pending when the gateway’s answer was lost after the refund was made [D-17, D-§7]', async ({
   api,
 }) => {
   const intentId = await makePaid(api);

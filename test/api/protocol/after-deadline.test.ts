@@ -58,7 +58,7 @@ async function repeat(send: () => Promise<Answer>): Promise<Answer> {
 const countedIn = async ({ db }: ApiEnvironment, table: PgTable) => db.$count(table);
 
 describe('after the 503 at the deadline', () => {
-  test('a transaction is rolled back, and a repeat with the key does the work once [D-17, D-§8]', async ({
+  test('an open transaction is rolled back, so a repeat with the key does the work once [D-17, D-§8]', async ({
     api,
   }) => {
     const create = () =>
@@ -77,7 +77,7 @@ describe('after the 503 at the deadline', () => {
     expect(await countedIn(api, subscriptions)).toBe(1);
   });
 
-  test('a charge is not handed over, and a repeat with the key charges once [D-17, D-§8]', async ({
+  test('a charge is not handed over, so a repeat with the key charges once [D-17, D-§8]', async ({
     api,
   }) => {
     const method = await saveCard(api);
@@ -96,7 +96,9 @@ describe('after the 503 at the deadline', () => {
     expect(api.payments.charges).toHaveLength(1);
   });
 
-  test('a link’s form takes no use, and a repeat sells once [D-37, D-§8]', async ({ api }) => {
+  test('the form of a link takes no use, so a repeat of the form takes one use [D-37, D-§8]', async ({
+    api,
+  }) => {
     const path = await makeLink(api);
     const { submit } = await openLink(api, path);
     expect((await answerWhileLocked(api, customers, submit)).status).toBe(503);

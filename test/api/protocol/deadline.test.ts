@@ -30,7 +30,7 @@ async function answerOf(work: (late: AbortSignal) => Promise<string>) {
   }
 }
 
-test('a request without an outcome answers 503 at the deadline [D-§8]', async () => {
+test('a request without an outcome is answered 503 at the deadline [D-§8]', async () => {
   const { status, text } = await answerOf(() => new Promise(() => undefined));
   expect(status).toBe(503);
   expect(JSON.parse(text)).toMatchObject({ errorCode: 'service_unavailable' });

@@ -19,7 +19,7 @@ async function keyRow(api: ApiEnvironment, key: string) {
   return row;
 }
 
-test('a repeated call gets the same status and bytes, and has no further effect [D-17]', async ({
+test('a repeated call gets the same status and bytes without a further effect [D-17]', async ({
   api,
 }) => {
   const first = await api.call('POST', '/customer/create', { body: ADA, key: 'replay' });
@@ -124,7 +124,7 @@ test('a refusal that depends on stored data is stored and replayed [D-17]', asyn
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
-test('a malformed request stores no key, and its corrected version succeeds [D-17]', async ({
+test('a malformed request stores no key, so the corrected request succeeds with the same key [D-17]', async ({
   api,
 }) => {
   const wrong = await api.call('POST', '/customer/create', { body: {}, key: 'corrected' });

@@ -59,7 +59,7 @@ const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }) => {
       const answer = await api.call('POST', list.create, { body });
       expect(answer.status).toBe(200);
       const id = (answer.json as Record<string, string>)[list.idField]!;
-      // Two records of each list have the same instant. The order of these two follows their ids.
+      // Two records of each list have the same instant, so the order of these two follows their ids.
       const at = new Date(START + Math.min(n, MADE - 2) * 1_000).toISOString();
       await api.db.execute(`update ${list.table} set created_at = '${at}' where id = '${id}'`);
       made.push(id);
@@ -96,7 +96,7 @@ describe.each(LISTS)('GET $path', ({ path, idField, read, create, body, table })
   const idsOf = ({ data }: Page) => data.map((record) => record[idField]);
   const newest = (ids: Ids) => ids[path]!.toReversed();
 
-  test('lists every record as a read returns it, newest first, and the last page has no offset [D-§7]', async ({
+  test('lists every record as a read returns the record, newest first, without an offset on the last page [D-§7]', async ({
     api,
     ids,
   }) => {

@@ -63,7 +63,7 @@ test.for(['/', '/Customer/create', '/customers', '/customer/a/b', '/..%2fetc', '
   },
 );
 
-test('a body over 64 kB is refused before its end, and the client gets the answer [D-10]', async ({
+test('a client gets the refusal of a body over 64 kB although the body has not ended [D-10]', async ({
   api,
 }) => {
   const answer = await new Promise<string>((resolve, reject) => {
@@ -89,7 +89,7 @@ test('a body over 64 kB is refused before its end, and the client gets the answe
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
 });
 
-test('a 500 reveals no cause, and the log has the cause under the same request id [IF-7]', async ({
+test('the log, but not the answer 500, has the cause under the same request id [IF-7]', async ({
   api,
 }) => {
   await api.db.execute('alter table customer rename to customer_away');
@@ -142,7 +142,7 @@ test('a line of the access log has the route and no value of the request [D-§8]
   expect(line).toMatchObject({ route: 'GET /customer/:customerId', status: 400 });
 });
 
-test('the API answers 503 while its database is unavailable, and recovers [D-§8]', async ({
+test('the API answers 503 while its database is unavailable, and serves requests again after that [D-§8]', async ({
   api,
 }) => {
   const { keyId, secret } = api.merchant;

@@ -52,7 +52,7 @@ describe('the rate limit', () => {
     });
   });
 
-  test('refuses a merchant’s request above the limit, and no request of another merchant [D-22]', async ({
+  test('refuses a merchant’s request above the limit but no request of another merchant [D-22]', async ({
     api,
   }) => {
     const merchant = await newMerchant(api);
@@ -62,7 +62,7 @@ describe('the rate limit', () => {
     expect(await inTurn(1, () => api.call('GET', CUSTOMER, { as: neighbour }))).toEqual([400]);
   });
 
-  test('returns Retry-After, and serves the merchant again after that time [D-22]', async ({
+  test('returns Retry-After and serves the merchant again after that time [D-22]', async ({
     short,
   }) => {
     const ask = () => short.call('GET', CUSTOMER);
@@ -110,7 +110,7 @@ describe('the rate limit', () => {
     expect(done.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  test('refuses frequent reads of one subscription, and serves another subscription [IF-4.5, D-22]', async ({
+  test('refuses frequent reads of one subscription but serves reads of another subscription [IF-4.5, D-22]', async ({
     api,
   }) => {
     const merchant = await newMerchant(api);

@@ -80,7 +80,7 @@ test.for<[name: string, path: string, type: string]>([
   ['an API call', '/customer/create', 'application/json'],
   ['a hosted page', '/checkout/0000000000000000000000', 'application/x-www-form-urlencoded'],
 ])(
-  'an upload to %s that the client aborts is not logged as an error of the server [D-§8]',
+  'the abort of an upload to %s by the client is not logged as an error of the server [D-§8]',
   async ([, path, type], { api }) => {
     const { keyId, secret } = api.merchant;
     const head = [

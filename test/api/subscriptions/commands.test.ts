@@ -176,7 +176,7 @@ describe.each(COMMANDS)(
       expect(api.workflows.calls).toHaveLength(sent);
     });
 
-    test(`replays a stored refusal for the same key [${rules}, D-17]`, async ({ api }) => {
+    test(`replays the stored refusal for a repeated key [${rules}, D-17]`, async ({ api }) => {
       const { subscriptionId } = await createSubscription(api);
       const first = await post(api, subscriptionId, `${kind}-refused`);
       const second = await post(api, subscriptionId, `${kind}-refused`);
@@ -197,7 +197,7 @@ describe.each(COMMANDS)(
       );
     });
 
-    test(`answers 503 without Temporal, and a repeat keeps the command id [${rules}, D-17, D-32]`, async ({
+    test(`without Temporal, answers 503 and keeps the command id for a repeat [${rules}, D-17, D-32]`, async ({
       api,
     }) => {
       const { subscriptionId } = await subscriptionIn(api, allowed[0]!);

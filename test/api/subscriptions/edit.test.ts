@@ -147,7 +147,7 @@ describe('an edit that does not fit the subscription', () => {
     expect(await readSubscription(api, active)).toEqual(before);
   });
 
-  test('is refused when its date is not after the time of the test clock [D-15, D-60]', async ({
+  test('is refused when the new date is not after the time of the test clock [D-15, D-60]', async ({
     api,
   }) => {
     const testClockId = await createClock(api, CHRISTMAS);
@@ -247,7 +247,7 @@ test('an edited date is refused after a hard decline until the payment method is
   expect((await edit(api, subscription, { newAmount: 2_500 })).status).toBe(200);
 });
 
-test('an edited date plans no payment while the subscription is PAUSED, and an unpause replaces the date [D-15, IF-4.8]', async ({
+test('in PAUSED, an edited date plans no payment and is replaced by the date of an unpause [D-15, IF-4.8]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'PAUSED');

@@ -124,7 +124,7 @@ test('a manual retry that pays the last cycle answers ENDED [IF-4.9, D-31, D-10a
   });
 });
 
-test('a retry of unknown outcome is pending until a repeat with its key returns the result [D-31, D-17]', async ({
+test('a manual retry of unknown outcome is pending until a repeat with the same key returns the result [D-31, D-17]', async ({
   api,
 }) => {
   const subscription = await unpaidAtNoon(api);

@@ -28,7 +28,7 @@ const charge = (
 const idOf = (answer: { json: unknown }) => (answer.json as { intentId: string }).intentId;
 
 test.for(['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'] as const)(
-  'a one-time charge is made while the subscription is %s, and does not change the subscription [IF-4.10, D-35]',
+  'a one-time charge is made while the subscription is %s, without changing the subscription [IF-4.10, D-35]',
   async (status, { api }) => {
     const subscription = await subscriptionIn(api, status);
     const { updatePaymentMethodLink: _, ...before } = await readSubscription(api, subscription);
@@ -76,7 +76,7 @@ test('a declined one-time charge answers 200 with FAILED, code and text [IF-4.10
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
 });
 
-test('a charge of unknown outcome is PENDING, and a later repeat with its key returns SUCCESS [D-17, D-40]', async ({
+test('a charge of unknown outcome is PENDING until a later repeat with the same key returns SUCCESS [D-17, D-40]', async ({
   api,
 }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');

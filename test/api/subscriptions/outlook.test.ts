@@ -202,7 +202,7 @@ describe.each([
   const queryCount = (api: ApiEnvironment) =>
     api.workflows.calls.filter((call) => call.name.startsWith(name)).length;
 
-  test('queries the workflow, and answers 503 when Temporal does not answer [D-§7, D-§8]', async ({
+  test('when Temporal does not answer the query of the workflow, answers 503 [D-§7, D-§8]', async ({
     api,
   }) => {
     const subscription = await subscriptionIn(api, 'ACTIVE');

@@ -114,7 +114,7 @@ test('metadata of 50 pairs is accepted, with keys of 40 and values of 500 charac
   expect((await readSubscription(api, { subscriptionId }))['metadata']).toEqual(metadata);
 });
 
-test('a read of a subscription with a trial returns the length of the trial, and no intent exists yet [D-§4]', async ({
+test('a read of a subscription with a trial returns the length of the trial and no intent [D-§4]', async ({
   api,
 }) => {
   const { subscriptionId } = await create(api, { trialPeriodCount: 7, trialPeriodInterval: 'DAY' });
@@ -145,7 +145,7 @@ test('a subscription has no trial when trialPeriodCount is 0 or absent [D-12]', 
   }
 });
 
-test('the first intent has the upfront amount, and two events follow in order [D-51, D-52]', async ({
+test('upfrontAmount is the amount of the first intent and of intent.created, which precedes subscription.created [D-51, D-52]', async ({
   api,
 }) => {
   const { subscriptionId, createdAt } = await create(api, {

@@ -52,7 +52,7 @@ test('a test clock without subscriptions is READY at its target at once [D-60]',
   expect(await read(api, testClockId)).toEqual({ testClockId, now: FEB_1, status: 'READY' });
 });
 
-test('an advance signals every subscription that is not ENDED, and then is READY [D-60]', async ({
+test('an advance is READY after it has signalled every subscription that is not ENDED [D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);
@@ -103,7 +103,7 @@ test('while an advance runs, another advance is refused and a repeat waits [D-17
   expect(repeated.headers['idempotent-replayed']).toBe('true');
 });
 
-test('an advance answers ADVANCING at its time limit, and a repeat with its key READY later [D-17, D-60]', async ({
+test('an advance answers ADVANCING at its time limit; a later repeat with the same key answers READY [D-17, D-60]', async ({
   api,
 }) => {
   const testClockId = await createClock(api, JAN_31);

@@ -36,7 +36,7 @@ async function row(api: ApiEnvironment, id: string) {
   return found!;
 }
 
-/** The number of a merchant's configurations without deleted ones. */
+/** The number of a merchant's configurations, deleted configurations excluded. */
 const countOf = (api: ApiEnvironment, merchantId: string) =>
   api.db.$count(
     webhookConfigs,
@@ -141,7 +141,7 @@ test('an inactive webhook configuration is listed only on request [IF-4.14, D-55
   expect(await has('')).toBe(true);
 });
 
-test('an update of a webhook configuration closes its circuit breaker and signals the endpoint queue [D-54, D-55]', async ({
+test('an update of a webhook configuration closes the circuit breaker and signals the endpoint queue [D-54, D-55]', async ({
   api,
 }) => {
   const id = await create(api);
