@@ -26,7 +26,7 @@ import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-option
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { WORKFLOWS_FOLDER } from './runtime/workflow-bundle.ts';
 
-/** Most connections to Postgres. Further activities wait for a free connection. */
+/** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
 /**
  * Time limit in ms to drain the dispatcher: 15 s for a request to an endpoint, and 1 s to record its result.

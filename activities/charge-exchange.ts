@@ -147,7 +147,7 @@ interface ChargeExchange {
   readonly subscriptionId: string | null;
   /** The charge must not be made any more. */
   readonly isVoided: boolean;
-  /** With the id of the prepared charge, as soon as the row has it. */
+  /** Has the id of the prepared charge as soon as the row has it. */
   attempt: Attempt;
   /** The row is in state SENDING for the next send already. */
   isMarked: boolean;
@@ -157,8 +157,8 @@ interface ChargeExchange {
 type Moved = { kind: 'moved'; attempt: Attempt };
 
 /**
- * Makes one request: a send if the gateway cannot have the charge yet, a withdrawal of a voided charge, else a
- * look-up. Without look-ups, returns `absent`, so that the charge is sent again with its key.
+ * Makes one request: a send if the gateway cannot have the charge yet, a withdrawal of a voided charge, else
+ * a look-up. For a gateway without look-ups, returns `absent`, so that the charge is sent again with its key.
  */
 async function ask(
   exchange: ChargeExchange,

@@ -1,7 +1,10 @@
 import type { PaymentResumption } from '../temporal/payment-workflows.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscription-workflows.ts';
 
-/** A manual decision on an attempt or a refund in REVIEW. */
+/**
+ * A decided review of an attempt or a refund. The decision is an operator's, or the automatic `not_charged`
+ * for a voided attempt.
+ */
 export interface DecidedReview {
   merchantId: string;
   /** The id of the attempt or the refund. */

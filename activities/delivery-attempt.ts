@@ -82,7 +82,7 @@ async function makeAttempt(
   delivery: ClaimedDelivery,
   time: SendingTime,
 ): Promise<RecordedAttempt> {
-  // Receivers compare the timestamp with their own clock, so it must be real time.
+  // Receivers compare the timestamp with their own clock, so the timestamp must be real time.
   const sentAt = Date.now();
   const body = Buffer.from(delivery.body, 'utf8');
   const headers = signatureHeaders({

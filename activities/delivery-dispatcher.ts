@@ -5,7 +5,7 @@ import { StreamRound } from './stream-round.ts';
 import type { RoundDeps, SubmittedStream } from './stream-round.ts';
 
 export interface StreamToDeliver extends StreamRef {
-  /** The caller's real time. It decides which retries are due. */
+  /** The caller's real time, which decides which retries are due. */
   nowAt: number;
 }
 
@@ -30,18 +30,22 @@ export interface DeliveryDispatcher {
 
 export type DispatcherDeps = Omit<RoundDeps, 'isDraining' | 'knownEndpoints'>;
 
-/** Most streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a request. */
+/**
+ * Maximum number of streams processed at the same time. Each waits for its slowest endpoint, at most 15 s a
+ * request.
+ */
 const STREAMS_AT_ONCE = 64;
 /**
- * Most streams of one merchant processed at the same time, so that slow endpoints do not delay other
- * merchants.
+ * Maximum number of streams of one merchant processed at the same time, so that slow endpoints do not delay
+ * other merchants.
  */
 const MERCHANT_STREAMS_AT_ONCE = 16;
 /**
- * Most streams that wait to be processed. Further ones are dropped; the sweep wakes their endpoint queues.
+ * Maximum number of streams that wait to be processed. Further streams are dropped; the sweep wakes their
+ * endpoint queues.
  */
 const MOST_WAITING = 5_000;
-/** Most streams of one merchant that wait to be processed. */
+/** Maximum number of streams of one merchant that wait to be processed. */
 const MERCHANT_MOST_WAITING = 4_000;
 
 type Round = SubmittedStream & { isOver: Promise<void> };

@@ -5,7 +5,7 @@ import type { EndpointRef } from '../db/repositories/webhooks/deliveries.ts';
  * one merchant, so that a merchant with many endpoints does not delay the others.
  *
  * The dispatcher takes one slot for each batch. While this process drains the endpoint queue, only the drain
- * gets new slots: it sends many events with few statements, and a busy dispatcher would take all slots.
+ * gets new slots: a drain sends many events with few statements, and a busy dispatcher would take all slots.
  */
 export interface DeliveryWindows {
   /** Takes a slot. The returned function frees the slot. Null if no slot is free or a drain runs. */
@@ -35,7 +35,7 @@ export interface SlotWait {
 
 const DEFAULT_SLOT_WAIT: SlotWait = { waitMs: 1_000, quickMs: 250 };
 
-/** Most requests in flight: to one endpoint, and to all endpoints of one merchant. */
+/** Maximum numbers of requests in flight: to one endpoint, and to all endpoints of one merchant. */
 export interface WindowSizes {
   readonly ofEndpoint: number;
   readonly ofMerchant: number;

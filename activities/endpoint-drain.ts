@@ -16,7 +16,7 @@ export interface DrainDeps extends AttemptDeps, RecordDeps {
 }
 
 export interface DrainEndpointInput extends EndpointRef {
-  /** The workflow's real time. It decides which retries are due. */
+  /** The workflow's real time, which decides which retries are due. */
   nowAt: number;
 }
 
@@ -31,19 +31,26 @@ export interface DrainEndpointResult {
 
 const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pausedMs: 0 };
 
-/** Interval between records of attempts. If the process dies, unrecorded attempts are sent again. */
+/** Interval, in ms, between records of attempts. If the process dies, unrecorded attempts are sent again. */
 const RECORD_AFTER_MS = 200;
-/** Interval between claims of new deliveries while requests are in flight. */
+/**
+ * Interval, in ms, between claims of new deliveries while requests are in flight. Also the delay to the next
+ * drain if another process has claimed deliveries, or if no slot was free.
+ */
 const LOOK_AGAIN_MS = 1_000;
-/** Longest wait, in ms, for a slot that the dispatcher of this process still uses. */
+/** Longest wait, in ms, for a slot while the dispatcher of this process uses all slots. */
 const SLOT_WAIT_MS = 2_000;
 const SLOT_POLL_MS = 20;
-/** Streams claimed in one statement, for each request that may be in flight. */
+/** Maximum number of batches that one statement claims, for each request that may still begin. */
 const BATCHES_PER_SLOT = 2;
 
 /**
  * The activity `drainEndpoint`: sends the due deliveries of one endpoint. No request begins after 20 s, and
  * the drain ends within 40 s.
+ *
+ * A claim returns batches. A batch contains deliveries of one stream, which are sent in order, one request at
+ * a time. Batches are sent in parallel. `window` limits their number and grows with successes. Each batch in
+ * flight also needs a slot of {@link DeliveryWindows}, whose limits apply to this whole process.
  */
 export async function drainEndpoint(
   deps: DrainDeps,
@@ -60,8 +67,8 @@ export async function drainEndpoint(
     const sent = isPaused(drain.breaker, drain.now()) ? 0 : await drain.sendDue();
     if (drain.isDeactivated) return NOTHING_LEFT;
     const backlog = await endpointBacklog(deps.db, ref, drain.now());
-    // Deliveries have become due since the last claim. The loop also sends these, which saves another
-    // activity.
+    // Deliveries have become due since the last claim. This loop also sends these deliveries, which saves
+    // another activity.
     if (backlog.dueInMs === 0 && sent > 0 && drain.maySend()) continue;
     return drain.resultOf(backlog);
   }
@@ -78,7 +85,10 @@ class Drain {
   private recordedAt = performance.now();
   private sent = 0;
   private window: number;
-  /** True while the breaker is open and no probe has ended. Then only one request, the probe, may be sent. */
+  /**
+   * True if the breaker was open at the start of this drain and no attempt has ended yet. Then only one
+   * request, the probe, may be sent.
+   */
   private isProbing: boolean;
   /** Successes in a row since the window was last widened. */
   private successes = 0;
@@ -112,7 +122,10 @@ class Drain {
     );
   }
 
-  /** Sends until nothing is due, the breaker opens or 20 s are over. Returns the number of attempts. */
+  /**
+   * Sends until nothing is due, the breaker opens, 20 s are over, an error occurs, or the configuration is
+   * deactivated. Returns the number of attempts. Throws the first error.
+   */
   async sendDue(): Promise<number> {
     const sentBefore = this.sent;
     const slots = this.deps.windows.beginDrain(this.progress.endpoint);
@@ -135,8 +148,8 @@ class Drain {
     const now = this.now();
     const pausedMs = isPaused(this.breaker, now) ? Math.ceil((pausedUntil ?? now) - now) : 0;
     const waits: number[] = isClaimed ? [LOOK_AGAIN_MS] : [];
-    // True if deliveries are due that this drain had time to send: another process has claimed them, or no
-    // slot was free.
+    // True if this drain had time for deliveries that are due, but could not send them, because another
+    // process has claimed them or no slot was free.
     const isMissed = dueInMs === 0 && pausedMs === 0 && !this.isOver();
     if (dueInMs !== null) waits.push(isMissed ? LOOK_AGAIN_MS : dueInMs);
     const nextDelayMs = Math.ceil(Math.max(pausedMs, Math.min(...waits)));
@@ -222,7 +235,10 @@ class Drain {
     this.successes = 0;
   }
 
-  /** Waits until a request ends, at most 1 s (200 ms with unrecorded attempts). Records every 200 ms. */
+  /**
+   * Waits until a request ends, but at most 1 s, or 200 ms if there are unrecorded attempts. Records the
+   * attempts every 200 ms.
+   */
   private async endOrTick(): Promise<void> {
     const timeout = new AbortController();
     const waitMs = this.progress.isRecorded ? LOOK_AGAIN_MS : RECORD_AFTER_MS;

@@ -29,7 +29,9 @@ export interface ExchangeDeps extends SendBudgetDeps {
   gateways: GatewayRegistry;
 }
 
-/** If a key is older than this share of its lifetime, its charge or refund is not sent again. */
+/**
+ * If a key is older than this share of its lifetime, the charge or refund with this key is not sent again.
+ */
 const KEY_LIFETIME_SHARE = 0.8;
 
 /** Returns the latest `performance.now()` at which an activity that starts now may begin a request. */
@@ -55,8 +57,9 @@ export function isKeyTooOld(firstSentAt: number | null, gateway: PaymentGateway)
 }
 
 /**
- * Calls the gateway and turns a {@link GatewayRejectedRequest} into a result. Its cause is a bug or a wrong
- * setting on our side. A repeat does not help, so the outcome stays unknown until manual review.
+ * Calls the gateway and turns a {@link GatewayRejectedRequest} into a result. The cause of the rejection is a
+ * bug or a wrong setting on our side. A repeat does not help, so the outcome stays unknown until manual
+ * review.
  */
 export async function unlessRejected<T>(
   call: () => Promise<T>,
@@ -88,7 +91,7 @@ export interface SendLimits {
   lookups: number;
   /** Real time of the call, from the workflow. */
   realNowAt: number;
-  /** True if the caller has just opened the attempt in state SENDING and has not sent it yet. */
+  /** True if the caller has just opened the attempt in state SENDING and has not sent the charge yet. */
   isFresh?: boolean;
   /** True if the subscription is ENDED or PAUSED: the charge must not be sent any more. Rule: D-§4. */
   isVoided?: boolean;

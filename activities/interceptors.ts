@@ -2,10 +2,10 @@ import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 
-/** Interval of heartbeats, in ms. It is shorter than the heartbeat timeout of every activity, 5 s. */
+/** Interval of heartbeats, in ms, shorter than the heartbeat timeout of every activity, 5 s. */
 const HEARTBEAT_EVERY_MS = 1_000;
 
-/** Time limit of a local activity, in ms. It is shorter than the timeout of a workflow task, 6 s. */
+/** Time limit of a local activity, in ms, shorter than the timeout of a workflow task, 6 s. */
 const LOCAL_BUDGET_MS = 3_000;
 
 /**

@@ -29,9 +29,9 @@ export function createLateChargeActivities(deps: LateChargeDeps) {
   return {
     /**
      * Looks up an attempt that is settled as not paid. If the gateway has made a charge, records this late
-     * charge, adds an entry to the timeline and starts the refund; a repeat does none of these again. Throws
-     * a retryable error if the database or Temporal does not answer. `nowAt` is real time. `looks` is the
-     * number of earlier look-ups.
+     * charge, adds an entry to the subscription's timeline and starts the workflow of the refund. A repeat
+     * writes no row again, but signals the same workflows again. Throws a retryable error if the database or
+     * Temporal does not answer. `nowAt` is real time. `looks` is the number of earlier look-ups.
      */
     async lookForLateCharge(
       input: AttemptRef & { nowAt: number; looks: number },
@@ -74,7 +74,7 @@ export async function watchUnproven(
   await payments.watchLateCharge({ merchantId, attemptId }).catch(() => undefined);
 }
 
-/** Looks the attempt up. Returns `absent` for a gateway without look-ups. */
+/** Looks up the attempt's charge. Returns `absent` for a gateway without look-ups. */
 async function ask(gateway: PaymentGateway, attempt: Attempt) {
   if (!gateway.capabilities.lookup) return { kind: 'absent' as const };
   return unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
@@ -88,7 +88,8 @@ async function book(
 ): Promise<LateChargeOutcome> {
   const attempt = await findAttempt(db, { merchantId, id: attemptId });
   const { refundId, subscription } = await bookLateCharge(db, attempt, gatewayChargeId, nowAt);
-  // The transaction has added an entry to the timeline in the row, so the workflow must read the row again.
+  // The transaction has changed the timeline in the subscription's row, so the subscription's workflow must
+  // read the row again.
   if (subscription) await subscriptionWorkflows.recheck(subscription);
   await payments.resumeRefund({ merchantId, refundId });
   return { kind: 'found', refundId, gatewayChargeId };

@@ -44,13 +44,14 @@ export interface MaintenanceDeps extends OutageRecoveryDeps {
   payments: PaymentResumption;
   /** How long deliveries, bodies of events and closed sessions are kept, in ms. Default: 30 days. */
   retentionMs?: number;
-  /** Wakes an endpoint's delivery queue, and starts it if it does not run. */
+  /** Wakes an endpoint's delivery queue, and starts the queue if it does not run. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
 }
 
 /**
- * The number of cases that a sweep repaired, by kind. `failed` counts the cases that it could not repair. In
- * a healthy system every count is 0. The table `sweep_count` has the sums, except that of `rechecked`.
+ * The number of cases that a sweep repaired, by kind. `failed` counts the cases that the sweep could not
+ * repair. In a healthy system every count is 0. The table `sweep_count` has the sums, except that of
+ * `rechecked`.
  */
 export type SweepReport = Record<
   | 'neverStarted'
@@ -69,13 +70,13 @@ export type SweepReport = Record<
   number
 >;
 
-/** Most cases of one kind in one sweep. The next sweep repairs the others. */
+/** Maximum number of cases of one kind in one sweep. The next sweep repairs the others. */
 const LIMIT = 200;
 const KEYS_LIMIT = 5_000;
-/** Most records of one kind that one sweep deletes. */
+/** Maximum number of records of one kind that one sweep deletes. */
 const DELETED_LIMIT = 1_000;
 const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
-/** Most repairs at the same time; each calls Temporal. */
+/** Maximum number of repairs at the same time; each calls Temporal. */
 const AT_ONCE = 10;
 
 /**
@@ -143,8 +144,8 @@ export function createMaintenanceActivities(deps: MaintenanceDeps) {
       await attempt(() => forgetExpiredKeys(db, input.nowAt, KEYS_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       await attempt(() => deleteOld(db, deletion));
-      // This kind is the last one: after thousands of workflows were terminated, it takes all the remaining
-      // time.
+      // The kind `lost` comes last: after thousands of workflows were terminated, its repairs take all the
+      // remaining time.
       const sinceAt = input.nowAt - input.lookBackMs;
       await sweepKind(
         'lost',

@@ -27,11 +27,13 @@ export interface OutageRecoveryDeps {
   recheckPause?: (ms: number) => Promise<void>;
 }
 
-/** Most rechecks of one sweep. The next sweep continues. */
+/** Maximum number of rechecks of one sweep. The next sweep continues. */
 const RECHECKS_MAX = 200;
 /** Pause between two rechecks, in ms: at most 20 a second. */
 const PAUSE_MS = 50;
-/** No recheck begins later than this after the first one, in ms. The activity's time limit is 60 s. */
+/**
+ * Time in ms after the first recheck in which another recheck may begin. The activity's time limit is 60 s.
+ */
 const RECHECKS_FOR_MS = 20_000;
 
 /**
@@ -75,7 +77,7 @@ export async function recheckAfterOutage(
 /**
  * Returns the time at which the gateway last answered a sweep. If a request was left unanswered after that
  * time, first sends a look-up to test the gateway. Returns null if the gateway does not answer, or if this
- * process has no such gateway.
+ * process has no gateway of this name.
  */
 async function answeredSince(
   { db, gateways }: OutageRecoveryDeps,

@@ -25,8 +25,8 @@ export function createSetupMethodActivities(deps: PaymentDeps) {
         return { kind: 'refused', code: 'resource_not_found', message };
       }
       const status = setupMethodStatusAt(session, nowAt);
-      // Continue if the session is completed, because this call may repeat the order that completed it. Only
-      // the redeemed card shows whether it does.
+      // This call may repeat the order that completed the session, so a completed session is not refused
+      // here. `completeSetupMethod` compares the redeemed card with the session's card.
       if (status !== 'CREATED' && status !== 'SUCCESS') return setupIsOver(session);
       const { customerId } = session;
       const card = { ...token, merchantId, customerId, verify: true, nowAt };

@@ -92,7 +92,7 @@ export class StreamRound {
 
   private async claim(): Promise<void> {
     const { merchantId } = this.stream.ref;
-    // Take slots before the claim, because a claimed delivery without a slot would have to be released.
+    // Take slots before the claim: a claimed delivery without a slot would have to be released.
     const slots = new Map<string, FreeSlot>();
     const except: string[] = [];
     const known = [...(this.deps.knownEndpoints.get(merchantId) ?? [])];
@@ -168,15 +168,16 @@ export class StreamRound {
         if (!isPaused(endpoint.breaker, this.stream.now())) this.wake(endpoint);
         return;
       case 'claimed':
-        // Another process has claimed these deliveries' stream. Its last claim may precede the commit of
-        // these.
+        // Another process has claimed these deliveries' stream. That process may have made its last claim
+        // before these deliveries were committed.
         if (!this.isSendingTo(endpoint.configId)) this.wake(endpoint);
         return;
       case 'excepted':
         this.wake(endpoint);
         return;
       case 'not_due':
-        // An earlier delivery has failed and blocks these. Its failure has woken the endpoint queue.
+        // An earlier delivery has failed and blocks these deliveries. Its failure has woken the endpoint
+        // queue.
         return;
     }
   }

@@ -15,7 +15,7 @@ export type SendResult =
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
-/** Time limit to read an answer's body, in ms. The body is read only so that the connection can be reused. */
+/** Time limit in ms to read an answer's body, which is read only so that the connection can be reused. */
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /**

@@ -15,9 +15,9 @@ export interface WebhookToSign {
 const BASE64_SECRET_PREFIX = 'whsec_';
 
 /**
- * Returns the headers that prove the origin of a webhook. The three Standard Webhooks headers contain a
- * signature with each secret. `xpay-signature` uses only the present secret. Only the Standard Webhooks
- * signature covers the timestamp, so only it protects against replays. Rule: D-53.
+ * Returns the headers that prove the origin of a webhook: three of Standard Webhooks, and `xpay-signature`.
+ * `webhook-signature` contains one signature for each secret. `xpay-signature` uses only the present secret.
+ * Only `webhook-signature` covers the timestamp and thus protects against replays. Rule: D-53.
  */
 export function signatureHeaders(webhook: WebhookToSign): Record<string, string> {
   const { eventId, body, signer, previousSigner } = webhook;
@@ -28,12 +28,13 @@ export function signatureHeaders(webhook: WebhookToSign): Record<string, string>
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
     'webhook-signature': signers.map((secret) => `v1,${standardMac(secret, signed)}`).join(' '),
-    // The key is the secret as text, with `whsec_`, so that one secret serves both signatures.
+    // The HMAC key is the whole secret as text, including `whsec_`; for `webhook-signature` the key is the
+    // decoded part.
     'xpay-signature': createHmac('sha512', signer).update(body).digest('base64'),
   };
 }
 
-/** The key is the decoded Base64 after `whsec_`. A secret without this prefix is itself the key. */
+/** The HMAC key is the decoded Base64 after `whsec_`. A secret without this prefix is itself the key. */
 function standardMac(secret: string, signed: Buffer): string {
   const key = secret.startsWith(BASE64_SECRET_PREFIX)
     ? Buffer.from(secret.slice(BASE64_SECRET_PREFIX.length), 'base64')

@@ -17,7 +17,7 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send' | 'windows'> {
 export interface DeliverPendingInput {
   merchantId: string;
   streamId: string;
-  /** The workflow's real time. It decides which retries are due. */
+  /** The workflow's real time, which decides which retries are due. */
   nowAt: number;
   /** Ignored. Callers of an earlier release set it. */
   handOver: boolean;
