@@ -12,7 +12,7 @@ export function id(prefix: string, of: string) {
   return z.string().meta({ description: `Id of the ${of}.`, pattern: `^${prefix}_[0-9A-Za-z]+$` });
 }
 
-/** Rule: D-04. */
+/** An instant in an event, in epoch milliseconds. Rule: D-04. */
 export function epochMs(description: string) {
   return z
     .int()
@@ -20,7 +20,7 @@ export function epochMs(description: string) {
     .meta({ description: `${description} Epoch milliseconds.`, format: 'int64' });
 }
 
-/** Rule: D-04. */
+/** An instant in an answer, as ISO 8601 text. Rule: D-04. */
 export function dateTime(description: string) {
   return z.string().meta({ description, format: 'date-time' });
 }
@@ -49,21 +49,21 @@ export const pairs = z
   .record(z.string(), z.string())
   .meta({ description: 'As given in the request.' });
 
-/** Rule: D-§7. */
+/** The kind of an intent, an extension of interface 1.0.0. Rule: D-§7. */
 export const intentKind = z.enum(SHOWN_INTENT_KINDS).meta({
   description:
     'What is paid: a billing cycle; the first cycle with an `upfrontAmount`; a one-time charge of a ' +
     'subscription; a charge of a saved method; a payment on a hosted page.',
 });
 
-/** Rule: D-§7. */
+/** The note on an intent, an extension of interface 1.0.0. Rule: D-§7. */
 export const intentComments = z
   .string()
   .meta({ description: 'Your note on a one-time charge or on a link to pay once.' });
 
 export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS);
 
-/** Rule: D-43. */
+/** An unavailable payment method falls back to CARD, and the answer names it. Rule: D-43. */
 export const unavailablePaymentMethods = z
   .array(z.string())
   .optional()
@@ -73,7 +73,7 @@ export const unavailablePaymentMethods = z
     ...EXTENSION,
   });
 
-/** Rule: D-42. */
+/** A code of the fixed list of decline codes. Rule: D-42. */
 export const declineCode = z
   .enum(Object.keys(DECLINES))
   .meta({ id: 'DeclineCode', description: 'Why the payment was declined.' });
@@ -95,5 +95,5 @@ export function page<Row extends z.ZodType>(of: Row) {
   });
 }
 
-/** Rule: D-16. */
+/** The answer `{}` of commands without a result. Rule: D-16. */
 export const nothing = z.object({}).meta({ description: 'An empty object.' });

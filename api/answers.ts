@@ -18,10 +18,10 @@ export function ok<Body>(body: Body): Answer<Body> {
   return { status: 200, text: JSON.stringify(body) };
 }
 
-/** Rule: D-16. */
+/** The answer of operations without a body. Rule: D-16. */
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
-/** Rule: IF-7. */
+/** The body of an error answer is the error object. Rule: IF-7. */
 export function errorAnswer(code: ErrorCode, description: string): Answer {
   return {
     status: ERRORS[code].status,

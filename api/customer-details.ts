@@ -10,7 +10,7 @@ const detail = () => text(DETAIL_MAX).nullish();
 /** Checks only the form of an e-mail address, not whether the address accepts mail. */
 export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
 
-// The pattern accepts an empty string, because it counts as absent. Rule: D-10.
+// The pattern accepts an empty string, because an empty string counts as absent. Rule: D-10.
 const email = text(DETAIL_MAX).regex(new RegExp(`^$|${EMAIL_PATTERN.source}`), {
   error: 'must be an e-mail address',
 });

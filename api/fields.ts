@@ -212,8 +212,8 @@ export function httpUrl() {
 }
 
 function isHttpUrl(value: string): boolean {
-  // The patterns refuse text that the URL parser would silently change: it drops spaces, line breaks and extra
-  // slashes, and reads \ as /.
+  // The URL parser drops spaces, line breaks and extra slashes, and reads \ as /. The patterns refuse such
+  // text, so that the parser never changes a URL.
   return (
     /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
     isStorable(value) &&

@@ -70,7 +70,7 @@ export async function inTransaction<Body>(
 
 /** One execution of a command. */
 export interface Execution {
-  /** Every call with the same Idempotency-Key has the same command id. */
+  /** The same for every call with one Idempotency-Key, until the key expires. */
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
@@ -176,7 +176,7 @@ function definiteRefusal(thrown: unknown): Answer | null {
   return isDefinite ? errorAnswer(code, message) : null;
 }
 
-/** Rules: IF-4, IF-8. */
+/** The interface allows at most 255 of these characters. Rules: IF-4, IF-8. */
 const KEY_PATTERN = /^[a-zA-Z0-9\-_:.]{1,255}$/;
 
 /**

@@ -29,7 +29,7 @@ export const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
-/** Rule: D-02. */
+/** An ISO 4217 code, in upper or lower case. Rule: D-02. */
 export const currency = z
   .string()
   .transform((given, ctx) => {

@@ -48,7 +48,10 @@ interface Declaration<
   readonly params?: Readonly<Record<ParamOf<Path>, ParamNote>>;
   readonly query?: Query;
   readonly body?: RequestBody<Body> & {
-    /** Optional fields that refuse an empty string. Other optional fields count it as absent. */
+    /**
+     * Optional fields that refuse an empty string. For other optional fields an empty string counts as
+     * absent.
+     */
     readonly refusesEmpty?: readonly (keyof Body & string)[];
     /** Checks several fields together. Gets only the fields that are valid by themselves. */
     readonly problems?: (fields: Partial<Fields<Body>>, deps: ApiDeps) => Problem[];

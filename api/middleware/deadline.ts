@@ -13,8 +13,10 @@ const GRACE_MS = 3_000;
 /**
  * Answers 503 if a request takes longer than 35 s. After that the request begins no new statement and no new
  * call of Temporal, and an open transaction is rolled back. A repeat with the same key continues from the
- * committed rows. `ctx.state.late` aborts 3 s before the 503. An order without a key must then be voided,
- * because its caller cannot repeat it. Rules: D-17, D-§8.
+ * committed rows.
+ *
+ * `ctx.state.late` aborts 3 s before the 503. An order without a key must then be voided, because its caller
+ * cannot repeat the request. Rules: D-17, D-§8.
  */
 export function deadline(lateAfterMs: number = LATE_AFTER_MS, graceMs: number = GRACE_MS) {
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {

@@ -5,7 +5,7 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Context } from '../context.ts';
 import type { Operation } from '../openapi/operation.ts';
 
-/** Rule: D-10. */
+/** Maximum size of a request body. Rule: D-10. */
 const BODY_LIMIT_BYTES = 65_536;
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);

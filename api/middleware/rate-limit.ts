@@ -3,7 +3,7 @@ import { DomainError } from '../../domain/errors.ts';
 import { callerOf, pathParam } from '../context.ts';
 import type { Context } from '../context.ts';
 
-/** Limits of one merchant in one API process. A time window starts with the first request in it. */
+/** Limits of one merchant in one API process. A time window starts with its first request. */
 export interface RateLimits {
   readonly windowSeconds: number;
   readonly requests: number;

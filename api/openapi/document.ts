@@ -59,7 +59,7 @@ export function templateOf(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
-/** Rules: IF-4, IF-8, D-17. */
+/** The header with which a request may be repeated safely. Rules: IF-4, IF-8, D-17. */
 const IDEMPOTENCY_KEY: JsonSchema = {
   name: 'Idempotency-Key',
   in: 'header',

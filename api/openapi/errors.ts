@@ -92,7 +92,7 @@ export function header(name: keyof typeof HEADERS): JsonSchema {
   return { $ref: `#/components/headers/${name}` };
 }
 
-/** Rules: D-17, D-20, D-22, D-§8. */
+/** The headers of answers. Rules: D-17, D-20, D-22, D-§8. */
 export const HEADERS = {
   'Request-Id': {
     description: 'Id of this request. Quote it when you report a problem.',

@@ -74,7 +74,7 @@ const updateLink = url(
   .optional()
   .meta(EXTENSION);
 
-/** Rule: D-52. */
+/** The flat body of an intent event. Rule: D-52. */
 const IntentEvent = z.object({
   ...head,
   eventType: z.enum(INTENT_EVENT_TYPES),
@@ -121,7 +121,7 @@ const IntentEvent = z.object({
   metadata: pairs,
 });
 
-/** Rules: D-34, D-52. */
+/** The flat body of a subscription event. Rules: D-34, D-52. */
 const SubscriptionEvent = z.object({
   ...head,
   eventType: z.enum(SUBSCRIPTION_EVENT_TYPES),
@@ -173,7 +173,7 @@ const SubscriptionEvent = z.object({
   metadata: pairs,
 });
 
-/** Rule: D-50. */
+/** The body of the event that a setup session has saved a card. Rule: D-50. */
 const SetupMethodEvent = z.object({
   ...head,
   eventType: z.literal('setup_method.success'),
@@ -191,7 +191,7 @@ const EVENT_BODIES = {
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),
 };
 
-/** Rule: D-53. */
+/** The headers of a webhook: those of Standard Webhooks, and `xpay-signature`. Rule: D-53. */
 const SIGNATURE_HEADERS = {
   'webhook-id': 'The `eventId`. The same on every delivery attempt.',
   'webhook-timestamp': 'Real time of this delivery attempt, in seconds since 1970.',

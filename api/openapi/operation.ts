@@ -42,7 +42,7 @@ export interface Operation {
   readonly isExtension?: true;
   /**
    * `listed`: interface 1.0.0 lists the header for this route. `honoured`: the route accepts the header, but
-   * the interface does not list it. Rules: IF-4, D-17.
+   * the interface does not list the header for it. Rules: IF-4, D-17.
    */
   readonly idempotencyKey?: 'listed' | 'honoured';
   /** True if the route needs no credentials. */

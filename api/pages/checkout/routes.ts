@@ -41,7 +41,7 @@ export function checkoutRoutes(
         detailsPage(deps, token, checkout, nowOf(checkout), typed),
       fillIn: (checkout, given) => fillInDetails(db, checkout, given),
     },
-    /** Rule: D-51. */
+    /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */
     async opened(checkout) {
       if (checkout.openedAt !== null) return;
       const nowAt = nowOf(checkout);

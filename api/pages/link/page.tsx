@@ -40,7 +40,10 @@ export function missingOf({ template, savedDetails }: Link): DetailName[] {
   return missingDetails({ ...template, savedDetails });
 }
 
-/** The same page for unknown, expired and used-up links, so that it reveals no valid codes. Rule: D-37. */
+/**
+ * Returns the same page for unknown, expired and used-up links, so that the page reveals no valid codes.
+ * Rule: D-37.
+ */
 export function gonePage(): Page {
   return notice(410, 'This link cannot be used', [
     'It is incomplete, it has expired, or it was used as often as it may be. Nothing was charged.',

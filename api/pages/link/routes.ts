@@ -24,7 +24,7 @@ import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from 
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
-/** The page at a link's `shortUrl`. It works without script and without cookies. Rule: D-37. */
+/** The page at a link's `shortUrl`. The page works without script and without cookies. Rule: D-37. */
 export function linkPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -123,7 +123,10 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
   return link;
 }
 
-/** Returns the checkout or payment page of a visit; null if there is none. `isOver`: it ended unpaid. */
+/**
+ * Returns the checkout or payment page of a visit; null if there is none. `isOver`: this checkout or payment
+ * ended unpaid.
+ */
 async function findPageOf(
   deps: ApiDeps,
   link: Link,

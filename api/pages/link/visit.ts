@@ -11,7 +11,7 @@ import type { ApiDeps } from '../../deps.ts';
 
 const COOKIE = 'visit';
 const VISIT = /^[0-9A-Za-z]{22}$/;
-/** Half of a SHA-256: 128 bits are 22 characters of base 62. */
+/** Half of a SHA-256: 128 bits, which are 22 characters of base 62. */
 const TOKEN_BYTES = 16;
 const TOKEN_LENGTH = 22;
 
@@ -26,7 +26,7 @@ export function isVisit(value: string | null): value is string {
   return value !== null && VISIT.test(value);
 }
 
-/** Returns the token of the visit's checkout. It cannot be computed without the session key. */
+/** Returns the token of the visit's checkout. The token cannot be computed without the session key. */
 export function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
   const digest = hmac(sessionKey, `checkout:${code}:${visit}`);
   return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);

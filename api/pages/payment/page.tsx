@@ -110,7 +110,7 @@ export function paymentSale({ testCards }: Pick<PageDeps, 'testCards'>, order: O
   };
 }
 
-/** Rule: D-44. */
+/** Returns the URL with the intent's id, its status and the receipt id as query parameters. Rule: D-44. */
 function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {
   if (url === null) return null;
   return callbackUrl(url, {

@@ -17,7 +17,10 @@ import { seeOther, sendPage } from '../shared/page.tsx';
 import { paymentDetailsPage, paymentPage } from './page.tsx';
 import { paymentStageOf } from './stage.ts';
 
-/** The hosted page of a one-time payment. Its path has the token or the intent's id. Rules: D-40, D-§7. */
+/**
+ * The hosted page of a one-time payment. The path contains the page's token or the intent's id. Rules: D-40,
+ * D-§7.
+ */
 export function paymentPageRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
@@ -48,7 +51,7 @@ export function paymentPageRoutes(
       askAgain: (token, payment, typed) => paymentDetailsPage(deps, token, payment, now(), typed),
       fillIn: (payment, given) => fillInPaymentDetails(db, payment, given),
     },
-    /** Rule: D-51. */
+    /** Emits `intent.checkout_opened` at the first opening. Rule: D-51. */
     async opened(payment) {
       if (payment.openedAt !== null) return;
       const stream = await markPaymentOpened(db, payment, now());

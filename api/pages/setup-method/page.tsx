@@ -87,7 +87,7 @@ function saleOf({ testCards }: PageDeps, setup: HostedSetup, nowAt: number): Sal
   };
 }
 
-/** Rule: D-44. */
+/** Returns `callbackUrl` with the ids and the status of the session as query parameters. Rule: D-44. */
 function withFacts(setup: HostedSetup, nowAt: number): string {
   return callbackUrl(setup.callbackUrl, {
     setup_method_id: setup.setupMethodId,

@@ -59,7 +59,10 @@ export function detailsFields(names: readonly DetailName[], typed: TypedDetails)
   });
 }
 
-/** Returns the page with the details form. `home`: its path. `typed`: empty on the first visit. Rule: D-11. */
+/**
+ * Returns the page with the details form. `home`: the page's path. `typed`: empty on the first visit. Rule:
+ * D-11.
+ */
 export function askDetails(
   deps: PageDeps,
   page: {
@@ -104,7 +107,7 @@ export function resultPage(
   return { ...page, refresh: { seconds: RESULT_REFRESH_S, url } };
 }
 
-/** The page that is shown instead of a form; `texts` give the reason. */
+/** The page that is shown instead of a form. `texts` give the reason. */
 export function closedPage(
   status: 403 | 409 | 410,
   { title, texts }: PageText,

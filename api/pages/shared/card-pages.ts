@@ -21,7 +21,7 @@ const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
 
 /** The outcome of submitting a card. */
 export type CardOutcome =
-  /** The database has the outcome, which the page shows. */
+  /** The outcome is in the database. The page shows it. */
   | { kind: 'decided' }
   | { kind: 'declined'; errorCode: string }
   /** The outcome is unknown. A later reload of the same URL shows it. */

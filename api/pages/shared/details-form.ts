@@ -16,7 +16,7 @@ export interface Payer {
   readonly phoneNumberRequired: boolean;
 }
 
-/** Rule: D-11. */
+/** Maximum length of a detail, in characters, as in `customerDetails`. Rule: D-11. */
 const LENGTH_MAX = 255;
 
 const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; message: string }>> = {

@@ -55,7 +55,9 @@ async function checkLimit(limiter: RateLimiterMemory, ctx: Context): Promise<voi
   });
 }
 
-/** Returns an HMAC of the client's address for storage. Without the session key it reveals no address. */
+/**
+ * Returns an HMAC of the client's address for storage. Without the session key the HMAC reveals no address.
+ */
 export function hashAddress({ sessionKey }: Pick<ApiDeps, 'sessionKey'>, ctx: Context): Buffer {
   return createHmac('sha256', sessionKey)
     .update(`address:${addressOf(ctx)}`)

@@ -5,12 +5,14 @@ import { readText } from '../../middleware/json-body.ts';
 /** Maximum size of a form. A details form has a few hundred bytes. */
 const FORM_LIMIT_BYTES = 8_192;
 
-/** Returns the fields of the form in the request's body. Throws `bad_request` if it exceeds 8 kB. */
+/** Returns the fields of the form in the request's body. Throws `bad_request` if the body exceeds 8 kB. */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));
 }
 
-/** Returns the hidden form token, an HMAC of the session id. It proves that our own page sent the form. */
+/**
+ * Returns the hidden form token, an HMAC of the session id. The token proves that our own page sent the form.
+ */
 export function formToken(sessionKey: string, sessionId: string): string {
   return createHmac('sha256', sessionKey).update(`form:${sessionId}`).digest('base64url');
 }

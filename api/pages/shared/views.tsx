@@ -35,7 +35,7 @@ export interface CardForm {
   readonly alert: string | null;
 }
 
-/** The card form. It posts to the gateway's tokeniser: no card number reaches this server. */
+/** The card form, which posts to the gateway's tokeniser: no card number reaches this server. */
 export function CardPage({ sale, form }: { sale: Sale; form: CardForm }) {
   const described = form.alert === null ? {} : { 'aria-describedby': 'declined' };
   return (
@@ -193,7 +193,7 @@ export function SaleSummary({ sale }: { sale: Sale }) {
   );
 }
 
-/** Rule: D-61. */
+/** Lists the test cards on pages in test mode. Rule: D-61. */
 function TestModeNote({ cards }: { cards: readonly PublishedTestCard[] }) {
   return (
     <details class="note">

@@ -22,7 +22,7 @@ const DECLINED_CARD =
   'Your card was declined and was not saved. Nothing was charged. Check the details and try again, ' +
   'or use another card.';
 
-/** The page of a card change in its present stage. It has no link to the merchant. Rules: D-33, D-44. */
+/** The page of a card change in its present stage, without a link to the merchant. Rules: D-33, D-44. */
 export function updatePage(
   deps: PageDeps,
   update: MethodUpdate,
@@ -93,7 +93,7 @@ function alertOf(update: MethodUpdate): string | null {
   return latest !== undefined && latest.errorCode !== null ? DECLINED_CARD : null;
 }
 
-/** Rule: D-30. */
+/** A new card is kept even if the charge of the owed cycle is declined. Rule: D-30. */
 function keptText(update: MethodUpdate): string {
   return `Your new card was saved, but the payment of ${owedText(update)} was declined.`;
 }
@@ -116,8 +116,8 @@ function saleOf({ testCards }: PageDeps, update: MethodUpdate, nowAt: number): S
 }
 
 /**
- * Returns the present card, and the amount that a new card is charged today. After 15 automatic attempts in
- * 30 days nothing is charged today. Rules: D-33, D-30.
+ * Returns the present card, and the amount that a new card is charged today. If the cycle has had 15
+ * automatic attempts in 30 days, nothing is charged today. Rules: D-33, D-30.
  */
 function offerOf(update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;

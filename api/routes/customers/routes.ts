@@ -30,7 +30,7 @@ const exampleDetails = {
   customerAddress: { country: 'GB', postalCode: 'SW1A 1AA' },
 };
 
-/** Rule: IF-2.2. */
+/** A customer's id and details in answers. Rule: IF-2.2. */
 const CustomerAnswer = z
   .object({ customerId: id('cus', 'customer'), customerDetails })
   .meta({ id: 'Customer' });
@@ -41,7 +41,7 @@ function presentCustomer({ id: customerId, details }: Customer) {
   return { customerId, customerDetails: details };
 }
 
-/** Rule: IF-4.1. */
+/** Creates a customer. Rule: IF-4.1. */
 export const createCustomer = route({
   operationId: 'createCustomer',
   method: 'post',
@@ -73,7 +73,7 @@ export const createCustomer = route({
     }),
 });
 
-/** Rule: IF-4.2. */
+/** Answers with one customer. Rule: IF-4.2. */
 export const getCustomer = route({
   operationId: 'getCustomer',
   method: 'get',
@@ -95,7 +95,7 @@ export const getCustomer = route({
   },
 });
 
-/** Rule: D-§7. */
+/** Lists the merchant's customers. Rule: D-§7. */
 export const getCustomers = route({
   operationId: 'listCustomers',
   method: 'get',
@@ -134,7 +134,7 @@ function presentPaymentMethod(method: SavedMethod) {
   };
 }
 
-/** Rule: D-§7. */
+/** Lists a customer's saved payment methods. Rule: D-§7. */
 export const getPaymentMethodTokens = route({
   operationId: 'listPaymentMethodTokens',
   method: 'get',

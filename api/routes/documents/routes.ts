@@ -9,7 +9,7 @@ import { createDocument } from '../../openapi/document.ts';
 import type { Operation } from '../../openapi/operation.ts';
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './page.ts';
 
-/** Rule: D-§7. */
+/** Answers with the OpenAPI document. Rule: D-§7. */
 export const readDocument: Operation = {
   operationId: 'getDocument',
   method: 'get',
@@ -47,7 +47,7 @@ export function documentRoutes(
   { publicUrl, testCards }: Pick<ApiDeps, 'publicUrl' | 'testCards'>,
   operations: readonly Operation[],
 ): void {
-  // Built at the first request, because most processes that load this file never get such a request.
+  // The document is built at the first request, because most processes that load this file never get one.
   const document = once(async () => {
     return bytesOf(JSON.stringify(createDocument(operations, { publicUrl, testCards })));
   });

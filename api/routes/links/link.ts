@@ -19,7 +19,7 @@ const CODE_LENGTH = 12;
 /** No link is expected to need more uses. */
 const MULTI_USE_LIMIT_MAX = 1_000_000;
 
-/** Rules: IF-4.4, D-37. */
+/** A link expires, and has one use unless the request allows more. Rules: IF-4.4, D-37. */
 export const usesFields = {
   expiryDate: instant.describe('When the link expires. Epoch milliseconds in the future.'),
   multiUseLimit: optional(
@@ -31,7 +31,7 @@ export const usesFields = {
   ).describe('How often the link can be used. Default: 1.'),
 };
 
-/** Rule: IF-2.7. */
+/** The answer to the request for a link. Rule: IF-2.7. */
 export const linkAnswer = {
   description: 'The link was created.',
   schema: z.object({
@@ -55,10 +55,10 @@ export const linkAnswer = {
 };
 
 export interface LinkRequest {
-  /** The link without the fields that every link gets here. */
+  /** The link without the fields that {@link writeLink} computes. */
   link: Omit<NewLink, 'id' | 'code' | 'createdAt'>;
   currency: string;
-  /** The names of the payment methods that the request wants; undefined for those of the merchant. */
+  /** The names of the payment methods in the request. Undefined: the merchant's payment methods. */
   wanted?: readonly string[] | undefined;
   /** Returns the problems of the request's dates for a link created at `nowAt`. */
   dateProblems: (nowAt: number) => Problem[];

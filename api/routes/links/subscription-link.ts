@@ -11,7 +11,7 @@ import {
 } from '../subscriptions/fields.ts';
 import { expiryProblems, linkAnswer, usesFields, writeLink } from './link.ts';
 
-/** Rules: IF-4.4, D-14. */
+/** A link accepts the fields of a new subscription, but refuses `metadata`. Rules: IF-4.4, D-14. */
 const fields = {
   ...termsFields,
   callbackUrl: optional(httpUrl()).describe(
@@ -27,7 +27,7 @@ const fields = {
   ...usesFields,
 };
 
-/** Rules: IF-2.7, IF-4.4. */
+/** Creates a link to subscribe. Rules: IF-2.7, IF-4.4. */
 export const generateLink = route({
   operationId: 'generateSubscriptionLink',
   method: 'post',

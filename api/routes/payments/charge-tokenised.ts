@@ -30,7 +30,7 @@ const fields = {
   metadata: optional(metadata()).describe('Your own key-value pairs.'),
 };
 
-/** Rules: IF-4.12, D-10, D-40. */
+/** Charges a customer's saved payment method once. Rules: IF-4.12, D-10, D-40. */
 export const chargeTokenised = route({
   operationId: 'chargeTokenisedPaymentMethod',
   method: 'post',

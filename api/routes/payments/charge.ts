@@ -17,7 +17,7 @@ const chargeError = z
   .union([declineCode, z.literal('payment_outcome_pending')])
   .meta({ description: 'Why the charge has not succeeded.' });
 
-/** Rule: IF-4.10. */
+/** The answer to a one-time charge of a subscription's payment method. Rule: IF-4.10. */
 export const OneTimeCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
@@ -25,7 +25,7 @@ export const OneTimeCharge = z.object({
   errorMessage: declineMessage.nullable().meta({ description: 'Null on success.' }),
 });
 
-/** Rule: IF-4.12. */
+/** The answer to a charge of a customer's saved payment method. Rule: IF-4.12. */
 export const TokenisedCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,

@@ -25,7 +25,7 @@ async function readIntent({ merchant, params }: IntentCall, { db, now }: ApiDeps
   return ok(presentIntent(record, now()));
 }
 
-/** Rule: D-§7. */
+/** Answers with one intent and its attempts. Rule: D-§7. */
 export const getIntent = route({
   operationId: 'getIntent',
   method: 'get',
@@ -56,7 +56,7 @@ export const getIntentV1 = route({
   handle: readIntent,
 });
 
-/** Rule: D-§7. */
+/** Lists the merchant's intents. Rule: D-§7. */
 export const getIntents = route({
   operationId: 'listIntents',
   method: 'get',

@@ -18,7 +18,7 @@ import { route } from '../../route.ts';
 import { handOver } from './hand-over.ts';
 import { INTENT_ID } from './intent.ts';
 
-/** Accepts every positive integer. `insertRefund` checks it against the intent's remaining amount. */
+/** Accepts every positive integer. `insertRefund` refuses more than the intent's remaining amount. */
 const refundAmount = z
   .custom<number | string>(
     (value) =>
@@ -37,7 +37,7 @@ const fields = {
   ),
 };
 
-/** Rule: D-§7. */
+/** Refunds a payment, fully or partly. Rule: D-§7. */
 export const createRefund = route({
   operationId: 'refundIntent',
   method: 'post',

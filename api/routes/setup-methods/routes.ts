@@ -38,7 +38,7 @@ const exampleBody = {
   callbackUrl: 'https://merchant.example/saved',
 };
 
-/** Rules: IF-4.13, D-11, D-14, D-43. */
+/** Creates a session in which a payer saves a card without a charge. Rules: IF-4.13, D-11, D-14, D-43. */
 export const createSetupMethod = route({
   operationId: 'createSetupMethod',
   method: 'post',
@@ -114,7 +114,7 @@ export const createSetupMethod = route({
     }),
 });
 
-/** Rules: IF-2.5, D-§7. */
+/** A setup session in answers. Rules: IF-2.5, D-§7. */
 const SetupMethodAnswer = z
   .object({
     setupMethodId: id('sm', 'setup session'),
@@ -146,7 +146,7 @@ function presentSetupMethod(session: SetupMethod, nowAt: number) {
   };
 }
 
-/** Rule: D-§7. */
+/** Answers with one setup session. Rule: D-§7. */
 export const getSetupMethod = route({
   operationId: 'getSetupMethod',
   method: 'get',

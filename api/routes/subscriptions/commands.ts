@@ -31,7 +31,7 @@ const refusals = [
   'payment_outcome_pending',
 ] as const;
 
-/** Rules: IF-4.7, D-16. */
+/** Cancels a subscription, at once or at the end of its period. Rules: IF-4.7, D-16. */
 export const cancelSubscription = route({
   operationId: 'cancelSubscription',
   method: 'post',
@@ -74,7 +74,7 @@ export const cancelSubscription = route({
     })),
 });
 
-/** Rules: D-§4, D-16. */
+/** Withdraws a cancellation at the end of the period. Rules: D-§4, D-16. */
 export const resumeSubscription = route({
   operationId: 'resumeSubscription',
   method: 'post',
@@ -93,7 +93,7 @@ export const resumeSubscription = route({
     withCommand(call, deps, ({ commandId }) => ({ kind: 'resume', commandId })),
 });
 
-/** Rules: D-§4, D-16. */
+/** Pauses a subscription, with or without an end date. Rules: D-§4, D-16. */
 export const pauseSubscription = route({
   operationId: 'pauseSubscription',
   method: 'post',
@@ -228,7 +228,10 @@ export const retrySubscription = route({
     ),
 });
 
-/** Rules: IF-4.9, D-31, D-10a, D-42. */
+/**
+ * Returns the answer to a manual retry. Its nullable fields are always present. Rules: IF-4.9, D-31, D-10a,
+ * D-42.
+ */
 function presentManualRetry(result: CommandResult) {
   if (result.kind !== 'manualRetry') throw new Error(`not a retry's result: ${result.kind}`);
   const { success, minManualRetryAt, status, errorCode } = result;

@@ -28,7 +28,7 @@ export const interval = z.enum(INTERVAL_UNITS);
 /** Has the maximum of DAY. `boundsProblems` checks the lower maximums of the other units. Rule: D-06. */
 export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.DAY });
 
-/** Rule: D-06. */
+/** Number of cycles, at most {@link CYCLE_COUNT_MAX}. Rule: D-06. */
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
 /**
@@ -93,7 +93,7 @@ export function termsFieldsProblems(fields: Given): Problem[] {
   ];
 }
 
-/** Rule: D-06. */
+/** Returns the problems of an interval count or a cycle count above its maximum. Rule: D-06. */
 function boundsProblems(given: {
   interval?: Given['interval'] | undefined;
   intervalCount?: number | undefined;
@@ -110,7 +110,7 @@ function boundsProblems(given: {
   );
 }
 
-/** Rules: IF-4, D-12. */
+/** `trialPeriodCount` requires `trialPeriodInterval` and excludes `upfrontAmount`. Rules: IF-4, D-12. */
 function trialRuleProblems(fields: Given): Problem[] {
   const { trialPeriodCount, trialPeriodInterval, upfrontAmount } = fields;
   if (trialPeriodCount === undefined) return [];

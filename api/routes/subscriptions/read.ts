@@ -21,7 +21,7 @@ import {
   subscriptionIdParam,
 } from './subscription.ts';
 
-/** Rules: IF-4.5, D-22. */
+/** Answers with one subscription. Rules: IF-4.5, D-22. */
 export const getSubscription = route({
   operationId: 'getSubscription',
   method: 'get',
@@ -42,7 +42,7 @@ export const getSubscription = route({
   handle: async (call, deps) => ok(presentSubscription(deps, await subscriptionOf(deps.db, call))),
 });
 
-/** Rule: D-§7. */
+/** Lists the merchant's subscriptions. Rule: D-§7. */
 export const getSubscriptions = route({
   operationId: 'listSubscriptions',
   method: 'get',

@@ -12,7 +12,7 @@ import { notFound } from '../../answers.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { causesOf } from '../../middleware/errors.ts';
 
-/** Rule: D-60. */
+/** Default of `clockWaitMs`. Rule: D-60. */
 const DEFAULT_WAIT_MS = 25_000;
 const FIRST_POLL_MS = 20;
 const SLOWEST_POLL_MS = 1_000;

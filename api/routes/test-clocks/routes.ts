@@ -17,7 +17,7 @@ const CLOCK_ID = 'clk_0002sSOLuU7pZ3cXvB5nMkQs';
 
 const now = epochMs('The time of the clock.');
 
-/** Rule: D-60. */
+/** A test clock in answers. Rule: D-60. */
 const TestClockAnswer = z
   .object({
     testClockId: id('clk', 'test clock'),
@@ -38,7 +38,7 @@ function presentTestClock(clock: TestClock, isReady: boolean) {
   };
 }
 
-/** Rule: D-60. */
+/** Creates a test clock. Rule: D-60. */
 export const createTestClock = route({
   operationId: 'createTestClock',
   method: 'post',
@@ -79,7 +79,7 @@ export const createTestClock = route({
     }),
 });
 
-/** Rule: D-60. */
+/** Advances a test clock. Rule: D-60. */
 export const advanceTestClock = route({
   operationId: 'advanceTestClock',
   method: 'post',
@@ -113,7 +113,7 @@ export const advanceTestClock = route({
     }),
 });
 
-/** Rule: D-60. */
+/** Answers with one test clock. Rule: D-60. */
 export const getTestClock = route({
   operationId: 'getTestClock',
   method: 'get',

@@ -11,7 +11,7 @@ const EVENT_TYPES_MAX = 50;
 /** Answers contain this text in place of every secret. Rule: D-55. */
 export const SHOWN_SIGNER = '<SIGNING_SECRET>' as const;
 
-/** Rules: IF-4.15, D-50, D-53. */
+/** The fields of a webhook configuration in requests. Rules: IF-4.15, D-50, D-53. */
 export const webhookFields = {
   eventSigner: z
     .string()

@@ -32,7 +32,7 @@ const exampleBody = {
 
 const body = { fields: webhookFields, examples: [{ summary: 'Payments', value: exampleBody }] };
 
-/** Rules: IF-2.6, D-55. */
+/** A webhook configuration in answers, with its secret masked. Rules: IF-2.6, D-55. */
 const WebhookConfiguration = z
   .object({
     webhookConfigId: id('whc', 'configuration'),
@@ -58,7 +58,7 @@ function presentWebhook(config: WebhookConfig): z.input<typeof WebhookConfigurat
   };
 }
 
-/** Rules: IF-4.14, D-55. */
+/** Lists the merchant's webhook configurations. Rules: IF-4.14, D-55. */
 export const getWebhooks = route({
   operationId: 'listWebhooks',
   method: 'get',
@@ -103,7 +103,7 @@ export const getWebhooks = route({
   },
 });
 
-/** Rule: D-55. */
+/** Creates a webhook configuration. Rule: D-55. */
 export const createWebhook = route({
   operationId: 'createWebhook',
   method: 'post',
@@ -150,7 +150,7 @@ export const createWebhook = route({
   },
 });
 
-/** Rules: IF-4.15, D-16. */
+/** Replaces the fields of a webhook configuration and reactivates it. Rules: IF-4.15, D-16. */
 export const updateWebhook = route({
   operationId: 'updateWebhook',
   method: 'put',
@@ -195,7 +195,7 @@ export const updateWebhook = route({
   },
 });
 
-/** Rule: D-55. */
+/** Deletes a webhook configuration. Rule: D-55. */
 export const deleteWebhook = route({
   operationId: 'deleteWebhook',
   method: 'delete',
