@@ -1,7 +1,8 @@
 // npm run bench:billing-day: simulates a day on which all subscriptions fall due at one time, on a separate
-// stack. It measures the lateness of each charge, the cost of a renewal, and the API's latency meanwhile.
-// For comparison it measures baselines: the same load of workflows whose activities do nothing. It exits
-// with 1 if a renewal was not charged exactly once, or an event was not delivered.
+// stack. The benchmark measures the lateness of each charge, the cost of a renewal, and the API's latency
+// during the renewals. For comparison it also measures baselines: the same load of workflows whose activities
+// do nothing. The benchmark exits with 1 if a renewal was not charged exactly once, or an event was not
+// delivered.
 
 import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';

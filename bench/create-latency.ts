@@ -1,5 +1,5 @@
 // npm run bench:create: measures the latency of POST /subscription/create at a running npm start, for a
-// client on the same machine. It prints the figures and does not compare them with a limit.
+// client on the same machine. The benchmark prints the figures and does not compare them with a limit.
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // npm run bench:two-merchants: measures how late a small merchant's renewals are, first alone and then due at
-// the same time as a big merchant's, on a separate stack. It exits with 1 if a renewal was not charged
-// exactly once.
+// the same time as a big merchant's, on a separate stack. The benchmark exits with 1 if a renewal was not
+// charged exactly once.
 
 import { Command } from 'commander';
 import { wholeNumber } from '../scripts/client/options.ts';

@@ -1,7 +1,7 @@
-// npm run chaos: starts a separate system in which subscriptions are charged continuously. Meanwhile it
-// kills and freezes processes at random, the gateway loses answers, the webhook receivers fail, and the
-// clients repeat their requests. Then it lets the system recover and verifies all records. If it finds
-// violations, it lists them and exits with 1.
+// npm run chaos: starts a separate system in which subscriptions are charged continuously. Meanwhile the
+// command kills and freezes processes at random, the gateway loses answers, the webhook receivers fail, and
+// the clients repeat their requests. Then the command lets the system recover and verifies all records. If
+// there are violations, the command lists the violations and exits with 1.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

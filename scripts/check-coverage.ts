@@ -12,7 +12,10 @@ import type { Titles } from './check-coverage/titles.ts';
 const DOCUMENT = 'docs/interface-coverage.md';
 const CITATION = /\b(?:D-\d\d[a-z]?|IF-\d{1,2}(?:\.\d{1,2})?)\b|\bD-§\d/g;
 const CITING = /^(?!docs\/interface-coverage\.md).*\.(?:tsx?|mjs|cjs|sql|md|ya?ml)$/;
-/** Minimum length of a part of a title, in characters. A shorter part could match by chance. */
+/**
+ * Minimum length, in characters, of the part of a test's title by which a row names the test. A shorter part
+ * could match another test.
+ */
 const PART_MIN = 8;
 
 const known = new Map<string, Titles>();

@@ -1,6 +1,7 @@
 // npm run demo: runs one year of a subscription, a merchant's commands, and a subscription link against a
-// running npm start. It uses only HTTP, as a merchant, a payer and their bank would. It checks every date,
-// amount, status and event. If any differs, it lists every difference and exits with 1.
+// running npm start. The demo uses only HTTP, as a merchant, a payer and their bank would. The demo checks
+// every date, amount, status and event. If any of these differs, the demo lists every difference and exits
+// with 1.
 
 import { randomBytes } from 'node:crypto';
 import { startWebhookReceiver } from '../test/support/webhook-receiver.ts';
@@ -33,7 +34,7 @@ const RATE_LIMITED_MS = 10_000;
 
 await runScript(async () => {
   const start = await findRunningStart();
-  // The API allows 10 reads a second of one subscription. A step may take less than 0.1 s, so some get 429.
+  // The API allows 10 reads a second of one subscription. Steps that take less than 0.1 s may get 429.
   const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });

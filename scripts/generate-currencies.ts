@@ -202,7 +202,7 @@ ZWL 2 Zimbabwean dollar until 2024
 
 const DEFAULT_MAXIMUM = 99_999_999n;
 
-/** If a maximum is worth less than this, nines are appended to it. */
+/** If a maximum is worth less than this amount in USD, nines are appended to the maximum. */
 const MAXIMUM_WORTH_USD = 10_000n;
 
 /** Rates are integers in units of 10^-12, so no multiplication rounds. */

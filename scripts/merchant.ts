@@ -1,5 +1,5 @@
-// npm run merchant: operator command for merchants, their API credentials and settings. It uses the
-// database of DATABASE_URL with CREDENTIAL_PEPPER, or that of the running `npm start`.
+// npm run merchant: operator command for merchants, their API credentials and settings. The command uses the
+// database of DATABASE_URL with CREDENTIAL_PEPPER, or the database of the running `npm start`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -205,7 +205,7 @@ async function run(command: (place: Place) => Promise<Report>): Promise<void> {
   }
 }
 
-/** A database error's message is only the SQL statement; the reason is in its cause. */
+/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

@@ -99,7 +99,7 @@ function plant(folder: string, { file, find, replace, defect }: Mutant): () => v
   return () => writeFileSync(path, text);
 }
 
-/** Runs the tests of a file; with `title`, only those whose name contains it. */
+/** Runs the tests of a file; with `title`, only the tests whose name contains `title`. */
 async function runTest(
   folder: string,
   project: string,

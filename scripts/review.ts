@@ -1,6 +1,6 @@
-// npm run review: operator command for payments and refunds that need manual review. It uses the database of
-// DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If Temporal is
-// unreachable, the command still stores the decision, and the sweep has it applied later.
+// npm run review: operator command for payments and refunds that need manual review. The command uses the
+// database of DATABASE_URL and the server of TEMPORAL_ADDRESS, or those of the running `npm start`. If
+// Temporal is unreachable, the command still stores the decision, and the sweep applies the decision later.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -146,7 +146,7 @@ async function run(command: (place: Place) => Promise<void>): Promise<void> {
   }
 }
 
-/** A database error's message is only the SQL statement; the reason is in its cause. */
+/** A database error's message contains only the SQL statement. The error's cause contains the reason. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

@@ -1,7 +1,7 @@
-// npm start: runs the whole system on one machine. It downloads or builds missing programs. Then it starts
-// Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a separate process.
-// Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, it uses that server and does not
-// start its own.
+// npm start: runs the whole system on one machine. The command downloads or builds missing programs. Then the
+// command starts Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a
+// separate process. Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, the command uses
+// that server and does not start its own.
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';
@@ -81,7 +81,7 @@ const shutdown = onShutdown(
 try {
   await startAll();
 } catch (error) {
-  // If the user stops this process during the start, the start fails. That is no error to report.
+  // If the user stops this process during the start, the start fails. This failure is not reported.
   if (!isStopping) console.error(`\n${error instanceof Error ? error.message : String(error)}\n`);
   shutdown('could not start', 1);
 }

@@ -1,6 +1,7 @@
-// npm run verify: checks the invariants of the data. It compares Postgres with the gateway's records and, if
-// given, with the records of webhook receivers and clients. It writes nothing, so it may run against a live
-// system at any time. If an invariant is violated, it lists the violations and exits with 1.
+// npm run verify: checks the invariants of the data. The command compares Postgres with the gateway's records
+// and, if given, with the records of webhook receivers and clients. The command writes nothing, so it may run
+// against a live system at any time. If an invariant is violated, the command lists the violations and exits
+// with 1.
 
 import { Command } from 'commander';
 import { readDemoFile } from '../embedded/demo-file.ts';
@@ -66,7 +67,7 @@ function placesOf(options: Options): Places {
 }
 
 /**
- * Repairs are no violation, because they are expected after a crash. If the count grows without crashes, an
+ * Repairs are no violations, because they are expected after a crash. If the count grows without crashes, an
  * operator must find the cause.
  */
 function printRepairs(repairs: readonly Repairs[]): void {

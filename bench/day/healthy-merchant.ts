@@ -16,8 +16,8 @@ const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
 /**
- * Reads the deliveries of a configuration since `since`, in epoch ms. Before that, waits up to 60 s until all
- * deliveries are DELIVERED.
+ * Waits up to 60 s until all deliveries of a configuration are DELIVERED. Then reads its deliveries since
+ * `since`, in epoch ms.
  */
 export async function settledDeliveries(
   stack: MeasuredStack,

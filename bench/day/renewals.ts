@@ -10,7 +10,7 @@ export interface Renewal {
   readonly charges: number;
   /** Time at which the attempt was settled, by Postgres' clock. */
   readonly settledAt: number | null;
-  /** Arrival of its `subscription.cycle_charged` at the receiver. */
+  /** Arrival of the renewal's `subscription.cycle_charged` at the receiver. */
   readonly deliveredAt: number | null;
 }
 

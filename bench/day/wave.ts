@@ -41,7 +41,8 @@ export interface WaveFigures {
   readonly settledSeconds: number;
   readonly chargesPerSecond: number;
   /**
-   * Time until everything is settled, delivered and asleep, and the number of renewals divided by this time.
+   * Time until all charges are settled, all events are delivered and all workflows are asleep, and the number
+   * of renewals divided by this time.
    */
   readonly asleepSeconds: number;
   readonly asleepPerSecond: number;

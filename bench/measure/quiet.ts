@@ -24,7 +24,7 @@ export async function cpuPercentOver(stack: MeasuredStack, ms: number): Promise<
   ) as CpuPercent;
 }
 
-/** Waits until the stack uses little more CPU than when idle, but at most `withinMs`. */
+/** Waits until the stack uses little more CPU than an idle stack, but at most `withinMs`. */
 export async function waitUntilQuiet(
   stack: MeasuredStack,
   idle: CpuPercent | null,

@@ -6,7 +6,7 @@ import type { RunConditions } from '../measure/machine.ts';
 const LABEL_WIDTH = 44;
 const COLUMN_WIDTH = 11;
 
-/** Formats a value with two decimals; with one from 10 on, and none from 100 on. `–` without a value. */
+/** Formats a value with two decimals below 10, one below 100, else none. `–` without a value. */
 export function shown(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const size = Math.abs(value);

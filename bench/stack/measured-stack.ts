@@ -53,9 +53,9 @@ const RETRIES_WITHIN_MS = 120_000;
 const TEMPORAL_PORT_MAX = 30_000;
 
 /**
- * Starts a stack with its data in `dataDir`. Its Postgres counts statements and stores commit times, which
- * makes it a few per cent slower. Adds to `closers` the functions that stop the stack, also if the start
- * fails.
+ * Starts a stack with its data in `dataDir`. The stack's Postgres counts statements and stores commit times,
+ * which slows Postgres down by a few per cent. Adds to `closers` the functions that stop the stack, also if
+ * the start fails.
  */
 export async function startMeasuredStack(
   dataDir: string,

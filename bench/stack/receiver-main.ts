@@ -1,4 +1,4 @@
-// The webhook receiver of the benchmarks, in a separate process. It answers 200 at once and records
+// The webhook receiver of the benchmarks, in a separate process. The receiver answers 200 at once and records
 // when each event arrived. A second port accepts connections and never answers.
 
 import { createServer } from 'node:http';

@@ -3,7 +3,7 @@ import type { Closer } from '../../runtime/shutdown.ts';
 import type { MerchantClient } from '../../test/support/merchant-client.ts';
 import { startChild } from './child-process.ts';
 
-/** One webhook request, as the receiver recorded it. */
+/** One webhook request at the receiver. */
 export interface Arrival {
   /** The URL path, which identifies the configuration. */
   readonly path: string;

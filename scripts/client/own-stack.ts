@@ -60,7 +60,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       TEMPORAL_PORT: String(ports.temporal),
       ...(ports.temporalUi === undefined ? {} : { TEMPORAL_UI_PORT: String(ports.temporalUi) }),
       EMBEDDED_TEMPORAL: temporal,
-      // The load has far more requests a second than one merchant may send.
+      // The load sends far more requests a second than one merchant may send.
       RATE_LIMIT_PER_SECOND: '1000000',
       // The load sends each payer's address in X-Forwarded-For, as a proxy does.
       TRUSTED_PROXIES: '1',

@@ -45,7 +45,7 @@ const CONTROL_WITHIN_MS = 10_000;
 /**
  * Finds the running `npm start` of a data folder, by default that of this checkout.
  *
- * @throws Error if it does not run. The message says what to do.
+ * @throws Error if `npm start` does not run. The message says what to do.
  */
 export async function findRunningStart(
   dataDir: string = loadEmbeddedConfig().dataDir,

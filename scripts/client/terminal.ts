@@ -4,7 +4,7 @@ type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan';
 
 const hasColours = process.stdout.isTTY && process.stdout.hasColors();
 
-/** Returns `text` in a style. Returns it unchanged if the terminal has no styles or NO_COLOR is set. */
+/** Returns `text` in a style. Returns `text` unchanged if the terminal has no styles or NO_COLOR is set. */
 export function styled(style: Style, text: string): string {
   return hasColours ? styleText(style, text) : text;
 }

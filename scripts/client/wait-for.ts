@@ -5,7 +5,7 @@ const POLL_MS = 25;
 /**
  * Waits until `find` returns a value.
  *
- * @throws Error after `withinMs`. Its message has `what` and the result of `soFar`.
+ * @throws Error after `withinMs`, with `what` and the result of `soFar` in the message.
  */
 export async function waitFor<Found>(
   what: string,

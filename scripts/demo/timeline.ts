@@ -25,7 +25,9 @@ export function printNote(text: string): void {
   print(styled('dim', `  ${' '.repeat(16)}  ${text}`));
 }
 
-/** Prints one line for each event. A time is shown only in the first line of the events that have it. */
+/**
+ * Prints one line for each event. If several events have the same time, only the first line shows the time.
+ */
 export function printEvents(webhooks: readonly ReceivedWebhook[]): void {
   let previousDate = '';
   for (const webhook of webhooks) {
@@ -64,7 +66,7 @@ function signatureText(webhook: ReceivedWebhook): string {
   return `${mark(standard)} sha256  ${mark(xpay)} sha512`;
 }
 
-/** Prints a step that has no event of its own. */
+/** Prints a step that causes no event. */
 export function printStep(step: {
   date: string;
   charged: string;
