@@ -21,8 +21,8 @@ export interface DbOptions {
   poolSize: number;
   applicationName: string;
   /**
-   * Called before each statement, each transaction and each COMMIT. If it throws, the statement is not sent,
-   * and an open transaction is rolled back.
+   * Called before each statement, each transaction and each COMMIT. If the function throws, the statement is
+   * not sent, and an open transaction is rolled back.
    */
   beforeEach?: () => void;
 }

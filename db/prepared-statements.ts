@@ -2,7 +2,7 @@ import type { ISql, ParameterOrJSON, UnsafeQueryOptions } from 'postgres';
 
 /**
  * Statements with more parameters are not prepared. Such a statement inserts many rows, and its text depends
- * on the number of rows, so a prepared one would hardly be used again.
+ * on the number of rows, so a prepared statement would hardly be used again.
  */
 const MAX_PARAMETERS = 100;
 

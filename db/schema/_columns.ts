@@ -14,10 +14,10 @@ export const instant = customType<{ data: number; driverData: string }>({
 });
 
 /**
- * The state of a subscription, as `jsonb`. A read checks it, because no process can continue from a state with
- * a wrong field.
+ * The state of a subscription, as `jsonb`. A read checks the state, because no process can continue from a
+ * state with a wrong field.
  *
- * @throws UnreadableStateError at a read; it names the field.
+ * @throws UnreadableStateError at a read, with the name of the wrong field.
  */
 export const recordedState = customType<{ data: SubscriptionState; driverData: unknown }>({
   dataType: () => 'jsonb',
@@ -37,7 +37,7 @@ export const currency = (name = 'currency') => char(name, { length: 3 });
 
 /** Columns of an attempt or a refund, for the recheck after an outage of the gateway. All times are real. */
 export const recheckColumns = () => ({
-  /** Time of the latest request about the row, if the gateway did not answer it; null if it answered. */
+  /** Time of the latest request about the row, if the gateway did not answer this request; else null. */
   unansweredAt: instant('unanswered_at'),
   /** How often the sweep has rechecked the row after an outage. */
   rechecks: integer('rechecks').notNull().default(0),

@@ -15,8 +15,8 @@ import { amountMinor, currency, instant, merchantId, oneOf, recheckColumns } fro
 import { paymentIntents } from './payment-intents.ts';
 
 /**
- * One attempt to charge an intent. The row is committed before the charge is sent. It contains the gateway's
- * idempotency key, the same for every send of the attempt. Writer: activities.
+ * One attempt to charge an intent. The row is committed before the charge is sent. The row contains the
+ * gateway's idempotency key, the same for every send of the attempt. Writer: activities.
  */
 export const paymentAttempts = pgTable(
   'payment_attempt',
@@ -25,7 +25,10 @@ export const paymentAttempts = pgTable(
     id: text('id').notNull(),
     intentId: text('intent_id').notNull(),
     attemptNumber: integer('attempt_number').notNull(),
-    /** The command that requested an attempt outside the billing cycles. A repeat finds the attempt by it. */
+    /**
+     * The command that requested an attempt outside the billing cycles. A repeat of the command finds the
+     * attempt by this id.
+     */
     commandId: text('command_id'),
     trigger: text('trigger').$type<AttemptTrigger>().notNull(),
     gateway: text('gateway').notNull(),

@@ -96,8 +96,8 @@ export const paymentIntents = pgTable(
       .where(sql`${table.cycleNumber} is not null`),
     // For lists, newest first.
     index('payment_intent__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // For the sweep: undecided payments outside the billing cycles. Without hosted payments in CREATED,
-    // because those stay in CREATED if the payer never pays.
+    // For the sweep: undecided payments outside the billing cycles. Omits hosted payments in CREATED, because
+    // a hosted payment stays in CREATED if the payer never pays.
     index('payment_intent__open__idx')
       .on(table.updatedAt)
       .where(

@@ -19,7 +19,7 @@ export const PAYMENT_METHOD_STATUSES = ['PENDING', 'LIVE', 'DELETED'] as const;
 export type PaymentMethodStatus = (typeof PAYMENT_METHOD_STATUSES)[number];
 
 /**
- * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id for it. We
+ * A payment method that the gateway stores for us. `gatewayMethodId` is the gateway's id of the method. We
  * store only the card details that the gateway returns: no number, no CVC. Writer: activities.
  */
 export const paymentMethods = pgTable(

@@ -29,7 +29,7 @@ export const paymentReviews = pgTable(
     decidedBy: text('decided_by'),
     note: text('note'),
     decidedAt: instant('decided_at'),
-    /** Set when the outcome is recorded and a late-charge watch, if any, has ended; null before. */
+    /** Set when the outcome is recorded and the late-charge watch, if any, has ended; null before. */
     closedAt: instant('closed_at'),
     /** When a sweep last handled the review. */
     updatedAt: instant('updated_at')

@@ -17,7 +17,8 @@ export const webhookConfigs = pgTable(
     url: text('url').notNull(),
     sealedSigner: bytes('sealed_signer').notNull(),
     /**
-     * The previous secret. It also signs, in `webhook-signature`, until `previousSignerUntil`.
+     * The previous secret. `webhook-signature` also contains a signature with this secret until
+     * `previousSignerUntil`.
      */
     sealedPreviousSigner: bytes('sealed_previous_signer'),
     previousSignerUntil: instant('previous_signer_until'),
@@ -26,7 +27,10 @@ export const webhookConfigs = pgTable(
     deactivatedReason: text('deactivated_reason'),
     /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
-    /** Failed attempts since the last success. The breaker's state: this, `pausedUntil` and `failingSince`. */
+    /**
+     * Number of failed attempts since the last success. With `pausedUntil` and `failingSince` the state of
+     * the breaker.
+     */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
     /** No request is sent before this time, in real time. Null while the breaker is closed. */
     pausedUntil: instant('paused_until'),

@@ -63,7 +63,7 @@ export const webhookDeliveries = pgTable(
     index('webhook_delivery__pending_stream__idx')
       .on(table.merchantId, table.streamId, table.configId, table.sequence)
       .where(sql`${table.state} = 'PENDING'`),
-    // The queue of one endpoint, ordered by due time. The sweep reads it for every endpoint.
+    // The queue of one endpoint, ordered by due time. The sweep reads this index for every endpoint.
     index('webhook_delivery__pending_endpoint__idx')
       .on(table.merchantId, table.configId, table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),

@@ -6,7 +6,7 @@ import { credentials } from '../../schema/credentials.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
 
-/** Version of the pepper, stored with every hash. There is one version so far. */
+/** Version of the pepper, stored with every hash. So far there is one version. */
 const PEPPER_VERSION = 1;
 
 /** 43 base62 characters hold 256 bits. Rule: D-20. */
@@ -36,7 +36,10 @@ export function hashSecret(pepper: string, secret: string): Buffer {
   return createHmac('sha256', pepper).update(secret, 'utf8').digest();
 }
 
-/** Returns the credential of a key id, also if it is revoked or expired; null if unknown. */
+/**
+ * Returns the credential of a key id, also if the credential is revoked or expired; null for an unknown key
+ * id.
+ */
 export async function findCredential(db: Db, keyId: string): Promise<Credential | null> {
   const [row] = await selectCredentials(db).where(eq(credentials.keyId, keyId));
   return row ?? null;

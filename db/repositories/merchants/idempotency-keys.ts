@@ -7,9 +7,12 @@ import { idempotencyKeys } from '../../schema/idempotency-keys.ts';
 const DAY_MS = 86_400_000;
 /** Lifetime of a key. Rule: D-17. */
 export const KEY_LIFETIME_MS = 45 * DAY_MS;
-/** Lifetime of a key whose stored answer is a declined charge. Short, because no money moved. Rule: D-17. */
+/**
+ * Lifetime of a key whose stored answer is a declined charge. The lifetime is short, because no money moved.
+ * Rule: D-17.
+ */
 export const DECLINED_KEY_LIFETIME_MS = DAY_MS;
-/** Length of a call's lease on its key. Longer than any call may take (35 s). */
+/** Length of a call's lease on its key, longer than any call may take (35 s). */
 export const KEY_LEASE_MS = 45_000;
 
 /** The key of one request, with its scope (merchant and route) and fingerprint. Rule: D-17. */

@@ -132,7 +132,9 @@ function outcomeOf(attempt: Attempt): PaymentOutcome | null {
   return null;
 }
 
-/** Returns the command id of an order. A repeat has the same id, by which it finds the first attempt. */
+/**
+ * Returns the command id of an order. A repeat of the order has the same id and so finds the first attempt.
+ */
 function commandOf(intent: Intent, { token }: PaymentOrder): string | null {
   return intent.kind === 'hosted' ? (token?.paymentToken ?? null) : DIRECT_COMMAND;
 }

@@ -18,7 +18,10 @@ export interface IntentStreamRef {
   subscriptionId: string | null;
 }
 
-/** The event stream of an intent: its subscription's stream, or its own. Rule: D-52. */
+/**
+ * Returns the event stream of an intent: the stream of the intent's subscription, or the intent's own stream.
+ * Rule: D-52.
+ */
 export function streamOf(intent: IntentStreamRef) {
   return { merchantId: intent.merchantId, streamId: intent.subscriptionId ?? intent.id };
 }

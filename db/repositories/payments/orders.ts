@@ -91,9 +91,11 @@ export async function insertPayment(tx: Db, payment: NewPayment): Promise<boolea
 
 /** An intent as its merchant reads it. */
 export interface IntentView extends Intent {
-  /** Oldest first. */
+  /** The attempts, oldest first. */
   attempts: Attempt[];
-  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
+  /**
+   * The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt.
+   */
   method: Method | null;
 }
 

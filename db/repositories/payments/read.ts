@@ -24,9 +24,11 @@ export interface IntentRecord {
     callbackUrl: string | null;
     cancelUrl: string | null;
   } | null;
-  /** The method of the latest attempt. A one-time or tokenised charge has it before its first attempt. */
+  /**
+   * The method of the latest attempt. A one-time or tokenised charge has a method before its first attempt.
+   */
   method: PaymentMethod | null;
-  /** Oldest first. */
+  /** The attempts, oldest first. */
   attempts: Attempt[];
 }
 

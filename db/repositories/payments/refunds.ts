@@ -150,7 +150,7 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   return refund?.state === 'REFUSED' && refund.reason === reason;
 }
 
-/** The stored reason of a voided refund. */
+/** The stored reason of a refund that was voided before it was sent. */
 const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /**

@@ -45,7 +45,7 @@ export async function watchWithdrawn(tx: Db, ref: SubjectRef): Promise<void> {
     .onConflictDoNothing();
 }
 
-/** Closes the review. Does nothing if there is none. */
+/** Closes the review. Does nothing if there is no review. */
 export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
   await tx
     .update(paymentReviews)
@@ -53,7 +53,7 @@ export async function closeReview(tx: Db, ref: SubjectRef): Promise<void> {
     .where(and(isReview(ref), isNull(paymentReviews.closedAt)));
 }
 
-/** The decision of a review; null while there is none. */
+/** The decision of a review; null if there is none yet. */
 export async function findDecision(
   db: Db,
   ref: SubjectRef,
@@ -92,7 +92,9 @@ export interface ListedReview extends Review {
   gatewayKey: string;
 }
 
-/** Returns the reviews without a decision, oldest first. With `settled`, also returns decided reviews. */
+/**
+ * Returns the reviews without a decision, oldest first. With `settled`, also returns reviews with a decision.
+ */
 export async function listReviews(
   db: Db,
   options: { settled: boolean; limit: number },

@@ -341,7 +341,7 @@ export async function settleAttempt(
     if (isWithdrawn && firstSentAt !== null) await watchWithdrawn(tx, subject);
     if (isDecided && !isUnproven(settlement)) await closeReview(tx, subject);
   }
-  // If the attempt was settled before, its intent was too, and the intent may have a new attempt by now.
+  // If the attempt was settled before, so was its intent, and the intent may have a new attempt by now.
   if (!isDecided || changed.length === 0) return;
   const isPaid = settlement.kind === 'succeeded';
   await tx

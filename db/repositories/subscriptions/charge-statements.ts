@@ -52,7 +52,7 @@ interface ChargeFacts {
 
 /**
  * Records the opening and the attempt, as SENDING, in one statement. If the process dies before the send, a
- * later run looks the charge up. Returns null if nothing was recorded; the caller must then use
+ * later run looks up the charge. Returns null if nothing was recorded; the caller must then use
  * `openAttemptRow`.
  */
 export async function openFreshAttempt(
@@ -89,8 +89,8 @@ export async function openFreshAttempt(
 }
 
 /**
- * Records the outcome of a fresh attempt and all its consequences, in one statement. Changes nothing and
- * returns false if `change` has unusual effects, or if the attempt or the subscription has changed meanwhile.
+ * Records the outcome of a fresh attempt and all consequences, in one statement. Changes nothing and returns
+ * false if `change` has unusual effects, or if another process has changed the attempt or the subscription.
  */
 export async function settleFreshAttempt(
   db: Db,

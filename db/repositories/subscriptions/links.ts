@@ -75,10 +75,9 @@ export type LinkUse =
   | { kind: 'limited'; untilAt: number };
 
 /**
- * Counts a use of a link, for the link and for the payer's address. Before, returns the uses of payments that
- * were not made in time. Locks the link's row until the transaction
- * ends, so that parallel calls exceed no limit and a concurrent call with the same token finds the checkout.
- * `nowAt` is real time. Rule: D-37.
+ * First returns the uses of payments that were not made in time. Then counts a use of a link, for the link
+ * and for the payer's address. Locks the link's row until the transaction ends, so that parallel calls exceed
+ * no limit and a concurrent call with the same token finds the checkout. `nowAt` is real time. Rule: D-37.
  */
 export async function takeLinkUse(
   tx: Db,

@@ -49,8 +49,8 @@ export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
 }
 
 /**
- * Creates the session of a link for replacing a card. The caller must do this before the first card try and
- * not earlier, because opening the page must write nothing. A repeat is safe. Rule: D-33.
+ * Creates the session of a link for replacing a card. The caller must do this only before the first card try,
+ * because opening the page must write nothing. A repeat is safe. Rule: D-33.
  */
 export async function ensureUpdateSession(
   db: Db,

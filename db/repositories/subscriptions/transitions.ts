@@ -124,7 +124,10 @@ export async function settleCommand(
     .where(and(isCommand(ref, commandId), sql`${subscriptionCommands.result} is null`));
 }
 
-/** Returns an executed command; null if it was not executed. `result` is null while the outcome is unknown. */
+/**
+ * Returns an executed command; null if the command was not executed. `result` is null while the outcome is
+ * unknown.
+ */
 export async function findCommand(
   db: Db,
   ref: SubscriptionRef,
@@ -178,8 +181,8 @@ export async function countEarlier(db: Db, ref: SubscriptionRef, most: number): 
 }
 
 /**
- * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not take
- * the subscription for a stuck one. The version does not change.
+ * Records the time of the next look-up after a look-up without an outcome, so that the sweep does not treat
+ * the subscription as stuck. The version does not change.
  */
 export async function recordLookup(db: Db, state: SubscriptionState): Promise<void> {
   const ref = { merchantId: state.merchantId, subscriptionId: state.subscriptionId };

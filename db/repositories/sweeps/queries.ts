@@ -61,7 +61,7 @@ export function takeOverdue(db: Db, limit: number): Promise<SubscriptionRef[]> {
   return takeSubscriptions(db, { condition: IS_OVERDUE, oldest: subscriptions.wakeAt, limit });
 }
 
-/** True if {@link takeOverdue} could take the subscription. */
+/** True if {@link takeOverdue} would select the subscription. */
 export async function isOverdue(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,

@@ -20,7 +20,8 @@ export interface Unanswered {
   unansweredAt: number | null;
   rechecks: number;
   /**
-   * Key of the attempt's charge, or of the refunded charge. `amountMinor` and `currency` are that charge's.
+   * Key of the attempt's charge, or of the refunded charge. `amountMinor` and `currency` are those of the
+   * same charge.
    */
   gatewayKey: string;
   gatewayChargeId: string | null;
@@ -48,7 +49,7 @@ export interface UnansweredGateway {
   unansweredAt: number;
 }
 
-/** Returns the gateways that did not answer, each once. */
+/** Returns each gateway that did not answer, once. */
 export async function unansweredGateways(db: Db): Promise<UnansweredGateway[]> {
   const { gateway, merchantId } = paymentAttempts;
   const of = (at: typeof paymentAttempts.unansweredAt | typeof refunds.unansweredAt) => ({
@@ -197,7 +198,7 @@ export async function recordSilence(db: Db, subject: Unanswered, nowAt: number):
     .where(and(isRecord(row, merchantId, id), isNotNull(row.unansweredAt)));
 }
 
-/** Returns when the sweep's last answered request began; null if the gateway answered none. */
+/** Returns when the sweep's last answered request to the gateway began; null if there is no such request. */
 export async function lastAnsweredAt(db: Db, gateway: string): Promise<number | null> {
   const [health] = await db.select().from(gatewayHealth).where(eq(gatewayHealth.gateway, gateway));
   return health?.answeredAt ?? null;

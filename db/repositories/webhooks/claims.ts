@@ -28,7 +28,7 @@ export interface ClaimedDelivery {
   attempts: number;
   nextAttemptAt: number;
   body: string;
-  /** Identifies the claim. It is also the end of the claim, in ms of the database's clock. */
+  /** The end of the claim, in ms of the database's clock. This value also identifies the claim. */
   claimedUntil: number;
 }
 
@@ -76,7 +76,10 @@ const DELIVERY_COLUMNS = sql`k.event_id as "eventId", k.attempts,
 type EndpointRow = {
   [Key in keyof (Omit<Endpoint, 'merchantId' | 'breaker'> & Breaker)]: (Endpoint & Breaker)[Key];
 };
-/** A delivery that the statement tried to claim. `claimedUntil` is null if another process was first. */
+/**
+ * A delivery that the statement tried to claim. `claimedUntil` is null if another process claimed the
+ * delivery first.
+ */
 type DeliveryRow = {
   [Key in Exclude<keyof ClaimedDelivery, 'claimedUntil'>]: ClaimedDelivery[Key];
 } & { claimedUntil: number | null };

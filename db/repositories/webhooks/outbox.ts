@@ -9,7 +9,9 @@ export interface EventToStore {
   type: EventType;
   /** Business time: the time of the subscription's test clock, else real time. */
   occurredAt: number;
-  /** Returns the payload. It is called once; the text is stored, and sent on every delivery attempt. */
+  /**
+   * Returns the payload. Called once: the text is stored, and every delivery attempt sends the stored text.
+   */
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
