@@ -11,10 +11,10 @@ export function isIntervalUnit(value: unknown): value is IntervalUnit {
 
 const DAY_MS = 86_400_000;
 
-/** Start of the year 2200. Every billing date lies before it. Rule: D-06. */
+/** Start of the year 2200. Every billing date lies before this instant. Rule: D-06. */
 export const BILLING_HORIZON_AT = Date.UTC(2200, 0, 1);
 
-/** Largest interval count of each unit, about ten years. Rule: D-06. */
+/** Maximum interval count of each unit, about ten years. Rule: D-06. */
 export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   DAY: 3650,
   WEEK: 520,
@@ -22,7 +22,7 @@ export const INTERVAL_COUNT_MAX: Readonly<Record<IntervalUnit, number>> = {
   YEAR: 10,
 };
 
-/** Largest number of cycles. Rule: D-06. */
+/** Maximum number of cycles. Rule: D-06. */
 export const CYCLE_COUNT_MAX = 1200;
 
 /** Longest trial, in years. Rule: D-06. */
@@ -71,8 +71,8 @@ export function firstIndexAfter(
   const days = fixedDays(unit);
   if (days !== undefined) return Math.floor((instant - anchorAt) / (days * DAY_MS * count)) + 1;
 
-  // `candidate` is the index of the last date whose month is not after the instant's month. The date before
-  // it lies in an earlier month and the date after it in a later month, so only this date is compared with
+  // `candidate` is the index of the last date whose month is not after the instant's month. The previous date
+  // lies in an earlier month and the next date in a later month, so only date `candidate` is compared with
   // `instant`.
   const monthsAhead = civilOf(instant).month - civilOf(anchorAt).month;
   const candidate = Math.floor(monthsAhead / (monthsOf(unit) * count));
@@ -225,7 +225,7 @@ function daysInMonth(month: number): number {
   return firstDayOfMonth(month + 1) - firstDayOfMonth(month);
 }
 
-/** Days before each month of a year that begins on 1 March, so that the leap day is its last day. */
+/** Days before each month of a year that begins on 1 March, so that the leap day is the year's last day. */
 const DAYS_BEFORE_MONTH_FROM_MARCH = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
 
 /** Days from 1 March of the year 0 to 1 January 1970 in the Gregorian calendar. */

@@ -8,9 +8,9 @@ export interface Currency {
   readonly name: string;
   /** Digits after the decimal point: one unit is 10^exponent minor units. */
   readonly exponent: number;
-  /** Least amount that may be charged; 0 while the row is not active. */
+  /** Minimum amount that may be charged; 0 while the row is not active. */
   readonly minimum: number;
-  /** Greatest amount that may be charged; 0 while the row is not active. */
+  /** Maximum amount that may be charged; 0 while the row is not active. */
   readonly maximum: number;
   /** Whether a charge in this currency is allowed. */
   readonly active: boolean;

@@ -1,7 +1,7 @@
 /**
  * Decline codes. `message` is the `errorMessage` that the merchant reads. A retry may help after a `soft`
- * decline, and cannot help after a `hard` one. The automatic retry plan stops at every hard decline and at
- * `authentication_required`, which only the payer can clear. Rule: D-42, D-30.
+ * decline, and cannot help after a `hard` decline. The automatic retry plan stops at every hard decline and
+ * at `authentication_required`, which only the payer can clear. Rule: D-42, D-30.
  */
 export const DECLINES = {
   card_declined: {

@@ -36,7 +36,7 @@ export interface DeliveryProgress {
   nextAttemptAt: number;
 }
 
-/** True if the next attempt may be made. The first is always due, so clock skew cannot delay it. */
+/** True if the next attempt may be made. The first attempt is always due, so clock skew cannot delay it. */
 export function isDue(delivery: DeliveryProgress, nowAt: number): boolean {
   return delivery.attempts === 0 || delivery.nextAttemptAt <= nowAt;
 }

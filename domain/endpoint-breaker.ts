@@ -23,7 +23,7 @@ export const CLOSED_BREAKER: Breaker = {
   failingSince: null,
 };
 
-/** This many failed attempts in a row open the breaker. */
+/** Number of failed attempts in a row that opens the breaker. */
 export const OPENS_AFTER_FAILURES = 5;
 
 /** Waits before the first, second, … probe. The last wait repeats. */
@@ -31,9 +31,9 @@ const PROBE_WAITS_MS: readonly number[] = [5_000, 10_000, 20_000, 40_000, 60_000
 
 const JITTER = 0.2;
 
-/** Most requests in flight to one endpoint from one process. */
+/** Maximum number of requests in flight to one endpoint from one process. */
 export const LARGEST_WINDOW = 8;
-/** Most requests in flight to all endpoints of one merchant from one process. Rule: D-55. */
+/** Maximum number of requests in flight to all endpoints of one merchant from one process. Rule: D-55. */
 export const MERCHANT_WINDOW = 32;
 
 export function isOpen(breaker: Breaker): boolean {

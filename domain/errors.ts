@@ -2,9 +2,9 @@
 export interface ErrorEntry {
   /** HTTP status of the answer. */
   readonly status: number;
-  /** True when a repeat of the same request may succeed later. */
+  /** True if a repeat of the same request may succeed later. */
   readonly retryable: boolean;
-  /** The default `errorDescription`. A `DomainError` may have a more exact one. */
+  /** The default `errorDescription`. A `DomainError` may have a more exact description. */
   readonly message: string;
 }
 
@@ -89,7 +89,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 export const UNREADABLE_STATE = 'unreadable_state';
 
 export interface DomainErrorOptions {
-  /** The original error. It is logged and never answered. */
+  /** The original error, which is logged and never answered. */
   readonly cause?: unknown;
   /** Whole seconds, for the answer's `Retry-After` header. */
   readonly retryAfterSeconds?: number;

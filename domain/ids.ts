@@ -23,7 +23,7 @@ export const ID_PREFIXES = [
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 
-/** A source of random bytes. In production it is cryptographically secure. */
+/** A source of random bytes. In production the source is cryptographically secure. */
 export type RandomBytes = (byteCount: number) => Uint8Array;
 
 /** The digits are in ASCII order, so texts of the same length sort like the numbers that they encode. */
@@ -69,8 +69,8 @@ export function isId(prefix: IdPrefix, value: unknown): value is string {
 }
 
 /**
- * Returns the id of the record that a command creates: the command's id with another prefix. A repeat of
- * the command gets the same id, so it creates no second record.
+ * Returns the id of the record that a command creates: the command's id with another prefix. A repeat of the
+ * command gets the same id, so the repeat creates no second record.
  */
 export function idOfCommand(prefix: IdPrefix, commandId: string): string {
   invariant(isId('cmd', commandId), 'a command has an id of its own');
@@ -96,7 +96,7 @@ export function base62(bytes: Uint8Array, width: number): string {
 /** Default length of a {@link randomToken}: 62^22 is more than 2^130. */
 const TOKEN_LENGTH = 22;
 
-/** 4 × 62: bytes from 248 on are dropped, because with them some characters would be more likely. */
+/** 4 × 62. Bytes from 248 on are dropped, because they would make some characters more likely. */
 const FAIR_BYTES = 248;
 
 /**

@@ -26,7 +26,10 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
 /** Shortest time between two manual retries of one subscription. Rules: IF-8, D-31. */
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
-/** Most automatic attempts on one cycle in 30 days. Card networks charge fines above 15. Rule: D-30. */
+/**
+ * Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. Rule:
+ * D-30.
+ */
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 

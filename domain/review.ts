@@ -25,8 +25,8 @@ export type LateChargeOutcome =
 
 const HOUR = 3_600_000;
 /**
- * The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and 7 d later. If the last
- * one gets no answer, one look-up a day follows.
+ * The first look-up is made at once; the others follow 10 min, 1 h, 6 h, 1 d, 3 d and 7 d later. If the
+ * gateway does not answer the last look-up, one look-up a day follows.
  */
 const LATE_LOOK_DELAYS_MS = [
   HOUR / 6,
@@ -43,7 +43,8 @@ export function lateLookDelayMs(looks: number): number {
 }
 
 /**
- * Called after a look-up that found no charge. True if no look-up follows. `looks` counts the earlier ones.
+ * Called after a look-up that found no charge. True if no look-up follows. `looks` counts the earlier
+ * look-ups.
  */
 export function isLastLateLook(looks: number): boolean {
   return looks >= LATE_LOOK_DELAYS_MS.length;

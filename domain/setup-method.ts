@@ -1,7 +1,7 @@
 import type { ErrorCode } from './errors.ts';
 import type { CardToken } from './payment-intent.ts';
 
-/** Rule: D-§7. */
+/** Statuses of a setup session. Rule: D-§7. */
 export const SETUP_METHOD_STATUSES = ['CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'] as const;
 export type SetupMethodStatus = (typeof SETUP_METHOD_STATUSES)[number];
 

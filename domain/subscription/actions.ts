@@ -31,7 +31,7 @@ export type Action =
   /** Record the change, which opens an attempt, and charge the attempt. */
   | { do: 'charge'; change: Change };
 
-/** Epoch ms. `now` is the subscription's own time; on a test clock it differs from `realNow`. */
+/** Epoch ms. `now` is the subscription's own time, which differs from `realNow` on a test clock. */
 export interface ActionTime {
   now: number;
   realNow: number;
@@ -48,7 +48,8 @@ export function carriesToken(command: Command): command is TokenCommand {
 }
 
 /**
- * True if the gateway must verify the card when it saves it, because no charge follows the command at once.
+ * True if the gateway must verify the card when it saves the card, because no charge follows the command at
+ * once.
  */
 export function needsVerification(
   state: SubscriptionState,

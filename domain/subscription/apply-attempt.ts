@@ -171,7 +171,7 @@ export function applyOutcome(
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-/** True if a look-up at `realNow` comes before the scheduled one, which then still takes place. */
+/** True if a look-up at `realNow` comes before the scheduled look-up, which then still takes place. */
 export function isEarlyLookup(attempt: OpenAttempt, realNow: number): boolean {
   return realNow < attempt.lookupAt;
 }
@@ -365,9 +365,9 @@ function dunning(
   const isHardDecline = isDeclineCode(outcome.code) && stopsAutomaticRetries(outcome.code);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   if (isHardDecline && !hasNewerMethod) return { ...owed, retriesStopped: true, nextRetryAt: null };
-  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when it starts. If
-  // `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt, so it
-  // stays. After a hard decline, only a new method restarts the retries.
+  // A manual retry does not change the plan. An automatic attempt clears `nextRetryAt` when the attempt
+  // starts. If `nextRetryAt` is set here, an edit, an unpause or a new method has set it during the attempt,
+  // so it stays. After a hard decline, only a new method restarts the retries.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
     return owed;
   }

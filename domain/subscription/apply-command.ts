@@ -143,8 +143,8 @@ export function applyPause(state: SubscriptionState, command: PauseCommand, now:
 }
 
 /**
- * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged; if no cycle is
- * owed, the next cycle is.
+ * Makes `newNextPaymentAt` the calendar's anchor. At that instant the owed cycle is charged, or the next
+ * cycle if no cycle is owed.
  */
 export function applyUnpause(
   state: SubscriptionState,

@@ -69,9 +69,7 @@ export function entryEvents(
   return [subscriptionEvent(ENTRY_EVENTS[after.status], after, at)];
 }
 
-/**
- * Returns an event of the change that made `state`. The event's actor is that of the newest timeline entry.
- */
+/** Returns an event of the change that made `state`, with the actor of the newest timeline entry. */
 export function subscriptionEvent(
   type: SubscriptionEventType,
   state: SubscriptionState,

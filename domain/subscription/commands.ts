@@ -92,7 +92,7 @@ export type CommandResult =
   | ManualRetryResult
   | { kind: 'checkout'; outcome: 'paid' | 'saved' | 'declined'; errorCode: string | null };
 
-/** Rule: IF-4.9. */
+/** The result of a manual retry, from which the API makes its answer. Rule: IF-4.9. */
 export interface ManualRetryResult {
   kind: 'manualRetry';
   success: boolean;

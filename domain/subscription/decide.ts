@@ -51,7 +51,7 @@ function waitReason({ reviewReason }: OpenAttempt): string {
 }
 
 /**
- * Returns when the next step is due that writes the row; null if only a command can cause a write. The row
+ * Returns when the next step that writes the row is due; null if only a command can cause a write. The row
  * stores this instant, so that a sweep finds overdue subscriptions. The instant of an open attempt is real
  * time. The end of a cooldown does not count, because it does not write the row.
  */

@@ -10,11 +10,11 @@ export interface RefusedSignal {
   readonly at: number;
 }
 
-/** Problems that an operator must know of. The state does not contain them. */
+/** Problems that an operator must know of and that the state does not contain. */
 export interface Trouble {
   /** The latest refused signal. */
   readonly refused: RefusedSignal | null;
-  /** Why the workflow does nothing until an operator repairs the row; null if it runs normally. */
+  /** Why the workflow does nothing until an operator repairs the row; null if the workflow runs normally. */
   readonly heldBecause: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** Longest jitter window, in ms. It must be shorter than the shortest interval, which is one day. */
+/** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
 /**

@@ -105,7 +105,7 @@ function problemsOfEdit(edit: EditFields): FieldProblem[] {
   return editsNothing(edit) ? [{ field: 'the argument', message }] : editProblems(edit);
 }
 
-/** Returns an own member. An inherited one, such as `constructor`, does not count as a field. */
+/** Returns an own member. An inherited member, such as `constructor`, does not count as a field. */
 function memberOf(given: object, field: string): unknown {
   return Object.hasOwn(given, field) ? (given as Record<string, unknown>)[field] : undefined;
 }

@@ -24,14 +24,15 @@ export function readState(value: unknown): SubscriptionState {
 }
 
 /**
- * Returns why a recorded state cannot be read; null if it can be read. The text begins with the path of the
- * first wrong field: `terms.interval must be one of DAY, WEEK, MONTH, YEAR`. Unknown fields are ignored.
+ * Returns why a recorded state cannot be read; null if the state can be read. The text begins with the path
+ * of the first wrong field: `terms.interval must be one of DAY, WEEK, MONTH, YEAR`. Unknown fields are
+ * ignored.
  */
 export function stateProblem(value: unknown): string | null {
   return STATE(value, '') ?? togetherProblem(value as SubscriptionState);
 }
 
-/** Returns why the value at `path` is wrong; null if it is right. */
+/** Returns why the value at `path` is wrong; null if the value is right. */
 type Shape = (value: unknown, path: string) => string | null;
 
 const is =
@@ -80,7 +81,7 @@ function firstOf(checks: readonly (() => string | null)[]): string | null {
   return null;
 }
 
-/** Returns an own member. An inherited one does not count as a field. */
+/** Returns an own member. An inherited member does not count as a field. */
 function memberOf(value: unknown, field: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, field)
     ? (value as Record<string, unknown>)[field]

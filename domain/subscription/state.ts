@@ -6,7 +6,7 @@ import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy } from './actor.ts';
 import type { Actor } from './actor.ts';
 
-/** Rule: IF-3. */
+/** Statuses of a subscription. Rule: IF-3. */
 export const SUBSCRIPTION_STATUSES = [
   'CREATED',
   'TRIALING',
@@ -17,7 +17,7 @@ export const SUBSCRIPTION_STATUSES = [
 ] as const;
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** Rule: D-34. */
+/** Why a subscription has ended. Rule: D-34. */
 export const END_REASONS = [
   'completed',
   'cancelled',
@@ -64,7 +64,7 @@ export interface OwedCycle {
   retriesStopped: boolean;
 }
 
-/** The attempt whose outcome is not known yet. There is at most one. */
+/** The attempt whose outcome is not known yet. A subscription has at most one. */
 export interface OpenAttempt {
   attemptNumber: number;
   trigger: AttemptTrigger;
@@ -75,17 +75,17 @@ export interface OpenAttempt {
   /** The number of sends and look-ups that ended without an outcome. */
   lookups: number;
   /**
-   * The instant of the next send or look-up. It is real time even on a test clock, because the gateway uses
-   * real time.
+   * The instant of the next send or look-up, in real time even on a test clock, because the gateway uses real
+   * time.
    */
   lookupAt: number;
-  /** Why the attempt needs manual review. If this is set, the attempt is looked up once a day. */
+  /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
   reviewReason?: string;
   /** Set if an operator ordered the attempt. */
   actor?: 'operator';
 }
 
-/** One entry of the timeline. The newest is last; only the last `LOG_ENTRIES_MAX` are kept. */
+/** One entry of the timeline. The newest entry is last; only the last `LOG_ENTRIES_MAX` entries are kept. */
 export interface LogEntry {
   at: number;
   what: string;
@@ -97,15 +97,15 @@ export const LOG_ENTRIES_MAX = 16;
 
 /**
  * The complete state of a subscription's workflow: a part of the argument of continue-as-new, the answer of
- * the `state` query and the `state` column of the row. It holds only JSON values. Instants are epoch ms of
- * the subscription's own time, except `lookupAt`.
+ * the `state` query and the `state` column of the row. The state contains only JSON values. Instants are
+ * epoch ms of the subscription's own time, except `lookupAt`.
  */
 export interface SubscriptionState {
   schemaVersion: 1;
   subscriptionId: string;
   merchantId: string;
   customerId: string;
-  /** Raised by one with every recorded transition. */
+  /** Increases by one with every recorded transition. */
   version: number;
   status: SubscriptionStatus;
   endReason: EndReason | null;

@@ -20,8 +20,8 @@ export interface UpcomingCharge {
 /**
  * Returns the next charges, at most `limit`, as if every charge succeeded and no command changed the
  * subscription. `now` is the subscription's own time. Dates that pass before a declined cycle is paid are
- * left out, because they are not charged. Empty in CREATED, PAUSED and ENDED, and if the subscription ends
- * with its period. Rules: D-§7, D-§4.
+ * left out, because no charge is made on these dates. Empty in CREATED, PAUSED and ENDED, and if the
+ * subscription ends with its period. Rules: D-§7, D-§4.
  */
 export function upcomingCharges(
   state: SubscriptionState,

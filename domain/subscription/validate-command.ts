@@ -22,10 +22,8 @@ const ALLOWED: Decision = { ok: true };
 
 /**
  * Decides whether `command` may be executed at `now`. The workflow calls this function before it accepts a
- * command. It calls it again before it executes the command, because earlier commands may have changed the
- * state. `readCommand` has checked the types of the fields.
- *
- * Rules: D-15, D-31, D-32, D-§4.
+ * command. The workflow calls it again before it executes the command, because earlier commands may have
+ * changed the state. `readCommand` has checked the types of the fields. Rules: D-15, D-31, D-32, D-§4.
  */
 export function validateCommand(state: SubscriptionState, command: Command, now: number): Decision {
   switch (command.kind) {
@@ -109,7 +107,7 @@ function chargeDate(state: SubscriptionState, field: string, at: number, now: nu
   );
 }
 
-/** Allowed only while the checkout is open and no attempt is open. Rule: D-41. */
+/** Allows the cancellation only while the checkout is open and no attempt is open. Rule: D-41. */
 function validateCheckoutCancel(state: SubscriptionState, now: number): Decision {
   if (state.status !== 'CREATED' || now >= state.checkoutExpiresAt) {
     return refuse('operation_not_allowed', 'The checkout of this payment intent is not open.');
@@ -185,7 +183,9 @@ function attemptOnDate(state: SubscriptionState, at: number): Decision {
   return withinAttemptCap(state, 'newNextPaymentDate', at);
 }
 
-/** Allowed if an attempt on the owed cycle at `at` is at most the 15th in 30 days. Rule: D-30. */
+/**
+ * Allows a date `at` only if an attempt on the owed cycle at `at` is at most the 15th in 30 days. Rule: D-30.
+ */
 function withinAttemptCap(state: SubscriptionState, field: string, at: number): Decision {
   const earliestAt = earliestAttemptAt(state);
   return at >= earliestAt
@@ -202,7 +202,7 @@ function cycleProblem(state: SubscriptionState, cycleCount: number): string | nu
   return cycleCountProblem(cycleCount);
 }
 
-/** Allowed only if the last billing date is before the year 2200. Rule: D-06. */
+/** Allows an edit only if the last billing date is before the year 2200. Rule: D-06. */
 function withinHorizon(state: SubscriptionState, edit: EditFields): Decision {
   const startAt =
     edit.newNextPaymentAt ??
