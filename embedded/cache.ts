@@ -15,8 +15,8 @@ const LOCK_POLL_MS = 500;
  * renamed after `build` has succeeded. The entry is therefore complete or absent, even if the process dies.
  *
  * Of several processes on one machine, one builds and the others wait. Processes on different machines that
- * share `root` may build at the same time. Then the entry of the first process to finish stays, and the
- * others return its path.
+ * share `root` may build at the same time. Then the entry of the first process to finish stays, and the other
+ * processes return its path.
  */
 export async function cachedFolder(
   root: string,
@@ -74,9 +74,7 @@ async function lock(
   }
 }
 
-/**
- * The process that holds the lock. Undefined if the lock file is still being written, or is removed.
- */
+/** The process that holds the lock. Undefined while the lock file is being written, and after its removal. */
 async function readHolder(lockFile: string): Promise<ProcessIdentity | undefined> {
   try {
     return JSON.parse(await readFile(lockFile, 'utf8')) as ProcessIdentity;

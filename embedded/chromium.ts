@@ -45,8 +45,8 @@ export async function chromium(config: ChromiumConfig, report: Report): Promise<
 }
 
 /**
- * Path of a browser on PATH, or undefined. Runs each program, because on some distributions the program only
- * prints how to install the browser.
+ * Path of a browser on PATH, or undefined. Runs each program found, because on some distributions such a
+ * program only prints how to install the browser.
  */
 async function chromiumOnPath(): Promise<string | undefined> {
   for (const program of PROGRAMS) {

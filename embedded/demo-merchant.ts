@@ -10,8 +10,8 @@ export interface DemoMerchant {
 }
 
 /**
- * Migrates the database and returns credentials of a merchant in test mode. These are the credentials
- * in the data folder's `demo.json` if the database knows them, else those of a new merchant.
+ * Migrates the database and returns credentials of a merchant in test mode. These are the credentials in the
+ * data folder's `demo.json` if the database has them, else those of a new merchant.
  */
 export async function migrateAndFindDemoMerchant(options: {
   databaseUrl: string;

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { commandLineOf, identify, isRunning } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 
-/** A process started for this data folder, as recorded in `processes.json`. */
+/** A process that was started for this data folder, as recorded in `processes.json`. */
 export interface ProcessRecord extends ProcessIdentity {
   /** Name of the service; `start` is the process of `npm start` itself. */
   readonly name: string;

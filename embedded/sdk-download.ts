@@ -16,7 +16,7 @@ const DONE_WITHIN_MS = 300_000;
 
 const CHILD = fileURLToPath(new URL('sdk-download-child.ts', import.meta.url));
 
-/** The version of the SDK. It determines which server the SDK downloads. */
+/** The version of the SDK, which determines which server the SDK downloads. */
 export function sdkVersion(): string {
   const packageFile: unknown = createRequire(import.meta.url)('@temporalio/common/package.json');
   return (packageFile as { version: string }).version;

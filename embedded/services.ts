@@ -58,7 +58,7 @@ export interface ServiceSurroundings {
   readonly report: Report;
 }
 
-/** A service that did not start. The message has the end of its log. */
+/** A service that did not start. The message contains the end of the service's log. */
 class ServiceFailedError extends Error {
   override readonly name = 'ServiceFailedError';
 }
@@ -217,7 +217,10 @@ function failed(service: Service, what: string): ServiceFailedError {
   );
 }
 
-/** The last 12 lines of the log. If a Go program panicked before them, the line of the panic comes first. */
+/**
+ * The last 12 lines of the log. If a Go program panicked before these lines, the line of the panic comes
+ * first.
+ */
 function endOf(file: string): string {
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const reason = lines.slice(-200, -12).findLast((line) => /^(panic|fatal error):/.test(line));

@@ -11,7 +11,8 @@ import type { Report } from './progress.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
 /**
- * Its OpenAPI document has the API version 2026-08-26.dahlia, which the npm package `stripe` 22.6.2 sends.
+ * The OpenAPI document of this version of stripe-mock has the API version 2026-08-26.dahlia, which the npm
+ * package `stripe` 22.6.2 sends.
  */
 const VERSION = '0.203.0';
 const GO_MODULE = `github.com/stripe/stripe-mock@v${VERSION}`;
@@ -119,8 +120,9 @@ export async function startStripeMock(program: string): Promise<StripeMock> {
 }
 
 /**
- * Runs a program until it ends or stdin closes. Stdin is a pipe from this process, which closes even when this
- * process is killed. The shell gives a program in the background no stdin, so the watcher reads a copy.
+ * Runs a program until the program ends or the shell's stdin closes. Stdin is a pipe from this process, which
+ * closes even when this process is killed. A shell gives a background command /dev/null as stdin. The shell
+ * therefore first copies its stdin to file descriptor 3, which the background `cat` reads to its end.
  */
 const WITH_PARENT = `
 exec 3<&0

@@ -11,7 +11,10 @@ import { downloadWithSdk, sdkVersion } from './sdk-download.ts';
 
 type CliConfig = Pick<EmbeddedConfig, 'temporalCliPath' | 'cacheDir'>;
 
-/** The newest version whose go.mod has no replace directive. `go install` refuses a module with one. */
+/**
+ * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
+ * directive.
+ */
 const GO_CLI_VERSION = '1.5.1';
 
 const GO_MODULE = `github.com/temporalio/cli/cmd/temporal@v${GO_CLI_VERSION}`;
@@ -25,9 +28,9 @@ export class ComponentMissingError extends Error {
 }
 
 /**
- * Path of a Temporal CLI. Its command `server start-dev` is the embedded Temporal server. The search
- * order is: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from Go
- * modules. The last two are stored in the cache. Safe to call from several processes at once.
+ * Path of a Temporal CLI, whose command `server start-dev` is the embedded Temporal server. The search order
+ * is: `TEMPORAL_CLI_PATH`; `temporal` on PATH; the cache; the SDK's download; a build from Go modules. The
+ * results of the last two are stored in the cache. Safe to call from several processes at once.
  *
  * @throws ComponentMissingError if every way failed.
  */

@@ -12,7 +12,10 @@ import type { Report } from './progress.ts';
 import type { Service } from './services.ts';
 import { ComponentMissingError, onPath } from './temporal-cli.ts';
 
-/** The newest version whose go.mod has no replace directive. `go install` refuses a module with one. */
+/**
+ * The newest version whose go.mod has no replace directive. `go install` refuses a module with a replace
+ * directive.
+ */
 const VERSION = '1.32.1';
 const MODULE = 'go.temporal.io/server/cmd';
 const BUILD_TIMEOUT_MS = 30 * 60_000;
@@ -37,10 +40,10 @@ export interface TemporalClusterSettings {
 }
 
 /**
- * Paths of the Temporal server and of its schema tool. They are built once from Go modules into the
+ * Paths of the Temporal server and of its schema tool. Both programs are built once from Go modules into the
  * cache.
  *
- * @throws ComponentMissingError if they cannot be built.
+ * @throws ComponentMissingError if a program cannot be built.
  */
 export async function temporalClusterPrograms(
   { cacheDir }: Pick<EmbeddedConfig, 'cacheDir'>,
@@ -133,7 +136,7 @@ const PORT_MAX = 32_767;
 /**
  * The ports for the traffic between the services of a cluster whose frontend listens at `port`.
  *
- * @throws Error if they exceed the cluster's limit.
+ * @throws Error if a port exceeds the cluster's limit.
  */
 export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], number> {
   const last = port + INNER_PORTS_FROM + INNER_PORTS.length - 1;
@@ -145,7 +148,7 @@ export function innerPorts(port: number): Record<(typeof INNER_PORTS)[number], n
   ) as Record<(typeof INNER_PORTS)[number], number>;
 }
 
-/** The cluster as a service. It is ready when its frontend answers. Its schema must exist. */
+/** The cluster as a service, which is ready when its frontend answers. The cluster's schema must exist. */
 export function temporalClusterService(settings: TemporalClusterSettings): Service {
   const { hostname, port, username, password } = new URL(settings.databaseUrl);
   const ports = Object.entries(innerPorts(settings.port)).map(([name, inner]) => [

@@ -45,7 +45,7 @@ const DYNAMIC_CONFIG = [
 ] as const;
 
 /**
- * The Temporal dev server as a service. It is ready when it knows the namespace and the search
+ * The Temporal dev server as a service, which is ready when the server knows the namespace and the search
  * attributes.
  */
 export function temporalService(settings: TemporalServerSettings): Service {

@@ -27,9 +27,9 @@ const sdkEntry = (): string => `temporal-test-server-sdk-${sdkVersion()}`;
 
 /**
  * Path of Temporal's time-skipping test server, for an `existing-path` executable of the SDK's test
- * environment. The search order is: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download; the
- * Java server from Maven. The last two are stored in the cache. Safe to call from several processes at
- * once.
+ * environment. The search order is: `TEMPORAL_TEST_SERVER_PATH`; the cache; the SDK's download; the Java
+ * server from Maven. The results of the last two are stored in the cache. Safe to call from several processes
+ * at once.
  *
  * @throws ComponentMissingError if none of these succeeded.
  */
