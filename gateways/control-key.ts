@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { RequestRefused } from './sandbox/http.ts';
 
-/** Refuses a request from another machine with 403, and one without the key with 401. */
+/** Refuses a request from another machine with 403, and a request without the key with 401. */
 export function expectControlKey(request: IncomingMessage, key: string): void {
   const address = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   if (address !== '::1' && !address.startsWith('127.')) {

@@ -8,7 +8,8 @@ import type { Fields } from '../sandbox/fields.ts';
  * - `hang`: the client gets no answer and the connection stays open.
  * - `answer`: the client gets `status`, `headers` and `body` of the fault.
  * - `delay`: the request is forwarded after `delayMs`.
- * - `add_headers`: the request is forwarded with the fault's headers, which may order something of the server.
+ * - `add_headers`: the request is forwarded with the fault's headers, by which the server may be told how to
+ * answer.
  */
 export const FAULTS = [
   'lose_answer',
@@ -20,7 +21,10 @@ export const FAULTS = [
   'add_headers',
 ] as const;
 
-/** Whether a request with `reset`, `hang` or `answer` is forwarded first (`done`) or not at all (`none`). */
+/**
+ * Whether a request with `reset`, `hang` or `answer` is forwarded before the fault (`done`) or not at all
+ * (`none`).
+ */
 const EFFECTS = ['done', 'none'] as const;
 
 export interface Fault {
@@ -28,7 +32,7 @@ export interface Fault {
   readonly effect: (typeof EFFECTS)[number];
   /** Null matches every method. */
   readonly method: string | null;
-  /** A path in which `*` stands for one part, as `/v1/charges/*`. Null matches every path. */
+  /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
   readonly path: string | null;
   /** Number of requests to which the fault applies. */
   readonly count: number;
@@ -51,7 +55,7 @@ export interface Faults {
   /** All faults since the last `clear`, in the order in which they were added. */
   list(): ServedFault[];
   clear(): void;
-  /** The fault of this request, or null. Counts a hit. */
+  /** Returns the fault of this request and counts a hit; null if no fault matches. */
   take(method: string, path: string): Fault | null;
 }
 
@@ -105,7 +109,7 @@ export function readFault(fields: Fields): Fault {
   };
 }
 
-/** Without `chance`, all requests. */
+/** Returns the share of requests to which the fault applies. Without `chance`, all requests. */
 function share(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value === 'number' && value > 0 && value <= 1) return value;
@@ -121,7 +125,7 @@ function readHeaders(fields: Fields): Record<string, string> {
   );
 }
 
-/** A text, or a value to send as JSON. */
+/** Returns a text as it is, and any other value as JSON text. */
 function readBody(value: unknown): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);

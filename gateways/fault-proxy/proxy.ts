@@ -22,13 +22,13 @@ export interface FaultProxyOptions {
 
 export interface FaultProxy {
   readonly url: string;
-  /** Closes all connections, also those that hang. */
+  /** Closes all connections, also those of a `hang`. */
   close(): Promise<void>;
 }
 
 const FAULTS_PATH = '/control/faults';
 
-/** Headers about one connection, which are not forwarded. */
+/** HTTP headers that concern one connection only. The proxy does not forward these headers. */
 const OF_THE_CONNECTION = new Set([
   'connection',
   'keep-alive',
@@ -37,8 +37,9 @@ const OF_THE_CONNECTION = new Set([
 ]);
 
 /**
- * Starts an HTTP proxy that forwards every request and answer as it is, except those that a fault hits. POST adds
- * a fault, GET lists the faults with their hits, DELETE removes all.
+ * Starts an HTTP proxy that forwards every request and answer unchanged, except those to which a fault
+ * applies. On `/control/faults`, POST adds a fault, GET lists the faults with their hits, and DELETE removes
+ * all faults.
  */
 export async function createFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const faults = createFaults();
@@ -59,7 +60,7 @@ export async function createFaultProxy(options: FaultProxyOptions): Promise<Faul
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = new URL(request.url ?? '/', options.targetUrl).pathname;
     if (path === FAULTS_PATH) return control(faults, options.controlKey, request, response);
-    // Read first: the request is forwarded also when its client has given it up meanwhile.
+    // The body is read first, so that the request is forwarded even if the client closes its connection.
     const body = await readBody(request);
     const fault = faults.take(request.method ?? 'GET', path);
     if (fault === null) return write(response, await forward(request, body));
@@ -74,7 +75,7 @@ export async function createFaultProxy(options: FaultProxyOptions): Promise<Faul
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // The target is not reachable, or this proxy closes.
+      // The target is unreachable, or this proxy is closing.
       if (response.headersSent) response.destroy();
       else write(response, { status: 502, headers: {}, body: Buffer.from(String(error)) });
     });

@@ -116,7 +116,8 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
 /**
  * Decides and stores a charge in one round trip and one transaction. A second request with the same key waits
  * on the unique index until the first has committed. Then it returns the first charge and uses up no forced
- * decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`.
+ * decline. If the gateway does not know the card, the charge is declined with `payment_method_removed`. A
+ * forced decline replaces this code, and the code of the card.
  */
 const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge(

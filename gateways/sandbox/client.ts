@@ -27,8 +27,8 @@ export interface SandboxClientOptions {
 export interface SandboxClient extends PaymentGateway {
   readonly tokeniserUrl: string;
   /**
-   * Makes the gateway decline the next charges. Throws `service_unavailable` if it does not confirm. Rule:
-   * D-61.
+   * Makes the gateway decline the next charges. Throws `service_unavailable` if the gateway does not confirm.
+   * Rule: D-61.
    */
   declineNext(order: ForcedDeclines): Promise<void>;
   /** Waits for open requests, then closes the connections. */
@@ -37,7 +37,7 @@ export interface SandboxClient extends PaymentGateway {
 
 const DEFAULT_TIMEOUT_MS = 8_000;
 
-/** Most connections to the gateway. A worker needs fewer. */
+/** Maximum number of connections to the gateway. A worker needs fewer. */
 const CONNECTIONS = 64;
 
 /** The sandbox keeps keys for ever, but guarantees one year. */

@@ -19,7 +19,7 @@ const FAULT_HITS_LIMIT = 1_000_000;
 /** Longest delay of an answer in ms. */
 const DELAY_LIMIT_MS = 120_000;
 
-/** Most charges in one page of the list. */
+/** Maximum number of charges in one page of the list. */
 const PAGE_LIMIT = 1_000;
 
 /**
@@ -113,7 +113,7 @@ function readTarget(fields: Fields) {
   };
 }
 
-/** Returns the share of requests that a fault applies to. Without `chance`, all requests. */
+/** Returns the share of requests to which a fault applies. Without `chance`, all requests. */
 function share(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value === 'number' && value > 0 && value <= 1) return value;

@@ -26,17 +26,17 @@ export interface ExchangeOptions {
   readonly bearer: string;
   /** Time limit in ms from the call to the last byte of the answer, with the wait for a connection. */
   readonly timeoutMs: number;
-  /** Most connections. Further requests wait for a free connection. */
+  /** Maximum number of connections. Further requests wait for a free connection. */
   readonly connections: number;
 }
 
 /**
- * Time limit of a connect. It is shorter than that of a request, so that an unreachable host is reported
- * early.
+ * Time limit of a connect in ms. The limit is shorter than that of a request, so that an unreachable host is
+ * reported early.
  */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** Longest accepted answer. A gateway's answers are much shorter. */
+/** Maximum size of an answer. A gateway's answers are much shorter. */
 const ANSWER_LIMIT_BYTES = 1_048_576;
 
 /**

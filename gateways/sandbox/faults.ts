@@ -62,8 +62,8 @@ export interface Faults {
 }
 
 /**
- * Stores the faults that the control endpoint adds, and applies them. They exist only in memory, so a restart
- * clears them. If `closing` aborts, delayed requests fail.
+ * Stores the faults that the control endpoint adds, and applies these faults. The faults exist only in
+ * memory, so a restart clears them. If `closing` aborts, delayed requests fail.
  */
 export function createFaults(closing: AbortSignal): Faults {
   let armed: { fault: Fault; left: number }[] = [];

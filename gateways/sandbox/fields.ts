@@ -1,7 +1,8 @@
 import { RequestRefused } from './http.ts';
 
 /**
- * The fields of a JSON body. The functions below refuse a wrong field with 400 and a message that names it.
+ * The fields of a JSON body. The functions below refuse a wrong field with 400 and a message that names the
+ * field.
  */
 export type Fields = Readonly<Record<string, unknown>>;
 

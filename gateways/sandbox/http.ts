@@ -46,7 +46,7 @@ export class RequestRefused extends Error {
 }
 
 /**
- * Headers of every answer. They forbid a browser to store or frame the answer, to guess its type and to send
+ * Headers of every answer, which forbid a browser to store or frame the answer, to guess its type and to send
  * a referrer.
  */
 const SECURITY_HEADERS = {

@@ -91,7 +91,7 @@ export async function createSandboxGateway(
   };
 }
 
-/** Returns the request listener. It finds the route, checks the key, and answers every error. */
+/** Returns the request listener, which finds the route, checks the key, and answers every error. */
 function createListener(routes: readonly Route[], options: SandboxGatewayOptions) {
   const isKey = keyCheck(options.apiKey);
 

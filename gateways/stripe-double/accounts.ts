@@ -6,14 +6,16 @@ import { newId } from './book.ts';
 
 export interface NewAccount {
   readonly secretKey: string;
-  /** The account whose key may act for this one with `Stripe-Account`, or null. */
+  /**
+   * The platform account, whose key may act for this account with `Stripe-Account`; null without a platform.
+   */
   readonly platformId: string | null;
-  /** The URL for this account's events, or null. */
+  /** The URL for this account's events; null if the account gets no events. */
   readonly webhookUrl: string | null;
   readonly webhookSecret: string | null;
 }
 
-/** Registers an account, or changes the one that has this key. Returns its id. */
+/** Registers an account, or changes the account that already has this key. Returns the account's id. */
 export async function saveAccount(sql: Sql, account: NewAccount, now: number): Promise<string> {
   const { secretKey, platformId, webhookUrl, webhookSecret } = account;
   const [row] = await sql<{ id: string }[]>`
@@ -27,8 +29,9 @@ export async function saveAccount(sql: Sql, account: NewAccount, now: number): P
 }
 
 /**
- * The account of a request: that of the secret key, or with `Stripe-Account` one of its connected accounts.
- * Refuses a missing, unknown or live key with 401, and another account with 403.
+ * Returns the id of a request's account: the account of the secret key, or one of its connected accounts if
+ * the request has `Stripe-Account`. Refuses a missing, unknown or live key with 401, and any other account
+ * with 403.
  */
 export async function accountOf(sql: Sql, headers: IncomingHttpHeaders): Promise<string> {
   const key = secretKey(headers.authorization ?? '');

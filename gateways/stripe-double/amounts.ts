@@ -38,7 +38,7 @@ const MINIMUM: Readonly<Record<string, number>> = {
   thb: 1_000,
 };
 
-/** Eight digits. */
+/** The maximum amount: eight digits, as Stripe documents. */
 const MAXIMUM = 99_999_999;
 
 /** Refuses an amount that Stripe refuses in this currency. */

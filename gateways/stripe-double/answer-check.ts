@@ -5,7 +5,7 @@ import type { StripeObject } from './errors.ts';
 import { API_VERSION } from './events.ts';
 import { KINDS } from './kinds.ts';
 
-/** Returns what is wrong with an answer of an endpoint, by Stripe's OpenAPI document. */
+/** Returns the differences between an answer of an endpoint and Stripe's OpenAPI document. */
 export type AnswerCheck = (
   endpoint: { readonly method: string; readonly path: string },
   status: number,
@@ -15,9 +15,9 @@ export type AnswerCheck = (
 const ROOT = 'https://stripe/';
 
 /**
- * Reads Stripe's OpenAPI document and returns a check of answers against it. The check also refuses fields that
- * the document does not have. It walks the schemas: to compile them takes seconds, because every object of
- * Stripe can contain every other one.
+ * Reads Stripe's OpenAPI document and returns a check of answers against this document. The check also
+ * refuses fields that the document does not have. The check interprets the schemas and does not compile them:
+ * a compilation takes seconds, because every object of Stripe can contain every other object.
  */
 export async function createAnswerCheck(
   specFile: string,
@@ -41,7 +41,8 @@ export async function createAnswerCheck(
       if (schema !== undefined && wanted.has(key)) answers[key] = convert(schema);
     }
   }
-  // The schemas that answers of these endpoints can contain; a set also yields what is added meanwhile.
+  // The schemas that answers of these endpoints can contain. `convert` adds names to the set during the loop,
+  // and the loop also visits these names.
   for (const name of missing) schemas[name] = convert(spec.components.schemas[name]);
   const errors: Schema = { $ref: '#/components/schemas/error' };
   const lookup = dereference({ $id: ROOT, components: { schemas }, answers, errors });
@@ -49,7 +50,7 @@ export async function createAnswerCheck(
   return ({ method, path }, status, body) => {
     const schema = status === 200 ? answers[keyOf(method, path)] : errors;
     if (schema === undefined) return [`the document has no ${method} ${path}`];
-    // What JSON omits, such as an undefined field, is no part of the answer.
+    // JSON omits undefined fields, so they are no part of the answer.
     const sent: unknown = JSON.parse(JSON.stringify(body));
     const { valid, errors: found } = validate(sent, schema, '7', lookup, false);
     return valid ? [] : found.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
@@ -68,7 +69,7 @@ interface Operation {
   >;
 }
 
-/** All path parameters have the same name, as in the double's own paths. */
+/** All path parameters get the same name, as in the double's own paths. */
 function keyOf(method: string, path: string): string {
   return `${method.toLowerCase()} ${path.replaceAll(/\{\w+\}/g, ':id')}`;
 }
@@ -77,7 +78,10 @@ function keyOf(method: string, path: string): string {
 const EXPANDED = new Set<string>(Object.keys(KINDS));
 const PLACE = '#/components/schemas/';
 
-/** A schema of OpenAPI 3.0 as JSON Schema, without texts, and closed: no field but the listed ones. */
+/**
+ * Converts a schema of OpenAPI 3.0 to JSON Schema, without descriptions. Every object allows only the listed
+ * fields.
+ */
 function converted(schema: unknown, onReference: (name: string) => void): Schema {
   const { properties, nullable, ...rest } = schema as StripeObject;
   const isExpandable = 'x-expansionResources' in rest;
@@ -100,7 +104,10 @@ function converted(schema: unknown, onReference: (name: string) => void): Schema
   return nullable === true ? { anyOf: [{ type: 'null' }, own] } : own;
 }
 
-/** An id may be replaced by its object, if the double has objects of this kind. */
+/**
+ * Returns the alternatives of a field. If the field contains an id that can be expanded, an object is an
+ * alternative only if the double has objects of its kind.
+ */
 function choices(value: unknown, isExpandable: boolean): unknown[] {
   const all = value as { readonly $ref?: string }[];
   if (!isExpandable) return all;

@@ -22,8 +22,8 @@ import type { RequestCheck } from './request-check.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
 
 /**
- * Header by which a proxy orders a 500 that is stored and replayed like every other answer. `done`: the request is
- * carried out. `none`: it is not.
+ * Request header by which a proxy makes the double answer 500. The answer is stored and replayed like every
+ * other answer. `done`: the request is executed. `none`: the request is not executed.
  */
 export const STORED_500_HEADER = 'stripe-double-stored-500';
 
@@ -43,7 +43,7 @@ export interface ApiOptions {
   readonly publicUrl: () => string;
   readonly requestCheck: RequestCheck | null;
   readonly answerCheck: AnswerCheck | null;
-  /** Called for every error of the double itself: an answer that Stripe would not give, or a defect. */
+  /** Called for every failure of the double itself: a defect, or an answer that Stripe would not give. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
@@ -119,7 +119,7 @@ export function createApi(options: ApiOptions) {
     }
   };
 
-  /** Effects, events and the stored answer are one transaction. */
+  /** One transaction contains the effects, the events and the stored answer. */
   const carryOut = async (work: Work): Promise<ApiAnswer> => {
     const { found, accountId, claim, requestId } = work;
     const now = Math.floor(nowMs() / 1_000);
@@ -152,7 +152,10 @@ interface Work {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Runs the endpoint. A refusal undoes its effects; a declined card does not. */
+/**
+ * Runs the endpoint. If the endpoint throws a refusal, its effects are undone. A declined card is an answer,
+ * so its effects stay.
+ */
 async function execute(
   tx: Transaction,
   work: Work,
@@ -185,7 +188,7 @@ async function execute(
   }
 }
 
-/** The double was about to send an answer that Stripe does not send. Its effects are undone. */
+/** An answer of the double differs from Stripe's OpenAPI document. The effects of the request are undone. */
 class AnswerInvalid extends Error {
   override readonly name = 'AnswerInvalid';
 
@@ -196,7 +199,10 @@ class AnswerInvalid extends Error {
 
 const ERROR_500 = { error: { type: 'api_error', message: 'An unknown error occurred' } } as const;
 
-/** Postgres reports so that another request held an object for too long. Nothing happened. */
+/**
+ * Returns Stripe's refusal if Postgres reports a lock timeout: another request locks the object, and this
+ * request has no effect. Returns null for any other error.
+ */
 function lockTimeout(error: unknown): StripeRefusal | null {
   if ((error as { code?: unknown } | null)?.code !== '55P03') return null;
   return new StripeRefusal(429, {

@@ -4,16 +4,18 @@ import type { Sql } from 'postgres';
 /** Key of the advisory lock. The number is arbitrary. */
 const ADVISORY_LOCK = 7_312_026_112;
 
-/** Longest single statement in ms. */
+/** Time limit of a statement in ms. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
-/** Longest wait in ms for another request on the same object. After it, Stripe answers `lock_timeout`. */
+/**
+ * Longest wait, in ms, for another request on the same object. After this wait Stripe answers `lock_timeout`.
+ */
 const LOCK_TIMEOUT_MS = 5_000;
 
 /**
- * Connects to the database and creates the schema `stripe_double` with the tables that are missing. One double
- * at a time uses a database: requests that another process has left unfinished are forgotten. Rejects if the
- * database cannot be reached within 10 s.
+ * Connects to the database and creates the schema `stripe_double` with the tables that are missing. Only one
+ * double at a time may use a database, because this function deletes the keys of unfinished requests. Rejects
+ * if the database cannot be reached within 10 s.
  */
 export async function openBook(databaseUrl: string): Promise<Sql> {
   const sql = postgres(databaseUrl, {
@@ -41,7 +43,10 @@ export async function openBook(databaseUrl: string): Promise<Sql> {
   return sql;
 }
 
-/** Card numbers are Stripe's published test numbers. No CVC is stored. Of a secret key only its SHA-256. */
+/**
+ * Card numbers are Stripe's published test numbers. No CVC is stored. For a secret key only the SHA-256 is
+ * stored.
+ */
 const TABLES = `
 create schema if not exists stripe_double;
 

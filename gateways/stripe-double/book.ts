@@ -8,7 +8,10 @@ import type { Kind } from './kinds.ts';
 import { listPage } from './lists.ts';
 import type { ListOrder } from './lists.ts';
 
-/** A stored object: its body as Stripe sends it, and what only the double knows. */
+/**
+ * A stored object. `body`: the object as Stripe sends it. `hidden`: data that only the double reads, such as
+ * a card number.
+ */
 export interface Stored {
   readonly id: string;
   readonly accountId: string;
@@ -42,14 +45,16 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return { id, accountId, body, hidden };
     },
 
-    /** Throws `resource_missing` if there is none. With `param`, the id came from this parameter. */
+    /**
+     * Throws `resource_missing` for an unknown id. `param`: the request's parameter that contained the id.
+     */
     async get(kind: Kind, id: string, param?: string): Promise<Stored> {
       const found = await find(id, kind);
       if (found === null) throw noSuch(KINDS[kind], id, param);
       return found;
     },
 
-    /** As `get`, and other requests that change the object wait until this one has ended. */
+    /** Like `get`, and locks the object until the transaction ends. */
     async lock(kind: Kind, id: string, param?: string): Promise<Stored> {
       await tx`
         select 1 from stripe_double.object
@@ -76,7 +81,7 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return next;
     },
 
-    /** The objects whose field has this value, oldest first. */
+    /** The objects of a kind whose field `field` has this value, oldest first. */
     async where(kind: Kind, field: string, value: string): Promise<Stored[]> {
       const rows = await tx<Row[]>`
         select id, account_id, body, hidden from stripe_double.object
@@ -85,7 +90,7 @@ export function bookOf(tx: TransactionSql, accountId: string) {
       return rows.map(fromRow);
     },
 
-    /** A page of a list, newest first. */
+    /** Returns a page of a list, newest objects first. */
     list: (order: ListOrder, params: Params) => listPage(tx, accountId, order, params),
   };
 }
@@ -103,7 +108,7 @@ function fromRow(row: Row): Stored {
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** An id like Stripe's: the prefix and 24 letters and digits. */
+/** Returns an id in Stripe's form: the prefix and 24 letters and digits. */
 export function newId(prefix: string): string {
   const letters = [...randomBytes(24)].map((byte) => ALPHABET[byte % ALPHABET.length]);
   return `${prefix}_${letters.join('')}`;

@@ -5,7 +5,10 @@ export interface Decline {
   readonly adviceCode: string | null;
 }
 
-/** When a card needs 3D Secure: at set-up, and again off-session (`always`) or not (`setup`). */
+/**
+ * When a card needs 3D Secure. `setup`: when the card is set up. `always`: also at every charge without the
+ * payer.
+ */
 export type Authentication = 'never' | 'setup' | 'always';
 
 /** How a test card behaves. */
@@ -13,9 +16,9 @@ export interface TestCard {
   readonly number: string;
   readonly brand: string;
   readonly authentication: Authentication;
-  /** Declines the set-up and every charge. */
+  /** The decline of the set-up and of every charge; null without a decline. */
   readonly decline: Decline | null;
-  /** Declines every charge, after a successful set-up. */
+  /** The decline of every charge after a successful set-up; null without a decline. */
   readonly chargeDecline: Decline | null;
 }
 
@@ -38,7 +41,7 @@ const card = (number: string, brand: string, more: Partial<TestCard> = {}): Test
 
 const declined = (number: string, why: Decline): TestCard => card(number, 'visa', { decline: why });
 
-/** Test cards of https://docs.stripe.com/testing. The advice codes are ours. */
+/** Test cards of https://docs.stripe.com/testing. Their advice codes are chosen here. */
 export const TEST_CARDS: readonly TestCard[] = [
   card('4242424242424242', 'visa'),
   card('5555555555554444', 'mastercard'),
@@ -61,7 +64,7 @@ export const AUTHENTICATION_REQUIRED = decline(
   'try_again_later',
 );
 
-/** A card with a valid check digit that is no test card. */
+/** The decline of a card number that has a valid check digit and is no test card. */
 export const NOT_A_TEST_CARD = decline('card_declined', 'test_mode_live_card', 'confirm_card_data');
 
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -78,7 +81,7 @@ export function declineMessage({ code, declineCode }: Decline): string {
   return MESSAGES[code] ?? MESSAGES[declineCode ?? ''] ?? 'Your card was declined.';
 }
 
-/** The check of the last digit that every card number passes. */
+/** True if the last digit of a card number is the correct check digit (Luhn). */
 export function hasCheckDigit(number: string): boolean {
   if (!/^\d{12,19}$/.test(number)) return false;
   const sum = number

@@ -11,7 +11,7 @@ import { refund } from './shapes.ts';
 
 const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
 
-/** Charges, refunds and disputes. */
+/** Endpoints of charges, refunds and disputes. */
 export const chargeEndpoints: Endpoint[] = [
   ...readers('charge', '/v1/charges', ['customer', 'payment_intent'], 'charge'),
   ...readers('refund', '/v1/refunds', ['charge', 'payment_intent']),
@@ -47,7 +47,7 @@ function readers(kind: Kind, url: string, filters: string[], param?: string): En
   ];
 }
 
-/** Refunds all or part of a charge. All refunds of a charge together never exceed it. */
+/** Refunds all or part of a charge. All refunds of a charge together never exceed the charge. */
 async function createRefund(scope: Scope, params: Params) {
   const { book } = scope;
   const charge = await refundedCharge(scope, params);
@@ -99,7 +99,7 @@ async function createRefund(scope: Scope, params: Params) {
   return created.body;
 }
 
-/** The charge to refund, with its row locked. */
+/** Returns the charge to refund, with its row locked. */
 async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   const { book } = scope;
   const intentId = text(params, 'payment_intent');
@@ -118,7 +118,7 @@ async function refundedCharge(scope: Scope, params: Params): Promise<Stored> {
   throw invalid(`This PaymentIntent (${owner}) does not have a successful charge to refund.`);
 }
 
-/** Settles a pending refund. A failed one gives its amount back to the charge. */
+/** Settles a pending refund. If the refund has failed, its amount can be refunded again. */
 export async function settleRefund(scope: Scope, id: string, failure: string | null) {
   const { book } = scope;
   const pending = await book.lock('refund', id);

@@ -2,7 +2,7 @@ import type { Sql } from 'postgres';
 import { wholeNumber } from '../sandbox/fields.ts';
 import type { StripeObject } from './errors.ts';
 
-/** Most charges in one page. */
+/** Maximum number of charges in one page. */
 const PAGE_LIMIT = 1_000;
 
 /** A charge as the control route lists it. Instants are epoch ms. */
@@ -21,7 +21,7 @@ export interface ListedCharge {
   readonly metadata: StripeObject;
   readonly refundedMinor: number;
   readonly disputed: boolean;
-  /** Number of requests to confirm the PaymentIntent, with repeats of a key and refused ones. */
+  /** Number of requests to confirm the PaymentIntent, repeated and refused requests included. */
   readonly confirmCount: number;
   readonly createdAt: number;
 }

@@ -12,13 +12,13 @@ export interface Attempt {
   readonly intent: Stored;
   readonly method: Stored;
   readonly isOffSession: boolean;
-  /** Where the payer's browser returns after 3D Secure, or null. */
+  /** The URL to which the payer's browser returns after 3D Secure, or null. */
   readonly returnUrl: string | null;
 }
 
 /**
- * Charges a PaymentIntent whose row is locked and whose status allows it. A declined card answers 402 and is an
- * effect, too: the intent then needs another payment method.
+ * Charges a PaymentIntent whose row is locked and whose status allows a charge. A declined card is answered
+ * 402 and changes the PaymentIntent, which then needs another payment method.
  */
 export async function attemptCharge(scope: Scope, attempt: Attempt): Promise<StripeAnswer> {
   const { method, isOffSession } = attempt;
@@ -37,7 +37,7 @@ export async function attemptCharge(scope: Scope, attempt: Attempt): Promise<Str
   return succeed(scope, attempt);
 }
 
-/** Books the success of a new charge, or of the pending charge `pending`. */
+/** Records the success of a new charge, or of `pending`, a charge that is pending. */
 export async function succeed(
   scope: Scope,
   { intent, method }: Pick<Attempt, 'intent' | 'method'>,
@@ -69,7 +69,7 @@ export async function succeed(
   return { status: 200, body: paid.body };
 }
 
-/** Books a decline of a new charge, or of the pending charge `pending`. */
+/** Records a decline of a new charge, or of `pending`, a charge that is pending. */
 export async function declineCharge(
   scope: Scope,
   { intent, method }: Pick<Attempt, 'intent' | 'method'>,
@@ -88,7 +88,7 @@ export async function declineCharge(
   return failIntent(scope, intent, error, { latest_charge: stored.id });
 }
 
-/** Books that the payer did not pass 3D Secure. No charge is made. */
+/** Records that the payer did not pass 3D Secure. No charge is made. */
 export function failAuthentication(
   scope: Scope,
   { intent, method }: Pick<Attempt, 'intent' | 'method'>,
@@ -158,7 +158,7 @@ async function insertCharge(scope: Scope, intent: Stored, method: Stored): Promi
   return scope.book.insert('charge', newCharge(newId('ch'), scope.now, intent.body, method.body));
 }
 
-/** The error of a declined card, in the answer and in `last_payment_error`. */
+/** Returns the error of a declined card, for the answer and for `last_payment_error`. */
 export function cardError(why: Decline, more: StripeObject = {}): StripeObject {
   return {
     type: 'card_error',

@@ -10,7 +10,7 @@ import type { Scope } from './scope.ts';
 import { paymentIntent, paymentMethod } from './shapes.ts';
 import type { EnteredCard } from './shapes.ts';
 
-/** What a hosted page answers: a page, or the URL of the next one. */
+/** The answer of a hosted page: a page, or the URL of the next page. */
 export type PageAnswer = { readonly html: string } | { readonly redirect: string };
 
 export async function showCheckout(scope: Scope, id: string): Promise<PageAnswer> {
@@ -19,8 +19,8 @@ export async function showCheckout(scope: Scope, id: string): Promise<PageAnswer
 }
 
 /**
- * The payer submits a card. A card that needs 3D Secure leads to the challenge page, a declined one back to the
- * form, and every other one to `success_url`. A session completes once.
+ * Handles a card that the payer submits. Shows the form again for a declined card, and the challenge page for
+ * a card that needs 3D Secure. Redirects to `success_url` for every other card. A session completes once.
  */
 export async function submitCard(
   scope: Scope,
@@ -47,7 +47,7 @@ export async function showChallenge(scope: Scope, intentId: string): Promise<Pag
   return { html: challengePage(intentId) };
 }
 
-/** The payer completes or fails 3D Secure. */
+/** Handles the payer's answer on the challenge page of 3D Secure. */
 export async function answerChallenge(
   scope: Scope,
   intentId: string,
@@ -59,7 +59,7 @@ export async function answerChallenge(
   const sessionId = isSetup
     ? (await book.where('checkout.session', 'setup_intent', intentId))[0]?.id
     : seen?.hidden['sessionId'];
-  // Sessions are locked before intents, everywhere.
+  // All code locks a session before its intent, to avoid deadlocks.
   const session = typeof sessionId === 'string' ? await currentSession(scope, sessionId) : null;
   const intent = await book.lock(isSetup ? 'setup_intent' : 'payment_intent', intentId);
   if (intent.body['status'] !== 'requires_action') throw notWaiting(intentId);
@@ -208,7 +208,7 @@ async function complete(
   return { redirect: target.replaceAll('{CHECKOUT_SESSION_ID}', session.id) };
 }
 
-/** `return_url` of the confirm request, with the parameters that Stripe adds. */
+/** Returns the `return_url` of the confirm request, with the parameters that Stripe adds. */
 function returnUrl(intent: Stored, status: string): string {
   const next = intent.body['next_action'] as { redirect_to_url?: { return_url: string } } | null;
   const target = next?.redirect_to_url?.return_url;
@@ -235,7 +235,7 @@ function readCard(form: URLSearchParams, now: number): EnteredCard | Decline {
   const match = /^(0[1-9]|1[0-2])\s*\/\s*(\d\d)$/.exec(form.get('expiry') ?? '');
   if (match === null) return EXPIRED;
   const [expiryMonth, expiryYear] = [Number(match[1]), 2_000 + Number(match[2])];
-  // A card is valid to the end of its month.
+  // A card is valid until the end of its expiry month.
   if (Date.UTC(expiryYear, expiryMonth) / 1_000 <= now) return EXPIRED;
   if (!/^\d{3,4}$/.test(form.get('cvc') ?? '')) return WRONG_CVC;
   return { card, expiryMonth, expiryYear, name: form.get('name') };

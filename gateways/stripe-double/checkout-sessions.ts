@@ -32,7 +32,9 @@ const CREATE_PARAMS = [
 const LEAST_LIFETIME = 30 * 60;
 const MOST_LIFETIME = 24 * 3_600;
 
-/** Checkout Sessions in the modes `setup` and `payment`, on the page of `checkout-pages.ts`. */
+/**
+ * Endpoints of Checkout Sessions in the modes `setup` and `payment`. `checkout-pages.ts` has the hosted page.
+ */
 export const checkoutEndpoints: Endpoint[] = [
   {
     method: 'POST',
@@ -147,7 +149,7 @@ async function setup(scope: Scope, params: Params, customerId: string | null) {
   return { setup_intent: intent.id };
 }
 
-/** The amount of the one line that a session in mode `payment` has in the double. */
+/** Returns the amount of a session in mode `payment`. In the double such a session has exactly one line. */
 function total(params: Params) {
   const lines = list(params, 'line_items');
   const [line] = lines;
@@ -163,7 +165,7 @@ function total(params: Params) {
   return { currency, amount_total: amount, amount_subtotal: amount, payment_status: 'unpaid' };
 }
 
-/** The fields of the PaymentIntent that the page makes. */
+/** Returns the fields of the PaymentIntent that the session's page creates. */
 function intentData(params: Params) {
   const data = group(params, 'payment_intent_data');
   const allowed = ['metadata', 'description', 'setup_future_usage', 'statement_descriptor_suffix'];
@@ -176,14 +178,14 @@ function intentData(params: Params) {
   };
 }
 
-/** The session with its row locked. One whose time is over is expired first. */
+/** Returns the session with its row locked. An open session after its `expires_at` is expired first. */
 export async function currentSession(scope: Scope, id: string): Promise<Stored> {
   const session = await scope.book.lock('checkout.session', id, 'session');
   const isOver = Number(session.body['expires_at']) <= scope.now;
   return session.body['status'] === 'open' && isOver ? expireSession(scope, session) : session;
 }
 
-/** Expires an open session. Its page then takes no card. */
+/** Expires an open session, whose page then takes no card. */
 async function expireSession(scope: Scope, session: Stored): Promise<Stored> {
   const { book } = scope;
   const intentId = session.body['payment_intent'];

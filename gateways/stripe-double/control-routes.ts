@@ -26,11 +26,11 @@ export interface ControlOptions {
   readonly events: Events;
   readonly holds: Holds;
   readonly nowMs: () => number;
-  /** Runs work on the account of an object, in a transaction, and sends its events. */
+  /** Runs `work` in a transaction on the account that has the object `id`, and then sends its events. */
   readonly onObject: <T>(id: string, work: (scope: Scope) => Promise<T>) => Promise<T>;
 }
 
-/** Routes for tests: what the payer's bank, the network and Stripe's own clock do. */
+/** Routes by which tests order the actions of the payer's bank, the card network and Stripe itself. */
 export function controlRoutes(options: ControlOptions): Route[] {
   return [...accountRoutes(options), ...outcomeRoutes(options), ...faultRoutes(options)];
 }
@@ -188,7 +188,10 @@ function openDispute(fields: Fields, onObject: ControlOptions['onObject']): Prom
   });
 }
 
-/** The card network reports the customer's new card. Its behaviour stays. */
+/**
+ * Replaces the card of a payment method, as the card network does when it reports a new card. The card's
+ * behaviour does not change.
+ */
 function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promise<StripeObject> {
   const id = text(fields, 'paymentMethodId');
   return onObject(id, async (scope) => {
@@ -205,7 +208,7 @@ function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promi
   });
 }
 
-/** Locks an object. Refuses one that is in another status. */
+/** Locks an object and returns it. Refuses an object in another status than `status`. */
 async function waiting(scope: Scope, kind: Kind, id: string, status: string): Promise<Stored> {
   const found = await scope.book.lock(kind, id);
   if (found.body['status'] === status) return found;

@@ -6,7 +6,7 @@ import { account, customer } from './shapes.ts';
 
 const PAGE = ['created', 'ending_before', 'expand', 'limit', 'starting_after'];
 
-/** The account, its customers, payment methods, SetupIntents and events. */
+/** Endpoints of the account, customers, payment methods, SetupIntents and events. */
 export const customerEndpoints: Endpoint[] = [
   {
     method: 'GET',

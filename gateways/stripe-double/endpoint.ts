@@ -6,9 +6,9 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST';
   /** `:id` stands for an object's id. */
   readonly path: string;
-  /** The parameters that the double has. Stripe's other parameters are answered with 501. */
+  /** The parameters that the double supports. Stripe's other parameters are answered with 501. */
   readonly params: readonly string[];
-  /** Runs in a transaction, which is undone when it throws. */
+  /** Runs in a transaction. If the function throws, the transaction is rolled back. */
   handle(
     scope: Scope,
     request: { readonly id: string; readonly params: Params },
@@ -17,7 +17,7 @@ export interface Endpoint {
 
 export interface FoundEndpoint {
   readonly endpoint: Endpoint;
-  /** The `:id` of the path, or an empty text. */
+  /** The `:id` of the path; empty if the path has none. */
   readonly id: string;
 }
 

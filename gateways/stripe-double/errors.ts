@@ -1,4 +1,4 @@
-/** A JSON object as Stripe sends it. Names are Stripe's. */
+/** A JSON object as Stripe sends it, with Stripe's names. */
 export type StripeObject = Record<string, unknown>;
 
 /** The fields of `error` in an answer. `type` has a value that the API's document lists. */
@@ -8,8 +8,8 @@ export interface StripeErrorBody extends StripeObject {
 }
 
 /**
- * Answers a request with an error in Stripe's form. The request then has no effect. A declined card is not
- * a refusal: it changes the PaymentIntent, so its endpoint returns the answer.
+ * Refuses a request with an error in Stripe's form. The request then has no effect. A declined card is not a
+ * refusal: the decline changes the PaymentIntent, so the endpoint returns the error as its answer.
  */
 export class StripeRefusal extends Error {
   override readonly name = 'StripeRefusal';
@@ -23,12 +23,18 @@ export class StripeRefusal extends Error {
   }
 }
 
-/** A 400 answer. `more` has `code`, `param` and objects such as `payment_intent`. */
+/**
+ * Returns a refusal with status 400. `more` has further fields of the error, such as `code`, `param` and
+ * `payment_intent`.
+ */
 export function invalid(message: string, more: StripeObject = {}): StripeRefusal {
   return new StripeRefusal(400, { type: 'invalid_request_error', message, ...more });
 }
 
-/** The answer for an id that this account does not have: 404 in a path, 400 in a parameter. */
+/**
+ * Returns the refusal of an id that this account does not have: 404 for an id in the path, 400 for an id in a
+ * parameter.
+ */
 export function noSuch(what: string, id: string, param?: string): StripeRefusal {
   return new StripeRefusal(param === undefined ? 404 : 400, {
     type: 'invalid_request_error',
@@ -40,8 +46,8 @@ export function noSuch(what: string, id: string, param?: string): StripeRefusal 
 }
 
 /**
- * The answer for anything that Stripe accepts and the double does not have. It is not an answer of Stripe: a
- * test that needs it must fail.
+ * Returns the refusal of a request that Stripe accepts and the double does not support. Stripe never gives
+ * this answer, so a test that gets it must fail.
  */
 export function notInDouble(what: string): StripeRefusal {
   return new StripeRefusal(501, {

@@ -9,15 +9,15 @@ export const API_VERSION = '2026-08-26.dahlia';
 
 /**
  * - `hold`: the event waits until `release`.
- * - `drop`: it is never sent; the list of events has it.
- * - `duplicate`: it is sent twice.
- * - `before_answer`: it is sent before the request that caused it is answered.
+ * - `drop`: the event is stored and never sent.
+ * - `duplicate`: the event is sent twice.
+ * - `before_answer`: the event is sent before the request that caused it is answered.
  */
 export const EVENT_ACTIONS = ['hold', 'drop', 'duplicate', 'before_answer'] as const;
 
 export interface EventRule {
   readonly action: (typeof EVENT_ACTIONS)[number];
-  /** Null: events of all types. */
+  /** The type of the events to which the rule applies; null for all types. */
   readonly type: string | null;
   /** Number of events to which the rule applies. */
   readonly count: number;
@@ -30,7 +30,7 @@ export interface Emitted {
 
 /** Time limit in ms of one delivery. */
 const DELIVERY_TIMEOUT_MS = 10_000;
-/** The wait before a repeat is 1 s, 2 s, 4 s … up to this many ms. Stripe's waits are hours. */
+/** Longest wait before a repeat, in ms. The waits are 1 s, 2 s, 4 s and so on. Stripe waits for hours. */
 const LONGEST_WAIT_MS = 60_000;
 const LEASE_MS = DELIVERY_TIMEOUT_MS + 5_000;
 const POLL_MS = 500;
@@ -38,8 +38,8 @@ const POLL_MS = 500;
 export type Events = ReturnType<typeof createEvents>;
 
 /**
- * Stores events with the change that they report, and sends them to each account's URL until it answers 2xx:
- * at least once and in no guaranteed order. The rules exist only in memory.
+ * Stores an event in the transaction of its cause, and sends the event to the account's URL until the URL
+ * answers 2xx: at least once and in no guaranteed order. The rules exist only in memory.
  */
 export function createEvents(sql: Sql, nowMs: () => number) {
   let rules: { rule: EventRule; left: number }[] = [];
@@ -63,7 +63,10 @@ export function createEvents(sql: Sql, nowMs: () => number) {
       where sequence = ${row.sequence}`;
   };
 
-  /** Takes what is due. If this process dies now, it is due again after the lease. */
+  /**
+   * Claims the due deliveries for the length of a lease. If this process dies, the deliveries are due again
+   * after the lease.
+   */
   const claim = async (): Promise<DeliveryRow[]> => {
     const rows = await sql<DeliveryRow[]>`
       update stripe_double.event_delivery d set next_ms = ${nowMs() + LEASE_MS}
@@ -77,7 +80,7 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   };
 
   const running = new Set<Promise<void>>();
-  /** Sends what is due, now. */
+  /** Sends the due deliveries now. */
   const kick = (): void => {
     if (isClosed) return;
     const run = claim()
@@ -90,7 +93,9 @@ export function createEvents(sql: Sql, nowMs: () => number) {
   timer.unref();
 
   return {
-    /** Stores the events of a request. Returns the deliveries that are to be sent before its answer. */
+    /**
+     * Stores the events of a request. Returns the deliveries that must be sent before the request's answer.
+     */
     async store(book: Book, emitted: readonly Emitted[], cause: Cause): Promise<string[]> {
       const early: string[] = [];
       for (const event of emitted) {
@@ -137,7 +142,10 @@ interface Storing {
   readonly take: (type: string) => EventRule['action'] | null;
 }
 
-/** Stores an event and its deliveries. Returns those that are to be sent before the answer. */
+/**
+ * Stores an event and its deliveries. Returns the deliveries that must be sent before the answer of the
+ * request.
+ */
 async function storeEvent(
   book: Book,
   { type, object }: Emitted,
@@ -161,7 +169,7 @@ async function storeEvent(
   if (!hasReceiver) return [];
   const action = take(type);
   const state = action === 'hold' ? 'held' : action === 'drop' ? 'dropped' : 'pending';
-  // An early delivery is sent by its request. If this fails, it becomes due later.
+  // The request sends an early delivery itself. If that fails, the delivery is due after the lease.
   const dueMs = action === 'before_answer' ? nowMs + LEASE_MS : nowMs;
   const rows = await book.tx<{ sequence: string }[]>`
     insert into stripe_double.event_delivery (event_id, account_id, raw_body, state, next_ms)

@@ -30,7 +30,7 @@ function put(root: Record<string, Param>, path: readonly string[], value: string
   }
 }
 
-/** Replaces each object whose names are 0, 1, 2 … by a list. */
+/** Replaces each object whose names are 0, 1, 2 and so on by a list. */
 function listsIn(value: Param): Param {
   if (typeof value === 'string' || Array.isArray(value)) return value;
   const entries = Object.entries(value).map(([name, each]) => [name, listsIn(each)] as const);
@@ -38,7 +38,7 @@ function listsIn(value: Param): Param {
   return isList ? entries.map(([, each]) => each) : Object.fromEntries(entries);
 }
 
-/** Returns null for an absent and for an empty parameter. */
+/** Returns null for an absent parameter and for an empty parameter. */
 export function text(params: Params, name: string): string | null {
   const value = params[name];
   if (value === undefined || value === '') return null;
@@ -88,7 +88,7 @@ const METADATA_KEYS = 50;
 const METADATA_KEY_LENGTH = 40;
 const METADATA_VALUE_LENGTH = 500;
 
-/** Refuses more than 50 keys, keys over 40 and values over 500 characters. */
+/** Refuses metadata with more than 50 keys, a key over 40 characters or a value over 500 characters. */
 export function metadata(params: Params): Record<string, string> {
   const entries = Object.entries(group(params, 'metadata'));
   if (entries.length > METADATA_KEYS) {
@@ -107,7 +107,7 @@ export function metadata(params: Params): Record<string, string> {
   );
 }
 
-/** Refuses, with 501, parameters that Stripe has and the double does not. */
+/** Refuses, with 501, parameters that Stripe has and the double does not support. */
 export function expectOnly(params: Params, allowed: readonly string[], where: string): void {
   for (const name of Object.keys(params)) {
     if (!allowed.includes(name)) throw notInDouble(`the parameter ${name} of ${where}`);

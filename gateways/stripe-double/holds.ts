@@ -1,16 +1,19 @@
-/** Requests that a control route holds back after their key is claimed and before they are carried out. */
+/**
+ * Holds back requests, by order of a control route. A request is held after its key is claimed and before it
+ * is executed.
+ */
 export interface Holds {
   /** Holds the next `count` requests to this path. */
   add(path: string, count: number): void;
   /** Number of requests that are held now. */
   held(): number;
-  /** Removes all holds and lets the held requests go on. */
+  /** Removes all holds and continues the held requests. */
   release(): void;
-  /** Resolves when the request may be carried out. */
+  /** Resolves when the request may be executed. */
   pass(path: string): Promise<void>;
 }
 
-/** Holds exist only in memory. */
+/** Creates holds, which exist only in memory. */
 export function createHolds(): Holds {
   let armed: { path: string; left: number }[] = [];
   let waiting: (() => void)[] = [];

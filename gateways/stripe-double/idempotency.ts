@@ -9,7 +9,7 @@ const KEY_LENGTH = 255;
 export interface StoredAnswer {
   readonly status: number;
   readonly body: string;
-  /** The request that was carried out. */
+  /** Id of the request that was executed. */
   readonly requestId: string;
 }
 
@@ -20,15 +20,15 @@ export interface Claim {
 }
 
 /**
- * The answers by `Idempotency-Key`. A key is claimed before its request is carried out, and its answer is stored
- * in the same transaction as the effects. Only requests that were carried out are stored: no 401, no 429, no
- * refusal of a parameter's type.
+ * Stores the answers by `Idempotency-Key`. A key is claimed before its request is executed, and the answer is
+ * stored in the transaction of the effects. Answers without an execution are not stored: a 401, a 429, and
+ * the refusal of a parameter's type.
  */
 export function createIdempotency(sql: Sql, nowMs: () => number) {
   return {
     /**
-     * Returns null if the caller now has to carry the request out, or else the stored answer. Refuses a key of
-     * another request with 400, and a key whose request is still in progress with 409.
+     * Returns null if the caller must execute the request, else the stored answer. Refuses a key of another
+     * request with 400, and a key whose request is still in progress with 409.
      */
     async claim(claim: Claim, request: string): Promise<StoredAnswer | null> {
       const { accountId, key, requestId } = claim;
@@ -48,7 +48,7 @@ export function createIdempotency(sql: Sql, nowMs: () => number) {
       const [row] = await sql<IdempotencyRow[]>`
         select fingerprint, request_id, status, body from stripe_double.idempotency
         where account_id = ${accountId} and key = ${key}`;
-      // The other request has given its claim back in between.
+      // The other request has released its claim between the two statements.
       if (row === undefined) throw inUse(key);
       if (row.fingerprint !== fingerprint) {
         throw new StripeRefusal(400, {
@@ -66,7 +66,7 @@ export function createIdempotency(sql: Sql, nowMs: () => number) {
         where account_id = ${accountId} and key = ${key}`;
     },
 
-    /** Forgets a request that was not carried out. */
+    /** Releases the key of a request that was not executed. */
     release: async ({ accountId, key }: Claim) => {
       await sql`
         delete from stripe_double.idempotency

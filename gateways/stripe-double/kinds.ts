@@ -10,5 +10,8 @@ export const KINDS = {
   event: 'event',
 } as const;
 
-/** The `object` of a stored object. The value is its name in Stripe's messages. */
+/**
+ * The kinds of objects by the value of their field `object`. The value in `KINDS` is the name in Stripe's
+ * messages.
+ */
 export type Kind = keyof typeof KINDS;

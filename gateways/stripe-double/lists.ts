@@ -9,11 +9,11 @@ import type { Kind } from './kinds.ts';
 export interface ListOrder {
   readonly kind: Kind;
   readonly url: string;
-  /** Parameters that must equal the body's field of the same name. */
+  /** Query parameters whose value must equal the field of the same name. */
   readonly filters: readonly string[];
 }
 
-/** A page of an account's objects, newest first. */
+/** Returns a page of an account's objects, newest objects first. */
 export async function listPage(
   tx: TransactionSql,
   accountId: string,
@@ -69,7 +69,7 @@ async function sequenceOf(
 
 const COMPARISONS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
-/** `created` is an instant or a range. */
+/** The parameter `created` is an instant or a range of instants. */
 function createdConditions(tx: TransactionSql, params: Params) {
   if (typeof params['created'] === 'string') {
     const created = integer(params, 'created');

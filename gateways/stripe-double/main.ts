@@ -3,7 +3,10 @@ import { createLogger } from '../../runtime/logger.ts';
 import { announceReady, onShutdown } from '../../runtime/shutdown.ts';
 import { createStripeDouble } from './server.ts';
 
-/** Options, not variables: this program is for tests on this machine. `--unchecked` is for load tests. */
+/**
+ * Command-line options and no environment variables, because this program runs only for tests on this
+ * machine. `--unchecked` is for load tests.
+ */
 const { values } = parseArgs({
   options: {
     'database-url': { type: 'string', default: '' },

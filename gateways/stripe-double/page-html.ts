@@ -1,6 +1,6 @@
 import type { Stored } from './book.ts';
 
-/** The pages show nothing but text of the session, escaped. */
+/** The pages contain only escaped text of the session. */
 
 /** The card form of an open session. */
 export function cardPage(session: Stored, error?: string): string {

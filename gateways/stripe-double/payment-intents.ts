@@ -27,13 +27,13 @@ const CREATE_PARAMS = [
   'expand',
 ];
 
-/** Statuses from which a PaymentIntent can be confirmed, and those from which it can be cancelled. */
+/** Statuses from which a PaymentIntent can be confirmed, and statuses from which it can be cancelled. */
 const CONFIRMABLE = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
 const CANCELABLE = CONFIRMABLE;
 
 /**
- * PaymentIntents with the states of https://docs.stripe.com/payments/paymentintents/lifecycle. One succeeds at
- * most once, and a cancelled one never charges.
+ * Endpoints of PaymentIntents, with the states of https://docs.stripe.com/payments/paymentintents/lifecycle.
+ * A PaymentIntent succeeds at most once, and a cancelled PaymentIntent never charges.
  */
 export const paymentIntentEndpoints: Endpoint[] = [
   {
@@ -189,7 +189,7 @@ export async function cancelIntent(scope: Scope, intent: Stored, reason: string 
   return canceled.body;
 }
 
-/** The payment method, if this customer may pay with it. */
+/** Returns the payment method. Refuses a payment method with which this customer may not pay. */
 async function usableMethod(scope: Scope, id: string, customerId: string | null): Promise<Stored> {
   const method = await scope.book.get('payment_method', id, 'payment_method');
   const owner = method.body['customer'] as string | null;

@@ -1,6 +1,6 @@
 import type { StripeAnswer } from './scope.ts';
 
-/** Returns stripe-mock's refusal of a request, or null if it accepts it. */
+/** Returns stripe-mock's refusal of a request; null if stripe-mock accepts the request. */
 export type RequestCheck = (request: {
   readonly method: string;
   /** Path and query. */
@@ -12,7 +12,10 @@ export type RequestCheck = (request: {
 
 const TIMEOUT_MS = 30_000;
 
-/** A check by stripe-mock: unknown endpoints and parameters, types, enums, required parameters, the version. */
+/**
+ * Creates a check by stripe-mock, which refuses an unknown endpoint or parameter, a wrong type or enum value, a
+ * missing required parameter, and another API version.
+ */
 export function createRequestCheck(stripeMockUrl: string): RequestCheck {
   return async ({ method, target, contentType, version, body }) => {
     const response = await fetch(`${stripeMockUrl}${target}`, {

@@ -15,16 +15,16 @@ export interface Scope {
   readonly now: number;
   /** The origin of the hosted pages. */
   readonly publicUrl: string;
-  /** Sends an event after the transaction has committed, with the object as it is now. */
+  /** Sends an event with `object` after the transaction has committed. */
   emit(type: string, object: StripeObject): void;
 }
 
-/** What a control route ordered for the next charge. */
+/** The outcome that a control route has ordered for the next charge. */
 export type ForcedOutcome =
   | ({ readonly kind: 'decline' } & Decline)
   | { readonly kind: 'processing' };
 
-/** Uses up the oldest forced outcome that matches this payment; or returns null. */
+/** Uses up and returns the oldest forced outcome that matches this payment; null if none matches. */
 export async function takeForcedOutcome(
   { book }: Scope,
   intent: Stored,

@@ -26,11 +26,11 @@ export interface StripeDoubleOptions {
   /** Bearer token of the control routes. */
   readonly controlKey: string;
   /**
-   * stripe-mock, which checks every request, and Stripe's OpenAPI document, which describes every answer. Null
-   * checks nothing: for load tests only.
+   * stripe-mock checks every request, and Stripe's OpenAPI document checks every answer. With null nothing is
+   * checked, for load tests only.
    */
   readonly check: { readonly stripeMockUrl: string; readonly specFile: string } | null;
-  /** The origin of the hosted pages, default the double's own. */
+  /** The origin of the hosted pages. Default: the origin of the double. */
   readonly publicUrl?: string;
   /** Default 127.0.0.1. */
   readonly host?: string;
@@ -38,7 +38,7 @@ export interface StripeDoubleOptions {
   readonly port?: number;
   /** Epoch ms. Default: real time. */
   readonly now?: () => number;
-  /** Called for every error of the double itself. Default: writes it to stderr. */
+  /** Called for every failure of the double itself. Default: writes the failure to stderr. */
   readonly onFailure?: (error: unknown, route: string) => void;
 }
 
@@ -51,15 +51,18 @@ export interface StripeDouble {
 
 const BODY_LIMIT_BYTES = 65_536;
 const REQUEST_TIMEOUT_MS = 15_000;
-/** Idle timeout of a connection. Clients have a shorter one, so they close connections first. */
+/**
+ * Idle timeout of a connection, in ms. The clients' timeout is shorter, so the clients close connections
+ * first.
+ */
 const KEEP_ALIVE_MS = 65_000;
 const CLOSE_GRACE_MS = 3_000;
 const EXPIRY_POLL_MS = 1_000;
 
 /**
- * Starts a double of Stripe's API that moves no money: the endpoints and rules of docs/adr/0020. Its data are in
- * the schema `stripe_double`, so it continues after a kill. If the database, the port or the OpenAPI document is
- * not available, rejects and leaves nothing open.
+ * Starts a double of Stripe's API that moves no money. docs/adr/0020 lists its endpoints and rules. The
+ * double stores its data in the schema `stripe_double`, so it continues after a kill. If the database, the
+ * port or the OpenAPI document is not available, rejects and leaves nothing open.
  */
 export async function createStripeDouble(options: StripeDoubleOptions): Promise<StripeDouble> {
   const { check } = options;
@@ -72,7 +75,7 @@ export async function createStripeDouble(options: StripeDoubleOptions): Promise<
   let url = '';
   const publicUrl = (): string => options.publicUrl ?? url;
 
-  /** Runs work of a page or a control route on the account that has this object. */
+  /** Runs work of a page or a control route on the account that has the object `id`. */
   const onObject = async <T>(id: string, work: (scope: Scope) => Promise<T>): Promise<T> => {
     const now = Math.floor(nowMs() / 1_000);
     const { result, early } = await sql.begin(async (tx) => {
@@ -203,7 +206,7 @@ function pageReply(answer: PageAnswer): Reply {
     status: 200,
     headers: {
       'content-type': 'text/html; charset=utf-8',
-      // The form leads to this page, which redirects to a merchant's site.
+      // No `form-action`: the form leads to this page, which redirects to a merchant's site.
       'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
     },
     body: answer.html,

@@ -1,7 +1,7 @@
 import type { StripeObject } from './errors.ts';
 import type { TestCard } from './cards.ts';
 
-/** New objects with every field that Stripe always sends. Instants are epoch seconds, as Stripe's are. */
+/** New objects with every field that Stripe always sends. Instants are epoch seconds, like Stripe's. */
 
 const NO_ADDRESS = {
   city: null,
@@ -311,7 +311,7 @@ const EVIDENCE = [
   'uncategorized_text',
 ];
 
-/** Time in s that a merchant has to answer a dispute. */
+/** Time, in s, for a merchant to answer a dispute. */
 const EVIDENCE_TIME = 7 * 86_400;
 
 export function dispute(id: string, created: number, fields: StripeObject): StripeObject {
