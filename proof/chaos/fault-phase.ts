@@ -24,8 +24,9 @@ export const UP_WITHIN_MS = 120_000;
 const OUTAGE_AT = 0.25;
 
 /**
- * The gateway's faults. A request gets at most one of them: the first of this list whose chance hits. Each
- * chance is therefore the wanted share of all charges, divided by the share that the earlier faults leave.
+ * The gateway's faults. A request gets at most one fault: the first fault of this list whose chance hits.
+ * Each chance is therefore the wanted share of all charges, divided by the share that the earlier faults
+ * leave.
  */
 const FAULTS = [
   { operation: 'charge', fault: 'lose_answer', chance: 0.15 },
@@ -63,7 +64,7 @@ export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPh
     // Faults start after the outage. Otherwise look-ups of payments would lengthen the measured backlog.
     for (const fault of FAULTS) await start.addFault({ ...fault, count: FAULT_COUNT });
     await whileKilling(killer, () => paid(1));
-    // The faults end before the load, because work in progress takes minutes longer with them.
+    // The faults end before the load, because faults make work in progress take minutes longer.
     enough.abort();
     const faults = await start.faults();
     await start.clearFaults();

@@ -34,11 +34,16 @@ export interface WatchedSystem {
   hasChargedSince(at: number): Promise<boolean>;
 }
 
-/** Longest wait in ms for a settled charge after a kill. If none is settled, nothing is due. */
+/**
+ * Longest wait in ms for a settled charge after a kill. If no charge is settled in this time, no charge is
+ * due.
+ */
 const WORKS_WITHIN_MS = 45_000;
 const FROZEN_MS = 10_000;
 const POLL_MS = 50;
-/** Time in ms between two queries for settled charges. It is long, because the query reads all attempts. */
+/**
+ * Time in ms between two queries for settled charges. The time is long, because the query reads all attempts.
+ */
 const LOOK_FOR_CHARGES_MS = 500;
 
 export class Killer {

@@ -7,8 +7,8 @@ import type { Random } from './random.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * Start of the first clock; each further clock starts a day later. So some clocks start on the 29th to 31st,
- * which do not exist in every month.
+ * Start of the first clock. Each further clock starts a day later than the clock before. So some clocks start
+ * on the 29th to 31st, which do not exist in every month.
  */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
@@ -19,7 +19,7 @@ const CREATED_TOGETHER = 8;
 const REAL_TIME_EVERY = 10;
 const TRIAL_CHANCE = 0.2;
 
-/** Mostly short intervals, because a clock waits for the subscription with the most cycles. */
+/** Most intervals are short, because a clock waits for the subscription with the highest number of cycles. */
 const INTERVALS = [
   { interval: 'DAY', intervalCount: 1 },
   { interval: 'DAY', intervalCount: 1 },
@@ -31,7 +31,7 @@ const INTERVALS = [
   { interval: 'MONTH', intervalCount: 1 },
 ] as const;
 
-/** Some subscriptions end during the run, most do not. */
+/** Most subscriptions do not end during the run. */
 const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
 
 export interface Load {
@@ -162,7 +162,10 @@ async function make(load: Load, group: Group): Promise<void> {
   group.subscriptionIds.push(subscriptionId);
 }
 
-/** A manual retry has the highest chance, because most are refused: few subscriptions are UNPAID. */
+/**
+ * A manual retry has the highest chance, because most manual retries are refused: few subscriptions are
+ * UNPAID.
+ */
 function pickCommand(random: Random, amount: number, date: number): [path: string, body: object] {
   const dice = random.next();
   if (dice < 0.3) return ['/subscription/manual-retry', {}];

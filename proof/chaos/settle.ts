@@ -9,8 +9,8 @@ const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
 
 /**
- * Waits until no attempt or refund is open and no event is undelivered. The function makes failed deliveries
- * due at once in the database, because their backoff is minutes to hours. It changes nothing else there.
+ * Waits until no attempt or refund is open and no event is undelivered. Makes failed deliveries due at once
+ * in the database, because their backoff is minutes to hours. Changes nothing else in the database.
  *
  * @throws Error with the counts of open work if this takes longer than 5 minutes.
  */

@@ -7,7 +7,7 @@ import type { Random } from './random.ts';
 
 /** Share of the deliveries that are answered 500. */
 const FAILS = 0.2;
-/** Share of the other deliveries that are received, but whose answer is lost. */
+/** Share of the other deliveries whose answer is lost after they were received. */
 const DROPS = 0.1;
 
 /** A merchant's unreliable webhook endpoint, subscribed to every event type. */

@@ -12,7 +12,7 @@ export interface Call {
 interface ReportLine {
   ScenarioFinished?: {
     recorder: {
-      /** Both are absent if no request was sent. */
+      /** Both fields are absent if no request was sent. */
       cases?: Record<string, { value: { method: string; path: string } }>;
       interactions?: Record<string, { response: { status_code: number } | null }>;
     };

@@ -44,8 +44,8 @@ const TABLES = `
   create temp table unreadable (merchant_id text, id text, problem text);`;
 
 /**
- * A temporary view `subscription`. It hides the rows of the table `subscription` whose state is unreadable,
- * because the queries of the checks would fail on them.
+ * A temporary view `subscription`, which hides the rows of the table `subscription` whose state is
+ * unreadable. The queries of the checks would fail on these rows.
  */
 const READABLE = `
   create temp view subscription as select * from public.subscription s where not exists (

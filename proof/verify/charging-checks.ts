@@ -3,8 +3,8 @@ import type { Check } from './check.ts';
 const PAID = `('SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED')`;
 
 /**
- * Gateway keys of late charges. A late charge is found after its attempt was settled as not paid; it is
- * refunded.
+ * Gateway keys of late charges. A late charge is found after its attempt was settled as not paid. The late
+ * charge is then refunded.
  */
 const LATE = `(select a.gateway_key from late_charge l
   join payment_attempt a on a.merchant_id = l.merchant_id and a.id = l.attempt_id)`;
@@ -13,7 +13,10 @@ const LATE = `(select a.gateway_key from late_charge l
 const PAID_BY_PERSON = `exists (select from payment_review v
   where v.merchant_id = a.merchant_id and v.subject_id = a.id and v.outcome = 'paid')`;
 
-/** Invariants 1 and 3. While an attempt is open, Postgres and the gateway may differ. */
+/**
+ * Invariant 1: every owed amount was charged exactly once. Invariant 3: the gateway charged the owed amount.
+ * While an attempt is open, Postgres and the gateway may differ.
+ */
 export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,

@@ -1,8 +1,9 @@
 import type { Check } from './check.ts';
 
 /**
- * SQL for the age from which open work is a violation. It is longer than a killed worker's claim, the pause
- * of an open circuit breaker, and the next sweep together.
+ * SQL for the age from which a violation is reported: of a due delivery, a workflow that was not started, or
+ * a test clock's target that was not reached. The age exceeds the sum of a dead worker's claim (45 s), the
+ * longest wait for a probe (60 s + 20 %) and the time until the next sweep finds the work (30 s + 10 s).
  */
 const REPAIRED = `interval '10 minutes'`;
 
@@ -12,7 +13,10 @@ const REPAIRED = `interval '10 minutes'`;
  */
 const LOOKED_UP = `interval '26 hours'`;
 
-/** Invariants 5, 6 and 7. */
+/**
+ * Invariant 5: every event was stored in order and delivered with a signature. Invariant 6: every idempotency
+ * key has one answer. Invariant 7: nothing is open for longer than its repair takes.
+ */
 export const deliveryChecks: readonly Check[] = [
   {
     invariant: 5,
@@ -43,6 +47,9 @@ export const deliveryChecks: readonly Check[] = [
           and e.stream_id = coalesce(i.subscription_id, i.id) and e.body::json->>'intentId' = i.id
       group by i.merchant_id, i.id having count(e.id) <> 1`,
   },
+  // A transaction that began before a change of the configuration may store its event after the change. So
+  // the check excludes an event within 1 minute of the change. It also excludes an event without a body,
+  // because a sweep has deleted the body and the deliveries of such an event.
   {
     invariant: 5,
     counted: `select count(*) as n from webhook_delivery`,
@@ -64,6 +71,7 @@ export const deliveryChecks: readonly Check[] = [
         on e.merchant_id = s.merchant_id and e.stream_id = s.id and e.type = 'subscription.cycle_charged'
       group by s.merchant_id, s.id, s.cycles_charged having count(e.id) <> s.cycles_charged`,
   },
+  // Only merchants in the receivers' book are checked: other merchants may have receivers without a book.
   {
     invariant: 5,
     needs: 'receiver',
@@ -85,6 +93,8 @@ export const deliveryChecks: readonly Check[] = [
       from book_webhook b left join outbox_event e on e.id = b.event_id
       where e.id is null or not b.is_signature_valid`,
   },
+  // These answers are not stored under the key, so a repeat may get another answer: 5xx, 401 (wrong
+  // credentials), 409 (the key is in use) and 429 (rate limit).
   {
     invariant: 6,
     needs: 'client',
@@ -93,6 +103,8 @@ export const deliveryChecks: readonly Check[] = [
       from book_answer where status < 500 and status not in (401, 409, 429)
       group by key having count(distinct (status, body)) > 1`,
   },
+  // An attempt or a refund stays in CREATED or SENDING only while an activity runs, or after a crash until the
+  // retry of the activity or the sweep. 2 hours is far longer than both.
   {
     invariant: 7,
     counted: `select count(*) as n from payment_attempt where state in ('CREATED', 'SENDING', 'UNKNOWN')`,
@@ -111,6 +123,8 @@ export const deliveryChecks: readonly Check[] = [
         and coalesce(first_sent_at, updated_at)
           < now() - case state when 'UNKNOWN' then ${LOOKED_UP} else interval '2 hours' end`,
   },
+  // A due delivery may wait for an earlier delivery of its stream, until the earlier one has failed 3 times. It
+  // may also wait for the probe of an open circuit breaker.
   {
     invariant: 7,
     counted: `select count(*) as n from webhook_delivery where state = 'PENDING'`,

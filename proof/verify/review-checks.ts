@@ -1,6 +1,9 @@
 import type { Check } from './check.ts';
 
-/** Invariants 1 and 7, for late charges and manual reviews. */
+/**
+ * Late charges under invariant 1 (every owed amount was charged exactly once), and manual reviews under
+ * invariant 7 (nothing is open for longer than its repair takes).
+ */
 export const reviewChecks: readonly Check[] = [
   {
     invariant: 1,

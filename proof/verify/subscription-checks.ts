@@ -6,7 +6,7 @@ const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 /** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** SQL for the allowed lateness: longer than a process needs to restart, plus the jitter of renewals. */
+/** SQL for the allowed lateness, longer than a process needs to restart, plus the jitter of renewals. */
 const LATE = `interval '5 minutes' + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
@@ -24,7 +24,11 @@ const STATUS_CHANGES = `
   select stream_id, status, lag(status) over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
 
-/** Invariants 2, 4, 8 and 9. */
+/**
+ * Invariant 2: no cycle is missing or overdue. Invariant 4: the number of remaining cycles is right.
+ * Invariant 8: every change of status is allowed and has its event. Invariant 9: every recorded state can be
+ * read.
+ */
 export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 2,
