@@ -11,7 +11,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Thrown for wrong or missing settings at the start of a process. The message names every wrong variable with
- * its expected form, one per line. It contains no secret.
+ * its expected form, one per line. The message contains no secret.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -123,7 +123,7 @@ export function childEnvironment(overrides: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...overrides };
 }
 
-/** True if this process must end when its parent ends. Then its stdin is a pipe from the parent. */
+/** True if this process must end when its parent ends. Then stdin is a pipe from the parent. */
 export function exitsWithParent(environment: Environment = processEnvironment()): boolean {
   return read(['PERENNIAL_EXIT_WITH_PARENT'], environment).PERENNIAL_EXIT_WITH_PARENT;
 }
@@ -139,7 +139,7 @@ const HOSTED_PAGES = [
 ] as const;
 const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
 
-/** The secret variables. They have no default. */
+/** The secret variables, which have no default. */
 export const SECRETS = [
   'GATEWAY_KEY',
   'CREDENTIAL_PEPPER',

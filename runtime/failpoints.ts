@@ -1,6 +1,7 @@
 /**
  * Points in the code at which a process can kill itself, in the order in which a request and an attempt pass
- * them. The variable FAILPOINT names one point. The crash tables in docs/architecture.md have a row for each.
+ * them. The variable FAILPOINT names one of these points. The crash tables in docs/architecture.md have a row
+ * for each point.
  */
 export const FAILPOINTS = [
   /** API: the work and the answer are written under the key; nothing is committed. */
@@ -9,7 +10,7 @@ export const FAILPOINTS = [
   'after_commit',
   /** API: the key is claimed; the work has not begun. */
   'after_claim',
-  /** API and sweeps: the row is committed; Temporal does not know of it. */
+  /** API and sweeps: the row is committed; Temporal does not know of the row. */
   'before_hand_over',
   /** API: the outcome is recorded; no answer is stored under the key. */
   'before_answer_stored',
@@ -25,11 +26,11 @@ export const FAILPOINTS = [
   'before_gateway',
   /** Worker: the gateway has answered; its answer is not recorded. */
   'after_gateway',
-  /** Worker: the outcome is known; it is not committed. */
+  /** Worker: the outcome is known and not committed. */
   'before_settling_commits',
-  /** Worker: the outcome is committed; the workflow does not know it. */
+  /** Worker: the outcome is committed; the workflow does not know the outcome. */
   'after_settling',
-  /** Worker: a transition without a charge is committed; the workflow does not know it. */
+  /** Worker: a transition without a charge is committed; the workflow does not know the transition. */
   'after_transition',
   /** Worker: the endpoint has received an event; the delivery is not recorded. */
   'after_delivery',
@@ -51,7 +52,7 @@ export function armFailpoint(failpoint: ArmedFailpoint | undefined): void {
   timesSeen = 0;
 }
 
-/** Kills this process, as `kill -9` does, if this failpoint is active and its pass is reached. */
+/** Kills this process, as `kill -9` does, if this failpoint is active and the ordered pass is reached. */
 export function failpoint(name: Failpoint): void {
   if (armed?.name !== name) return;
   timesSeen += 1;

@@ -32,7 +32,7 @@ export const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'billingDetails',
 ]);
 
-/** Greatest depth of a logged record. Deeper parts are cut off, because a record may be cyclic. */
+/** Maximum depth of a logged record. Deeper parts are cut off, because a record may be cyclic. */
 const DEEPEST = 5;
 
 /**

@@ -5,7 +5,7 @@ import type { Logger } from './logger.ts';
 export interface Closer {
   readonly name: string;
   readonly close: () => unknown;
-  /** Time limit of `close` in ms. After it, the next closer runs. Default 5,000. */
+  /** Time limit of `close` in ms. After this time the next closer runs. Default 5,000. */
   readonly timeoutMs?: number;
 }
 
@@ -35,10 +35,9 @@ const REPEATED_SIGNAL_GRACE_MS = 2_000;
  * `PERENNIAL_EXIT_WITH_PARENT` is on, the end of stdin has the same effect, because it shows that the parent
  * has ended. The exit code is 0, or 1 if a closer threw or exceeded its time limit.
  *
- * Each closer has a time limit, and so have all closers together, so the process always ends. A second signal
- * more than 2 s after the first exits at once with code 1.
- *
- * Returns a function that starts the same shutdown. A repeat during a shutdown changes nothing.
+ * Each closer has a time limit. There is also a time limit for all closers together, so the process always
+ * ends. A second signal more than 2 s after the first exits at once with code 1. Returns a function that
+ * starts the same shutdown. A repeat during a shutdown changes nothing.
  */
 export function onShutdown(
   closers: readonly Closer[],

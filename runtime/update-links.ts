@@ -29,8 +29,8 @@ export interface LinkSettings extends Signer {
 export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
 
 /**
- * Returns the URL of the page where a payer replaces a subscription's payment method. It expires 30 days, and
- * up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
+ * Returns the URL of the page where a payer replaces a subscription's payment method. The URL expires 30
+ * days, and up to an hour more, after the end of the UTC day of `nowAt` (real time). The URL contains the
  * subscription's id and a signature, so nothing is stored. Within one day the URL stays the same until the
  * payment method is replaced. Rule: D-33.
  */
@@ -40,8 +40,9 @@ export function updateMethodLink(
   nowAt: number,
 ): string {
   const tomorrowAt = (Math.floor(nowAt / DAY_MS) + 1) * DAY_MS;
-  // The page of a link shows the outcome of that link, so a new payment method needs a different link. To
-  // make the link differ, a hash of the payment method's id delays `expiresAt` by less than an hour.
+  // The page of a link shows the result of the card that was entered there, so a new payment method needs a
+  // different link. To make the link differ, a hash of the payment method's id delays `expiresAt` by less
+  // than an hour.
   const digest = createHash('sha256')
     .update(subscription.paymentMethodId ?? '')
     .digest();
@@ -75,14 +76,14 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
 }
 
 /**
- * Returns the id of a link's checkout session. It is a hash of the token, because at first the session has no
- * row.
+ * Returns the id of a link's checkout session. The id is a hash of the token, because the session has no row
+ * before the first card.
  */
 export function sessionIdOf(token: string): string {
   return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
 }
 
-/** Returns a signature of 128 bits, the length of the other tokens of hosted pages. */
+/** Returns a signature of 128 bits. The tokens of other hosted pages also have 128 bits or more. */
 function signature({ sessionKey }: Signer, signed: string): Buffer {
   const mac = createHmac('sha256', sessionKey).update(`update-method:${signed}`).digest();
   return mac.subarray(0, 16);

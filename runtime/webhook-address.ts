@@ -51,10 +51,10 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks exactly the
- * addresses to which it connects, so a DNS change after the check has no effect. If one address of a name is
- * not allowed, the connect fails with an error of code `EBLOCKED`. TLS still checks the certificate against
- * the name.
+ * Returns a connector for undici that connects only to allowed addresses, within 3 s. The connector checks
+ * exactly the addresses to which it connects, so a DNS change after the check has no effect. If one address
+ * of a name is not allowed, the connect fails with an error of code `EBLOCKED`. TLS still checks the
+ * certificate against the name.
  */
 export function createGuardedConnector(rules: AddressRules): buildConnector.connector {
   const connect = buildConnector({ lookup: guardedLookup(rules), timeout: CONNECT_TIMEOUT_MS });

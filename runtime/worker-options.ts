@@ -13,9 +13,7 @@ export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
   );
 }
 
-/**
- * Time in ms that running activities get to end after a stop. It is enough for a `drainEndpoint` activity.
- */
+/** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
 /**
@@ -32,9 +30,9 @@ const WORKFLOW_TASKS = {
 } as const;
 
 /**
- * How long a task of a cached run waits for the worker that has cached it. After that, any worker may replay
- * the run. A longer time would delay the tasks of a killed worker. A shorter time would cause replays under
- * load.
+ * How long a task of a cached run waits for the worker that has cached the run. After that, any worker may
+ * replay the run. A longer time would delay the tasks of a killed worker. A shorter time would cause replays
+ * under load.
  */
 const STICKY_QUEUE_TIMEOUT = '5s';
 

@@ -7,10 +7,13 @@ import type { Logger } from '../runtime/logger.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 
 /**
- * Time limit in ms for Temporal to accept a call. It is below 5 s, because the API must refuse within 5 s.
+ * Time limit in ms for Temporal to accept a call. The limit is below 5 s, because the API must refuse within
+ * 5 s.
  */
 export const ACCEPT_WITHIN_MS = 4_500;
-/** Additional time in ms if workers poll the task queue: then the call only waits behind other tasks. */
+/**
+ * Additional time in ms if workers poll the task queue, because the call then only waits behind other tasks.
+ */
 export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
 /** Time limit in ms from the start of a call to its outcome. After that, the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
@@ -69,7 +72,10 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
   return { client, close: () => connection.close() };
 }
 
-/** True if the workflow runs, false if it is closed or unknown. Throws if there is no answer within 4.5 s. */
+/**
+ * True if the workflow runs; false if it is closed or unknown. Throws if Temporal does not answer within 4.5
+ * s.
+ */
 export async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   return (await describeWorkflow(client, workflowId))?.status.name === 'RUNNING';
 }

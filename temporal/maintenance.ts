@@ -17,11 +17,11 @@ export interface MaintenanceChecksDeps {
 
 /**
  * Starts the maintenance workflow, which runs the sweeps. Checks every minute that the workflow runs, and
- * starts it again if it does not. If several processes call this, still only one workflow runs. Never throws:
- * a failed start is logged, and the next check tries again.
+ * starts it again if it does not. If several processes call this function, still only one workflow runs.
+ * Never throws: a failed start is logged, and the next check tries again.
  *
- * Returns a function that ends the checks but not the workflow. It resolves when no check is running, within
- * 4.5 s. The caller must not close the connection before that.
+ * Returns a function that ends the checks but not the workflow. The returned promise resolves when no check
+ * is running, within 4.5 s. The caller must not close the connection before that.
  */
 export function keepMaintenanceRunning(deps: MaintenanceChecksDeps): () => Promise<void> {
   const { client, taskQueuePrefix, logger, checkEveryMs = CHECK_EVERY_MS } = deps;

@@ -196,8 +196,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Returns the outcome of an order; null if there is none after 25 s. If the rows have no outcome yet,
-   * starts a workflow or joins the running one. If the joined run was for another order, starts again.
+   * Returns the outcome of an order; null if there is no outcome after 25 s. If the rows have no outcome yet,
+   * starts a workflow or joins the running workflow. If the joined run was for another order, starts again.
    */
   private async resultForOrder<Outcome>(
     start: Start,
@@ -266,8 +266,8 @@ class TemporalPaymentWorkflows implements PaymentWorkflows, PaymentResumption {
   }
 
   /**
-   * Returns the run's result. Null if there is none by `answerBy`, or if the workflow failed: then the rows
-   * decide.
+   * Returns the run's result. Null if there is no result by `answerBy`, or if the workflow failed: then the
+   * rows decide.
    */
   private async resultOf<Outcome>(
     workflowId: string,

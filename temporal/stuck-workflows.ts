@@ -13,9 +13,10 @@ const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without one that completed. Returns
- * true if the run was terminated or has closed. Such a run may never recover, because its history may not fit
- * the code. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal is unreachable.
+ * Terminates a run whose workflow tasks have failed for `stuckAfterMs` and of which none has completed in
+ * this time. Returns true if the run was terminated or has closed. Such a run may never recover, because its
+ * history may not fit the code. Nothing is lost: a new run starts from the row (ADR 0002). Throws if Temporal
+ * is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
@@ -39,8 +40,8 @@ export async function terminateIfStuck(
 }
 
 /**
- * Returns the instant (epoch ms) of the first task failure after the last completed task; null if there is
- * none.
+ * Returns the instant (epoch ms) of the first task failure after the last completed task; null without such a
+ * failure.
  */
 async function failingSince(
   client: Client,

@@ -44,11 +44,12 @@ export interface SubscriptionRuns {
   recheck(subscription: SubscriptionRef): Promise<void>;
   /**
    * Rechecks a subscription that seems late and returns true. If its run is stuck, replaces the run instead
-   * and returns true. Does nothing and returns false if a workflow task or an activity of a run that is not
-   * stuck is scheduled or running. Does the same if `isStillLate`, which is called last, returns false.
+   * and returns true.
    *
-   * Throws if Temporal is unreachable. Throws also if the recorded state cannot be read, because neither a
-   * message nor a new run could help.
+   * Does nothing and returns false in two cases: a workflow task or an activity of a run that is not stuck is
+   * scheduled or running, or `isStillLate`, which is called last, returns false. Throws if Temporal is
+   * unreachable. Throws also if the recorded state cannot be read, because neither a message nor a new run
+   * could help.
    */
   recheckUnlessBusy(
     subscription: SubscriptionRef,

@@ -15,9 +15,9 @@ const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
- * Returns the priority key, 1 to 4, of a subscription's workflow. It depends on the number of subscriptions
- * that the merchant had before this one. If a merchant has 50 subscriptions, its renewals therefore wait for
- * at most 50 renewals of each other merchant (ADR 0015).
+ * Returns the priority key, 1 to 4, of a subscription's workflow. The key depends on the number of
+ * subscriptions that the merchant had before this one. If a merchant has 50 subscriptions, its renewals
+ * therefore wait for at most 50 renewals of each other merchant (ADR 0015).
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);

@@ -26,7 +26,7 @@ import { TemporalSubscriptionRuns } from './subscription-runs.ts';
 import type { RunDeps, RunRows, SubscriptionRuns } from './subscription-runs.ts';
 
 export interface SubscriptionRows extends RunRows {
-  /** Returns a recorded command; null if there is none. `result` is null until it is known. */
+  /** Returns a recorded command; null if there is none. `result` is null until the outcome is known. */
   findCommand(
     ref: SubscriptionRef,
     commandId: string,

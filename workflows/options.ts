@@ -36,7 +36,7 @@ export const DATABASE_WRITE = {
 /**
  * Delivery to merchants' servers. The activity begins no request after about 20 s; the endpoint queue sends
  * the remaining events. The second attempt covers a worker that stopped after it got the activity and before
- * it ran it.
+ * it ran the activity.
  */
 export const WEBHOOK_DELIVERY = {
   startToCloseTimeout: '60 seconds',

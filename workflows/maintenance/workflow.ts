@@ -13,13 +13,14 @@ import { siblingTaskQueue } from '../task-queues.ts';
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;
 /**
- * How far back a sweep looks for closed workflows. Several sweeps find the same workflow, which is harmless.
+ * How far back, in ms, a sweep looks for closed workflows. Several sweeps find the same workflow, which is
+ * harmless.
  */
 const LOOK_BACK_MS = 15 * 60_000;
 
 /**
- * Runs a sweep and pauses for 10 s, also if the sweep failed. Only one workflow does this, so sweeps never
- * overlap, however many workers run. A cron job would need a lock.
+ * Runs a sweep and pauses for 10 s, also if the sweep failed. Only one workflow of this type runs, so sweeps
+ * never overlap, however many workers run. A cron job would need a lock.
  */
 export async function maintenance(): Promise<void> {
   const { sweep } = proxyActivities<Activities>({

@@ -27,8 +27,8 @@ export function lateChargeWorkflowId(attemptId: string): string {
 }
 
 /**
- * The recheck: ends the workflow's sleep. It is sent when manual review has decided about the attempt or the
- * refund, when the gateway answers again, and by operators.
+ * The recheck, which ends the workflow's sleep. Sent by operators, after a decision of manual review about
+ * the attempt or the refund, and when the gateway answers again after an outage.
  */
 export const poke = defineSignal('poke');
 
@@ -38,7 +38,7 @@ interface Poll {
   lookups: number;
 }
 
-/** The common part of the arguments. They contain ids and a one-time token, but no personal data. */
+/** The common part of the arguments, with ids and a one-time token, but no personal data. */
 interface Order extends Poll {
   /** The run tries each activity as a local activity first. Absent in runs from before local activities. */
   isLocalFirst?: true;

@@ -49,7 +49,7 @@ export function pollUntilSettled<Outcome extends { kind: string }>(
   setHandler(poke, () => void (isRechecked = true), { description: 'Do the next step now.' });
   return CancellationScope.nonCancellable(async () => {
     let { lookups } = poll;
-    /** Time at which the next regular call is due. A call before this time is additional. */
+    /** Time at which the next regular call is due. Earlier calls are additional. */
     let dueAt = 0;
     let failures = 0;
     for (;;) {

@@ -46,12 +46,14 @@ export class Clock {
     if (this.position) this.position.reachedAt = reachedAt;
   }
 
-  /** Sets the target. Ignores a target that is not later than the present one. */
+  /** Sets the target. Ignores a target that is not later than the present target. */
   sendTo(targetAt: number): void {
     if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
   }
 
-  /** Moves a test clock forward to `at`, the time of the row's latest change, but not past its target. */
+  /**
+   * Moves a test clock forward to `at`, the time of the row's latest change, but not past the clock's target.
+   */
   catchUp(at: number): void {
     if (!this.position) return;
     const { nowAt, targetAt } = this.position;

@@ -20,7 +20,9 @@ export interface ClockPosition {
   reachedAt: number;
 }
 
-/** The argument of a run. The previous run passes it (continue-as-new), or it is built from the row. */
+/**
+ * The argument of a run. The previous run passes the argument (continue-as-new), or it is built from the row.
+ */
 export interface SubscriptionInput {
   state: SubscriptionState;
   /** Null for a subscription without a test clock. */
@@ -47,8 +49,9 @@ export interface SubscriptionInput {
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */
 export const advanceClock = defineSignal<[{ targetAt: number }]>('advanceClock');
 /**
- * The recheck: makes the run read its row again and look up an unknown outcome now. The sweep sends it to a
- * subscription that seems late, and after an outage of the gateway. An operator may send it at any time.
+ * The recheck, which makes the run read its row again and look up an unknown outcome now. Sent by the sweep
+ * to a subscription that seems late, and after an outage of the gateway. An operator may send the recheck at
+ * any time.
  */
 export const poke = defineSignal('poke');
 
@@ -68,8 +71,8 @@ const searchAttributes = {
 };
 
 /**
- * Returns the search attributes, by which operators filter subscriptions. They contain no personal data,
- * because Temporal does not encrypt them. None of them changes at every renewal, because one write of
+ * Returns the search attributes, by which operators filter subscriptions. The attributes contain no personal
+ * data, because Temporal does not encrypt them. No attribute changes at every renewal, because one write of
  * attributes costs the server as much as the rest of a renewal.
  */
 export function attributesOf(state: SubscriptionState): SearchAttributePair[] {

@@ -58,7 +58,7 @@ export function plan(facts: Facts): Plan {
   return { kind: 'sleep', step };
 }
 
-/** Returns the work of items 1 to 3, which also interrupts a sleep; null if none of them applies. */
+/** Returns the work of items 1 to 3, which also interrupts a sleep; null if none of these items applies. */
 export function interruptionOf(facts: Facts): Plan | null {
   const mayWork = facts.isCommandAwaited || !facts.isBackingOff;
   if (mayWork && facts.needsResync) return { kind: 'resync' };

@@ -39,7 +39,7 @@ const UNAVAILABLE: Answer = {
 /** Backoff in ms of runs from before the patch `growing-backoff`, which replay as recorded. */
 const FORMER_BACKOFF_MS = 10_000;
 
-/** Backoff in ms of a run whose row cannot be read. Only an operator can repair the row. */
+/** Backoff in ms of a run that cannot read its row. Only an operator can repair the row. */
 const HELD_MS = 3_600_000;
 
 /** The state of one workflow run, in memory. */
@@ -78,7 +78,7 @@ export class Run {
   private current: SubscriptionState;
   /** The latest signal that this run refused. */
   private refusedSignal: RefusedSignal | null = null;
-  /** Why the run is held; null if it is not. */
+  /** Why the run is held; null if the run is not held. */
   private heldBecause: string | null = null;
   /** The search attributes last written, as text. */
   private publishedText: string;
@@ -121,7 +121,7 @@ export class Run {
 
   /**
    * Makes the run read its row again and look up an unknown outcome now. Called if a step seems late, if
-   * manual review has decided, if the gateway answers again, or if an operator requests it.
+   * manual review has decided, if the gateway answers again, or if an operator sends the signal.
    */
   recheck(): void {
     this.needsResync = true;
@@ -165,7 +165,7 @@ export class Run {
     this.hasAnsweredUnavailable = true;
   }
 
-  /** Writes the search attributes if they changed since this run last wrote them. */
+  /** Writes the search attributes if any has changed since this run's last write. */
   publishAttributes(): void {
     const text = this.attributesAsText();
     if (text === this.publishedText) return;
@@ -181,7 +181,8 @@ export class Run {
   private attributesAsText(): string {
     const { current } = this;
     const attributes = attributesOf(current);
-    // A run without `shape` had two more attributes. In a replay it must write after the same changes.
+    // A run without `shape` had two more attributes. A replay of such a run must write after the same
+    // changes.
     return JSON.stringify(
       this.isOfSecondShape
         ? attributes

@@ -238,7 +238,7 @@ export class Steps {
   }
 
   /**
-   * Backs off after an activity's failure, or holds the run if its row cannot be read. Any other error is a
+   * Backs off after an activity's failure, or holds the run if the row cannot be read. Any other error is a
    * bug and fails the workflow task.
    */
   backOffAfter(error: unknown): void {

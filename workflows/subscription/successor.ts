@@ -22,7 +22,7 @@ const QUIET_WINDOW_MS = 6 * 3_600_000;
 const MOVE_AFTER_MS = 5_000;
 const MOVE_WINDOW_MS = 25_000;
 
-/** If a run lasted less than this, Temporal delays its successor. */
+/** If a run lasted less than this time in ms, Temporal delays its successor. */
 const RUN_AGE_MS_MIN = 1_000;
 
 export function hasRoom(): boolean {
