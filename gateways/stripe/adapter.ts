@@ -7,9 +7,9 @@ import { failureOf, unknown } from './outcomes.ts';
 import { refund } from './refunds.ts';
 
 /**
- * Stripe as a payment gateway, for one account. Each attempt has a PaymentIntent of its own: `prepare` creates
- * it with its payment method, `charge` confirms it off-session, `withdraw` cancels it. A PaymentIntent is
- * confirmed at most once, because a decline removes its payment method. ADR 0021.
+ * Stripe as a payment gateway, for one account. Each attempt has its own PaymentIntent: `prepare` creates the
+ * PaymentIntent with its payment method, `charge` confirms it off-session, `withdraw` cancels it. A
+ * PaymentIntent is confirmed at most once, because a decline removes its payment method. ADR 0021.
  */
 export function createStripeGateway(options: StripeGatewayOptions): PaymentGateway {
   const stripe = createStripeClient(options);

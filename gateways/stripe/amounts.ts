@@ -1,16 +1,16 @@
-/** Stripe has no decimals in these currencies, although we have two. */
+/** Currencies that have no decimals at Stripe and two decimals here. */
 const WITHOUT_DECIMALS = ['MGA'];
-/** Stripe has two decimals in these currencies, although we have none. Both must be zero. */
+/** Currencies that have two decimals at Stripe and none here. Both decimals must be zero. */
 const WITH_ZERO_DECIMALS = ['ISK', 'UGX'];
-/** The third decimal must be zero. */
+/** Currencies with three decimals. At Stripe the third decimal must be zero. */
 const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
 /** Stripe's documented maximum has eight digits. */
 const MAXIMUM = 99_999_999;
 
 /**
- * Returns the amount as Stripe counts it, or the reason why Stripe cannot charge it. `amountMinor` is in our
- * minor units.
+ * Returns the amount in Stripe's units, or the reason why Stripe cannot charge the amount. `amountMinor` is
+ * in our minor units.
  */
 export function stripeAmount(
   amountMinor: number,

@@ -1,9 +1,12 @@
 import type { Stripe } from 'stripe';
 import type { SaveMethodOutcome } from '../port.ts';
 
-/** What a Checkout Session for a card needs. `{CHECKOUT_SESSION_ID}` in `returnUrl` becomes the token. */
+/**
+ * The data of a Checkout Session in which a payer enters a card. Stripe replaces `{CHECKOUT_SESSION_ID}` in
+ * `returnUrl` by the token.
+ */
 export interface CardEntry {
-  /** Our checkout session. Stripe's session is valid only for it. */
+  /** The id of our checkout session. Stripe's session is valid only for this checkout session. */
   readonly session: string;
   readonly currency: string;
   readonly returnUrl: string;
@@ -31,8 +34,8 @@ export async function openCardEntry(stripe: Stripe, entry: CardEntry): Promise<{
 }
 
 /**
- * Returns the card that was entered in Stripe's session `token`. Refused if the session is another checkout's,
- * or is not completed. A repeat returns the same card. Throws the SDK's error.
+ * Returns the card that the payer entered in Stripe's session `token`. Refuses a session that belongs to
+ * another checkout session or is not complete. A repeat returns the same card. Throws the SDK's error.
  */
 export async function readCard(
   stripe: Stripe,

@@ -14,7 +14,7 @@ import { failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts'
 
 const ABORTED = { kind: 'not_sent', reason: 'the caller gave up' } as const;
 
-/** Creates the PaymentIntent of a charge, unconfirmed. It moves no money. */
+/** Creates the PaymentIntent of a charge without a confirmation, which moves no money. */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   if (request.signal?.aborted === true) return ABORTED;
   const creation = creationOf(request);
@@ -26,7 +26,10 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
   }
 }
 
-/** Confirms the PaymentIntent off-session. If it was confirmed or cancelled before, returns what came of that. */
+/**
+ * Confirms the PaymentIntent off-session. If the PaymentIntent was confirmed or cancelled before, returns its
+ * outcome.
+ */
 export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
   const id = chargeIdOf(request);
   if (request.signal?.aborted === true) return ABORTED;
@@ -61,7 +64,7 @@ export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutc
   }
 }
 
-/** Cancels the PaymentIntent. Stripe then never charges it. */
+/** Cancels the PaymentIntent, which Stripe then never charges. */
 export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
   const id = chargeIdOf(ref);
   try {
@@ -82,7 +85,7 @@ export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<Withdraw
   }
 }
 
-/** A PaymentIntent that was just confirmed or refused, and reads as not confirmed, has no known outcome. */
+/** After a confirmation or its refusal, a PaymentIntent that reads as not confirmed has no known outcome. */
 function undecidedIfAbsent(outcome: ReturnType<typeof outcomeOf>): ChargeOutcome {
   return outcome.kind === 'absent' ? unknown('it was sent and reads as not confirmed') : outcome;
 }
@@ -114,7 +117,7 @@ function creationOf(request: ChargeRequest): Stripe.PaymentIntentCreateParams {
   };
 }
 
-/** A payment method belongs to a customer of the account: `cus_…/pm_…`. */
+/** Splits `cus_…/pm_…`, the id of a payment method together with its customer at Stripe. */
 function partsOf(gatewayMethodId: string): [customer: string | null, method: string] {
   const [first = '', second] = gatewayMethodId.split('/');
   return second === undefined ? [null, first] : [first, second];
@@ -129,7 +132,9 @@ function isAmountOf(intent: Stripe.PaymentIntent, charge: ChargeRef): boolean {
   );
 }
 
-/** The decline of a payment method that was detached or deleted at Stripe; null for another error. */
+/**
+ * Returns the decline for a payment method that was detached or deleted at Stripe; null for another error.
+ */
 function removedMethod(error: unknown) {
   const isRemoved =
     error instanceof Stripe.errors.StripeInvalidRequestError &&

@@ -8,17 +8,18 @@ export interface StripeGatewayOptions {
   readonly accountId: string;
   /** Time limit of a request in ms. */
   readonly timeoutMs: number;
-  /** Another address than Stripe's, for tests. */
+  /** A test's address instead of Stripe's. */
   readonly url?: string;
 }
 
-/** The version that the types of the pinned package have. */
+/** The API version for which the pinned package has types. */
 const API_VERSION = '2026-08-26.dahlia';
 
 /**
- * The SDK's client with exactly one request for each call. The SDK's default client may send a request twice,
- * also without retries. The fetch is that of the package `undici`, because the package replaces the dispatcher
- * of the global one by one that refuses the SDK's Content-Length.
+ * Creates a client that sends exactly one request for each call. The SDK's default HTTP client may send a
+ * request twice, even without retries. The global `fetch` fails here: the package `undici` replaces its
+ * dispatcher, and the new dispatcher refuses the SDK's Content-Length. The client therefore uses the `fetch`
+ * of `undici`.
  */
 export function createStripeClient(options: StripeGatewayOptions): Stripe {
   const { secretKey, timeoutMs, url } = options;

@@ -1,14 +1,16 @@
 import { isDeclineCode } from '../../domain/declines.ts';
 import type { DeclineCode } from '../../domain/declines.ts';
 
-/** What Stripe says about a declined payment: an API error, or `last_payment_error` of a PaymentIntent. */
+/**
+ * Stripe's codes of a declined payment: from an API error, or from `last_payment_error` of a PaymentIntent.
+ */
 export interface StripeDecline {
   readonly code?: string | undefined;
   readonly decline_code?: string | undefined;
   readonly advice_code?: string | undefined;
 }
 
-/** Stripe's codes that have another name here. Codes with the same name are not listed. */
+/** Our code for each of Stripe's codes that has another name here. */
 const CODES: Readonly<Record<string, DeclineCode>> = {
   withdrawal_count_limit_exceeded: 'insufficient_funds',
   incorrect_cvc: 'invalid_cvc',
@@ -29,8 +31,8 @@ const CODES: Readonly<Record<string, DeclineCode>> = {
 };
 
 /**
- * Returns our code of a decline. An unknown code is `card_declined`, which a retry may overcome. If Stripe
- * passes on the network's order not to try the card again, a code that allows retries becomes
+ * Returns our code of a decline. An unknown code becomes `card_declined`, after which a retry may succeed. If
+ * the card network forbids another try of the card, a code that allows retries becomes
  * `authorisation_revoked`, which ends the retry plan. Rules: D-30, D-42.
  */
 export function declineCodeOf({ code, decline_code, advice_code }: StripeDecline): DeclineCode {
@@ -42,6 +44,6 @@ export function declineCodeOf({ code, decline_code, advice_code }: StripeDecline
 function ourCode(name: string | undefined): DeclineCode | null {
   if (name === undefined) return null;
   if (Object.hasOwn(CODES, name)) return CODES[name] ?? null;
-  // Stripe's `card_declined` is the general code; the decline code beside it is more exact.
+  // `card_declined` is Stripe's general code. The decline code is more exact.
   return isDeclineCode(name) ? name : null;
 }

@@ -7,8 +7,9 @@ import { declineCodeOf } from './declines.ts';
 const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
 
 /**
- * Returns the outcome that a PaymentIntent shows. `absent`: it was not confirmed. A PaymentIntent here is
- * confirmed at most once: its payment method is given at its creation, and a decline removes it.
+ * Returns the outcome that a PaymentIntent shows. `absent`: the PaymentIntent was not confirmed. A
+ * PaymentIntent is confirmed at most once: its payment method is given at its creation, and a decline removes
+ * the payment method.
  */
 export function outcomeOf(
   intent: Stripe.PaymentIntent,
@@ -26,7 +27,7 @@ export function outcomeOf(
   return { kind: isSent ? 'in_progress' : 'absent' };
 }
 
-/** True if Stripe refused a request because the PaymentIntent is in another state than the request needs. */
+/** True if Stripe refused a request because of the PaymentIntent's state. */
 export function isUnexpectedState(error: unknown): boolean {
   return (
     error instanceof Stripe.errors.StripeError && error.code === 'payment_intent_unexpected_state'
@@ -34,9 +35,9 @@ export function isUnexpectedState(error: unknown): boolean {
 }
 
 /**
- * Returns what a failed request means for its effect.
+ * Returns whether a failed request may have had an effect.
  *
- * @throws GatewayRejectedRequest if Stripe refused the request as wrong: it had no effect.
+ * @throws GatewayRejectedRequest if Stripe refused the request as wrong. Such a request had no effect.
  * @throws the error itself if it is not from Stripe.
  */
 export function failureOf(error: unknown): NotSent | UnknownOutcome {
@@ -48,9 +49,9 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   }
   const { statusCode = 0, code, rawType } = error;
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
-  // Stripe refuses a request over the rate limit before it looks at its content.
+  // Stripe refuses a request over the rate limit before it processes the request.
   if (statusCode === 429) return { kind: 'not_sent', reason };
-  // 409: another request with the key is in progress, or holds the lock of the object.
+  // 409: another request with the same key is in progress, or another request has locked the object.
   if (statusCode === 409 || statusCode >= 500) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
 }

@@ -16,9 +16,9 @@ export interface GatewayHarness {
   readonly gateway: PaymentGateway;
   /** The same gateway through a client with a timeout below one second. */
   readonly impatient: PaymentGateway;
-  /** The token that the payer's browser returns with from the card form of this session. */
+  /** Returns the token with which the payer's browser returns from the card form of this session. */
   issueToken(number: string, session: string): Promise<string>;
-  /** Null: the gateway gives a token only once. Else the reason why a token may be read again. */
+  /** The reason why a token may be redeemed twice; null if each token can be redeemed only once. */
   readonly rereadableTokens: string | null;
   readonly payingCard: string;
   readonly decliningCards: readonly { readonly number: string; readonly code: DeclineCode }[];

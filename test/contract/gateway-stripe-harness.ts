@@ -21,7 +21,10 @@ interface ListedCharge {
   metadata: { key: string; subscriptionId?: string };
 }
 
-/** Stripe's adapter against the fault proxy, the Stripe double and stripe-mock, as a harness. */
+/**
+ * Stripe's adapter with the fault proxy, the Stripe double and stripe-mock behind it, as a harness of the
+ * contract tests.
+ */
 export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
   const world = await startStripe();
   const options = (timeoutMs: number) => ({

@@ -51,7 +51,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
     expect(await harness.gateway.lookup(request)).toEqual(resent);
   });
 
-  it('reports a delayed charge as in progress, or as absent when a resend is safe [D-32]', async ({
+  it('reports a delayed charge as in progress, or as absent if a resend is safe [D-32]', async ({
     harness,
     faults,
   }) => {

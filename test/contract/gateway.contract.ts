@@ -233,7 +233,7 @@ function describeWithdrawing(it: GatewayTest): void {
     return { request, withdraw, gateway: harness.gateway };
   };
 
-  it('never makes a charge that was withdrawn, also when its request arrives later [D-§4]', async ({
+  it('never makes a charge that was withdrawn, even when its request arrives later [D-§4]', async ({
     harness,
     skip,
   }) => {

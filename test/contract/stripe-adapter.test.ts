@@ -8,7 +8,7 @@ import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { onStripe as it, savedCard } from './stripe-harness.ts';
 import type { StripeWorld } from './stripe-harness.ts';
 
-/** What Stripe's adapter does beyond the contract of all gateways. */
+/** The behaviour of Stripe's adapter beyond the contract of all gateways. */
 
 const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
 
@@ -59,7 +59,7 @@ describe('a charge at Stripe', () => {
     [429, 'not_sent'],
     [409, 'unknown'],
     [503, 'unknown'],
-  ] as const)('that is answered %i is %s', async ([status, kind], { world }) => {
+  ] as const)('answered %i is %s', async ([status, kind], { world }) => {
     const request = await preparedCharge(world);
     const body = { error: { type: 'api_error', message: 'ordered' } };
     await world.faults('DELETE', 'faults');
@@ -80,14 +80,14 @@ describe('a charge at Stripe', () => {
     expect((await gateway.charge(request)).kind).toBe('not_sent');
   });
 
-  it('is rejected when the key is wrong, and charges nothing', async ({ world }) => {
+  it('is rejected without a charge when the key is wrong', async ({ world }) => {
     const request = await preparedCharge(world);
     const gateway = gatewayOf({ ...world, secretKey: 'sk_test_unknown' });
     await expect(gateway.charge(request)).rejects.toThrow(GatewayRejectedRequest);
     expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
   });
 
-  it('is in progress while Stripe processes it, and cannot be withdrawn then', async ({
+  it('is in progress and cannot be withdrawn while Stripe processes the charge', async ({
     world,
   }) => {
     const request = await preparedCharge(world);
@@ -101,9 +101,7 @@ describe('a charge at Stripe', () => {
     expect((await gateway.lookup(request)).kind).toBe('succeeded');
   });
 
-  it('with an amount that Stripe cannot charge is rejected before it is sent', async ({
-    world,
-  }) => {
+  it('is rejected before it is sent when Stripe cannot charge its amount', async ({ world }) => {
     const request = { ...(await preparedCharge(world)), amountMinor: 1_005, currency: 'KWD' };
     await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(
       'Stripe cannot charge 1005 of KWD',
@@ -112,7 +110,7 @@ describe('a charge at Stripe', () => {
 });
 
 describe('a refund at Stripe', () => {
-  it('is undecided while it is pending, and is refused when it fails', async ({ world }) => {
+  it('is undecided while it is pending and refused when it fails', async ({ world }) => {
     const request = await preparedCharge(world);
     const gateway = gatewayOf(world);
     const paid = await gateway.charge(request);

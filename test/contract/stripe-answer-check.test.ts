@@ -5,7 +5,9 @@ import { createStripeDouble } from '../../gateways/stripe-double/server.ts';
 import { onStripe as it, prepare, refusalOf, savedCard } from './stripe-harness.ts';
 
 describe('the check of the Stripe double’s answers', () => {
-  it('accepts an expanded PaymentIntent, and names each wrong field of it', async ({ world }) => {
+  it('accepts an expanded PaymentIntent and names each wrong field of a PaymentIntent', async ({
+    world,
+  }) => {
     const { stripe, files } = world;
     const { id } = await prepare(stripe, await savedCard(stripe));
     const paid = await stripe.paymentIntents.confirm(id, {

@@ -49,7 +49,7 @@ describe('an amount at Stripe', () => {
     [99_999_999, 'USD', { amount: 99_999_999 }],
     [100_000_000, 'USD', { problem: 'Stripe charges at most eight digits' }],
     [1_000_000, 'ISK', { problem: 'Stripe charges at most eight digits' }],
-  ] as const)('of %i minor units of %s is %j [D-02]', (amountMinor, currency, expected) => {
+  ] as const)('for %i minor units of %s is %j [D-02]', (amountMinor, currency, expected) => {
     expect(stripeAmount(amountMinor, currency)).toEqual(expected);
   });
 });
