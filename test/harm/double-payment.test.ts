@@ -19,7 +19,7 @@ const TOO_LATE_MS = 2_600;
 /** Postgres's error code when a lock timeout expires. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The number of the next charge activities that fail, before their work and after their work. */
+/** How many of the next charge activities fail before their work, and how many after it. */
 const crashes = { before: 0, after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });

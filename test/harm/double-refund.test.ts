@@ -10,7 +10,7 @@ import { onDevServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
-/** The number of the next refund activities that fail after their work. */
+/** How many of the next refund activities fail after their work. */
 const crashes = { after: 0 };
 
 const test = onDevServerWith({ wrap: crashing });
@@ -129,7 +129,7 @@ describe('a refund', () => {
     expect(await payments.refund(unknown)).toMatchObject({ code: 'resource_not_found' });
   });
 
-  test('is not created again when the request is repeated with its id [D-17]', async ({
+  test('is not created again when a request is repeated with the same refund id [D-17]', async ({
     payments,
   }) => {
     const paid = await payments.paid();

@@ -161,8 +161,8 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
     'succeeded 1999 x1 back 1999',
   ]);
 
-  // The workflow has not read the row since the late charge was recorded. It must read the row before it
-  // charges the next cycle.
+  // The workflow has not read the row since the late charge was recorded. The workflow must read the row
+  // before it charges the next cycle.
   await env.advance(clock, '2027-02-10T00:00:00Z');
   expect(await charges(env, ref)).toEqual(['succeeded 1999 x1', 'succeeded 1999 x1']);
   expect((await env.state(ref)).log.map(({ what }) => what)).toContain(

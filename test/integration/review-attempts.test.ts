@@ -208,7 +208,8 @@ test('a stalled run settles nothing when its subscription was cancelled meanwhil
     wakeStream: (stream) => env.webhooks.wakeStream(stream),
     gateways: oneGateway({
       ...env.gateway,
-      // The look-up does not find the charge. Its answer arrives after the stalled run has returned.
+      // The look-up does not find the charge. The answer of the look-up arrives after the stalled run has
+      // returned.
       lookup: async () => {
         asked.open();
         await isLateOver;

@@ -159,8 +159,8 @@ describe('a card token', () => {
     });
     const second = await env.create({ createdAt: Date.now() });
     const refused = { kind: 'checkout', outcome: 'declined', errorCode: 'processing_error' };
-    // The second subscription has another customer. It tries the token with the same and with another
-    // session.
+    // The second subscription has another customer. This customer tries the token with the same and with
+    // another session.
     for (const checkoutSessionId of [payment.checkoutSessionId, 'cs_another']) {
       expect(await env.workflows.execute(second, { ...payment, checkoutSessionId })).toMatchObject({
         kind: 'result',

@@ -14,7 +14,7 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 const JAN_10 = Date.parse('2027-01-10T00:00:00Z');
 
-/** ACTIVE since 10 January 2027, three cycles of which one is paid. */
+/** Creates a subscription of three cycles that is ACTIVE since 10 January 2027, with one cycle paid. */
 async function active(env: TestEnvironment, shop: Shop) {
   const clock = await env.createClock(JAN_10);
   const ref = await env.create({
@@ -52,7 +52,7 @@ const HISTORY = {
   ],
 };
 
-test('the next charges and the timeline show an edit once it is answered [D-§7]', async ({
+test('the next charges and the timeline show an edit as soon as the edit is answered [D-§7]', async ({
   env,
   shop,
 }) => {

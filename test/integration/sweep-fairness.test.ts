@@ -17,7 +17,9 @@ async function change(env: TestEnvironment, refs: SubscriptionRef[], set: object
 
 const minutesAgo = (minutes: number) => sql`now() - make_interval(mins => ${minutes})`;
 
-test('sweeps take every overdue subscription once before they take one again', async ({ env }) => {
+test('sweeps take every overdue subscription once before they take any subscription again', async ({
+  env,
+}) => {
   const refs: SubscriptionRef[] = [];
   for (let row = 0; row < 7; row += 1) {
     refs.push(await env.createRowOnly({ createdAt: Date.now() }));

@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
-/** ±20 % of a delay; the lower bound allows 1 s of run time. */
+/** The limits of a delay with a jitter of ±20 %. The lower limit allows 1 s of run time. */
 const about = (baseMs: number) => ({
   atLeast: baseMs * 0.8 - 1_000,
   atMost: baseMs * 1.2,
@@ -245,7 +245,7 @@ describe('concurrent drains of one endpoint', () => {
     const configId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000);
     receiver.answerNext({ status: 500 });
-    // During the first request its claim expires, and another process sends the event.
+    // During the first request the delivery's claim expires, and another process sends the event.
     receiver.onReceive(async () => {
       if (receiver.received.length > 1) return;
       await env.db.update(webhookDeliveries).set({ claimedUntil: Date.now() - 1 });

@@ -57,11 +57,12 @@ const START_STATUSES: Partial<Record<AttemptTrigger, readonly SubscriptionStatus
 };
 
 /**
- * A simulation in which charges go through a {@link ModelGateway}, with faults of the network and deaths
- * of the worker. It contains a small copy of the rules of `activities/` and `db/`: one row for each key,
- * a look-up before a resend, voiding after a cancel or a pause, REVIEW, and late-charge watches. It
- * throws if the subscription breaks a rule. It derives the expected dates and amounts only from the
- * accepted commands.
+ * A simulation in which charges go through a {@link ModelGateway}, with faults of the network and deaths of
+ * the worker. The simulation contains a small copy of the rules of `activities/` and `db/`: one row for each
+ * key, a look-up before a resend, voiding after a cancel or a pause, REVIEW, and late-charge watches.
+ *
+ * Throws if the subscription breaks a rule. Derives the expected dates and amounts only from the accepted
+ * commands.
  */
 export class LifeInDoubt extends Simulation {
   readonly gateway = new ModelGateway();

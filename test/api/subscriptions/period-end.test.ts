@@ -43,7 +43,7 @@ test('a subscription shows its cancellation at the end of the period, until a re
   );
 });
 
-test('a trial that is cancelled at its end shows the instant of this end [D-§4]', async ({
+test('a subscription that is cancelled for the end of its trial shows the instant of this end [D-§4]', async ({
   api,
 }) => {
   const subscription = await subscriptionIn(api, 'TRIALING');

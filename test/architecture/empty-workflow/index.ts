@@ -1,2 +1,2 @@
-/** An empty workflow. Its bundle has only the code that every workflow bundle needs. */
+/** An empty workflow, whose bundle has only the code that every workflow bundle needs. */
 export async function empty(): Promise<void> {}

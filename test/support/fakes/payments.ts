@@ -17,16 +17,17 @@ import type {
 import type { PaymentWorkflows } from '../../../temporal/payment-workflows.ts';
 
 /**
- * The port to payments without Temporal. It runs the real activities once for each order, with a gateway
- * in memory. The token of a card is also its `gatewayMethodId`, and sets its behaviour. A token with a
- * decline code is declined with that code when it is charged or verified. A token with `unknown` has no
- * known outcome. A payment method that a test inserts behaves the same by its `gatewayMethodId`.
+ * The port to payments without Temporal. This port runs the real activities once for each order, with a
+ * gateway in memory. The token of a card is also its `gatewayMethodId`, and sets the card's behaviour. If the
+ * token contains a decline code, the card is declined with that code when it is charged or verified. If the
+ * token is `unknown`, a charge has no known outcome. A payment method that a test inserts behaves the same by
+ * its `gatewayMethodId`.
  */
 export function createFakePayments(db: Db, now: () => number) {
   const faults = {
     /** Temporal is unavailable: no order is handed over. */
     isDown: false,
-    /** An order is executed, and its outcome is lost. */
+    /** An order is executed, and its outcome does not reach the API. */
     losesOutcome: false,
     /** Replaces the behaviour of every charge: a decline code, `unknown`, or `paid`. */
     card: null as string | null,
